@@ -1,4 +1,4 @@
-import type { Benchmark, BenchmarkStep, Distribution } from "@seatrial/domain"
+import { type Benchmark, type BenchmarkStep, type Distribution, sketchScale } from "@seatrial/domain"
 import type { TrialFigures } from "@seatrial/store"
 import { escapeUnsafe } from "./plainText.ts"
 import { tableOf } from "./readable.ts"
@@ -79,8 +79,11 @@ const latencyTable = ({ steps }: Benchmark): ReadonlyArray<string> => {
 
 const validity = (benchmark: Benchmark): ReadonlyArray<string> => [
   ...(benchmark.scale !== undefined && benchmark.scale < 1
-    ? [`Scaled to the host class's ${benchmark.budget_seconds} s: all times are ${number(100 * benchmark.scale)}% of the full workload's.`]
+    ? [
+        `${benchmark.scale < sketchScale ? "A sketch, scaled" : "Scaled"} to the host class's ${benchmark.budget_seconds} s: all times are ${number(100 * benchmark.scale)}% of the full workload's.`
+      ]
     : []),
+  ...(benchmark.first_failed === undefined ? [] : [`The second try. The first failed: ${benchmark.first_failed}`]),
   ...(benchmark.missing === undefined ? [] : [`Void, by no fault of the model: benchmark_missing (${benchmark.missing}).`]),
   ...(benchmark.slow === undefined
     ? []

@@ -65,12 +65,21 @@ describe("the chart of a benchmark", () => {
   })
 
   it("says where figures are void, slow, scaled, or of GPUs that are simulated or not their own", () => {
-    const changed = { missing: "client_limited", slow: { ratio: 0.5, earlier: 3 }, scale: 4 / 300, budget_seconds: 4, simulated: true, shared: true }
+    const changed = {
+      first_failed: "2 of 60 failed.",
+      missing: "client_limited",
+      slow: { ratio: 0.5, earlier: 3 },
+      scale: 4 / 300,
+      budget_seconds: 4,
+      simulated: true,
+      shared: true
+    }
     const text = shown(changed).join("\n")
+    assert.match(text, /^The second try\. The first failed: 2 of 60 failed\.$/m)
     assert.match(text, /^Other pods may have used the same GPUs meanwhile\.$/m)
     assert.match(text, /benchmark_missing \(client_limited\)/)
     assert.match(text, /50\.0% of the median of 3 earlier/)
-    assert.match(text, /Scaled to the host class's 4 s: all times are 1\.33%/)
+    assert.match(text, /A sketch, scaled to the host class's 4 s: all times are 1\.33%/)
     assert.match(text, /On simulated GPUs/)
   })
 

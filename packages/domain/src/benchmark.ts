@@ -116,6 +116,8 @@ export const Benchmark = Schema.Struct({
   /** Unix milliseconds. */
   started_at: optional(Schema.Finite),
   ended_at: optional(Schema.Finite),
+  /** Why a first try before these figures failed, in a sentence: this is the second. */
+  first_failed: optional(Schema.String),
   /** Why the figures are void or were not taken, by no fault of the model: `client_limited`, `time_limit`, `generator_failed`. */
   missing: optional(Schema.String),
   /** Output tokens/s at the highest step against the median of earlier benchmarks of the same key, where it is below 0.7. */

@@ -49,14 +49,14 @@ const stepFigures = ({ concurrency, figures, output_tokens_per_s, requests, tpot
   `ttft ${milliseconds(ttft_ms_p50)}, tpot ${milliseconds(tpot_ms_p50)} ms`
 
 /**
- * The row of `benchmarking`: tokens/s, requests (`n`) and median latencies at each concurrency, which of them were not steady, and whether it was a sketch or GPUs were
- * simulated. Null where its figures are void by no fault of the model.
+ * The row of `benchmarking`: tokens/s, requests (`n`) and median latencies at each concurrency, which of them were not steady, and whether it was a second try or a sketch or GPUs
+ * were simulated. Null where its figures are void by no fault of the model.
  */
 export const benchmarkRow = (benchmark: Benchmark): Check | null => {
   const fault = benchmarkFault(benchmark)
   if (fault === null && benchmark.missing !== undefined) return null
   const sketch = benchmark.scale !== undefined && benchmark.scale < sketchScale
-  const marks = `${sketch ? ", sketch" : ""}${benchmark.simulated === true ? ", simulated GPUs" : ""}`
+  const marks = `${benchmark.first_failed === undefined ? "" : ", second try"}${sketch ? ", sketch" : ""}${benchmark.simulated === true ? ", simulated GPUs" : ""}`
   const about = `${benchmark.input_tokens} in, ${benchmark.output_tokens} out${marks}`
   const figures = benchmark.missing === undefined ? `${about}: ${benchmark.steps.map(stepFigures).join("; ")}` : `benchmark_missing (${benchmark.missing})`
   return { name: figureRows.benchmark, passed: fault === null, detail: [...(fault === null ? [] : [fault]), figures].join(" ").slice(0, longest) }

@@ -92,15 +92,22 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
       sketch?.detail,
       "64 in, 16 out, sketch: c=1 812.3 tokens/s, n=6, not steady, ttft 1235, tpot 12.3 ms; c=2 1625 tokens/s, n=9, ttft 2469, tpot 12.3 ms; c=8 6499 tokens/s, n=30, ttft 9876, tpot 12.3 ms"
     )
+    assert.match(benchmarkRow({ ...benchmark, first_failed: "2 of 60 failed." })?.detail ?? "", /^1024 in, 256 out, second try: c=1/)
     // From a minute on a benchmark is shorter, and no sketch.
     assert.notInclude(benchmarkRow({ ...benchmark, scale: 0.2 })?.detail, "sketch")
   })
 
   it("have at most 240 characters, with all steps that a benchmark makes, and all that may be said of them", () => {
     const steps = [judged(1, 30, false), judged(16, 300, false), judged(64, 1_000, false)]
-    const { detail = "" } = benchmarkRow({ ...benchmark, simulated: true, scale: 0.1, steps }) ?? assert.fail()
-    assert.isAtMost(detail.length, 240)
+    const again = { ...benchmark, first_failed: "2 of 60 failed." }
+    const { detail = "" } = benchmarkRow({ ...again, simulated: true, steps }) ?? assert.fail()
+    // A sketch has few streams.
+    const few = [judged(1, 6, false), judged(2, 9, false), judged(8, 30, false)]
+    const sketch = benchmarkRow({ ...again, input_tokens: 64, output_tokens: 16, simulated: true, scale: 0.1, steps: few })?.detail ?? ""
     assert.include(detail, "c=64 51990 tokens/s, n=1000, not steady")
-    assert.match(detail, /tpot 12\.3 ms$/)
+    for (const told of [detail, sketch]) {
+      assert.isAtMost(told.length, 240)
+      assert.match(told, /tpot 12\.3 ms$/)
+    }
   })
 })

@@ -227,8 +227,8 @@ export class Runs extends Context.Service<
       revision: Pick<RunRevision, "engineVersion" | "estimate" | "facts" | "id" | "settings">
     ) => Effect.Effect<
       ReadonlyArray<{
-        /** Whether it was of the same version of the engine. */
-        readonly sameEngine: boolean
+        /** The version of the engine that it was of, where that is another. */
+        readonly otherEngine: string | null
         readonly suite: string
         readonly suiteVersion: number
         readonly checks: CheckReport["checks"]
@@ -237,7 +237,10 @@ export class Runs extends Context.Service<
       }>
     >
     /** The likelihoods that the revision's own trial kept; null where it kept none. */
-    readonly likelihood: (orgId: OrgId, revision: RevisionId) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>> | null>
+    readonly likelihood: (
+      orgId: OrgId,
+      revision: RevisionId
+    ) => Effect.Effect<{ readonly suiteVersion: number; readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null } | null>
     /** `row`: what the revision's checks, and with them its receipts, say of it. */
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured, row: Check | null) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark, row: Check | null) => Effect.Effect<boolean>

@@ -56,7 +56,7 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
     "are those of the organization's own verified revisions that are the same in commit, card and settings, those of the same engine version first",
     () =>
       Effect.gen(function* () {
-        const runs = yield* Runs
+        const [runs, sql] = [yield* Runs, yield* SqlClient.SqlClient]
         const { caller } = yield* makeCaller("trials-own")
         const { caller: stranger } = yield* makeCaller("trials-other")
         const first = yield* checked(caller, "trials-a")
@@ -73,7 +73,14 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
         }
         const { checks: rows, fingerprints, suite, suite_version } = checks
         assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [
-          ...[true, false].map((sameEngine) => ({ sameEngine, suite, suiteVersion: suite_version, checks: rows, fingerprints, likelihood: [[-0.5, -1.25]] }))
+          ...[null, "reference-2"].map((otherEngine) => ({
+            otherEngine,
+            suite,
+            suiteVersion: suite_version,
+            checks: rows,
+            fingerprints,
+            likelihood: [[-0.5, -1.25]]
+          }))
         ])
         // Another version may choose other kernels for what is quantized.
         for (const [key, told] of [
@@ -84,8 +91,8 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
         }
         const quantized = yield* checked(caller, "trials-h", { settings: { ...settings, kv_cache_dtype: "fp8" } }, {})
         assert.deepStrictEqual(
-          (yield* runs.earlierTrials(caller.orgId, quantized.revision)).map(({ sameEngine }) => sameEngine),
-          [true]
+          (yield* runs.earlierTrials(caller.orgId, quantized.revision)).map(({ otherEngine }) => otherEngine),
+          [null]
         )
         // How long it is held, and what its host class is called, is nothing that its engine hears of.
         for (const [key, told] of [
@@ -95,12 +102,18 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
           const { revision } = yield* checked(caller, key, { settings: told })
           assert.strictEqual((yield* runs.earlierTrials(caller.orgId, revision)).length, 2)
         }
-        assert.deepStrictEqual(yield* runs.earlierTrials(stranger.orgId, now.revision), [])
         // Its own is none of them.
         assert.deepStrictEqual(
-          (yield* runs.earlierTrials(caller.orgId, first.revision)).map(({ sameEngine }) => sameEngine),
-          [false]
+          (yield* runs.earlierTrials(caller.orgId, first.revision)).map(({ otherEngine }) => otherEngine),
+          ["reference-2"]
         )
+        // Whoever deletes what an older version served disowns it; of the same version it counts all the same.
+        yield* sql`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND slug IN ('trials-a', 'trials-c')`
+        assert.deepStrictEqual(
+          (yield* runs.earlierTrials(caller.orgId, now.revision)).map(({ otherEngine }) => otherEngine),
+          [null]
+        )
+        assert.deepStrictEqual(yield* runs.earlierTrials(stranger.orgId, now.revision), [])
       })
   )
 

@@ -189,7 +189,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (
       Effect.orElseSucceed(() => ""),
       Effect.flatMap((metrics) => {
         const now = workDone(metrics)
-        const moved = now !== null && done !== null && now !== done
+        const moved = now !== null && now !== done
         done = now ?? done
         return moved ? heard : Effect.void
       })

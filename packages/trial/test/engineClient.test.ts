@@ -77,8 +77,18 @@ describe("an engine's client", () => {
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total 7\nprocess_cpu_seconds_total ${seconds}\n`)
       const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
-      yield* TestClock.adjust("60 seconds")
+      // Half a minute passes until it is known what the counters say.
+      yield* TestClock.adjust("90 seconds")
       assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
+    })
+  )
+
+  it.effect("holds an engine that it has not looked at before to a whole minute without a token too", () =>
+    Effect.gen(function* () {
+      const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total ${seconds < 30 ? 0 : seconds < 80 ? 1 : 2}\n`)
+      const slow = yield* Effect.forkChild(client.get("/100"))
+      yield* TestClock.adjust("100 seconds")
+      assert.match((yield* Fiber.join(slow)).text, /tokens_total/)
     })
   )
 

@@ -51,7 +51,11 @@ const escaped = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', 
 /** Counters and histograms under vLLM's names (`vllm/v1/metrics/loggers.py`); times are in seconds. */
 export class Metrics {
   promptTokens = 0
+  /** Of those, what was computed: not found in the prefix cache. */
+  computedTokens = 0
   generationTokens = 0
+  /** Of requests that are over, but for those that were aborted: the tokens of their prompts and answers. */
+  readonly ended = { prompt: 0, generation: 0 }
   /** Tokens of prompts that were found in the prefix cache. */
   cachedTokens = 0
   preemptions = 0

@@ -233,6 +233,7 @@ export class Scheduler {
     if (sequence.firstTokenAt === 0) {
       sequence.firstTokenAt = now
       this.metrics.promptTokens += sequence.work.prompt.length
+      this.metrics.computedTokens += sequence.work.prompt.length - sequence.cachedTokens
       this.metrics.timeToFirstToken.observe(seconds(sequence.arrived, now))
     } else {
       this.metrics.interToken.observe(seconds(sequence.lastTokenAt, now))
@@ -271,6 +272,10 @@ export class Scheduler {
     const now = performance.now()
     const generated = sequence.tokens.length - sequence.work.prompt.length
     this.metrics.finished[reason]++
+    if (reason !== "abort") {
+      this.metrics.ended.prompt += sequence.work.prompt.length
+      this.metrics.ended.generation += generated
+    }
     this.metrics.endToEnd.observe(seconds(sequence.arrived, now))
     if (generated > 1) this.metrics.perOutputToken.observe(seconds(sequence.firstTokenAt, sequence.lastTokenAt) / (generated - 1))
     sequence.work.onEnd(reason)

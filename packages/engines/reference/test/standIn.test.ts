@@ -215,6 +215,9 @@ describe("the reference engine in another's place", () => {
     })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()
+    // What was generated is told at once, and of a request once that is over.
+    expect(metrics).toMatch(/^sglang:realtime_tokens_total\{[^}]*mode="decode"\} [1-9]/m)
+    expect(metrics).toMatch(/^sglang:generation_tokens_total\{[^}]*\} [1-9]/m)
     const untold = new Set(["activation_bytes", "graph_bytes", "graph_seconds", "boot_seconds"])
     for (const [figure, value] of Object.entries(engineOf("sglang").measured({ metrics, log: said.errors }))) {
       if (!untold.has(figure)) expect(value, figure).not.toBeNull()

@@ -1,5 +1,5 @@
 import { type Check, type CheckReport, FailureCode, type NamedFailure } from "@seatrial/domain"
-import { changesNothing } from "@seatrial/trial"
+import { changesNothing, trialBy } from "@seatrial/trial"
 import { Option, Schema } from "effect"
 
 /** What a failed row says of the model and its engine; of all others that checks failed. */
@@ -41,6 +41,11 @@ const remedies: Partial<Record<FailureCode, string>> = {
 
 /** What to do where the words of a row tell more than its code. */
 const closer: ReadonlyArray<readonly [FailureCode, string, string]> = [
+  [
+    "output_garbage",
+    trialBy,
+    "Two versions of the engine compute the same commit otherwise. Where this one is wrong, try another runtime; where that one was, delete the models that it was verified with, and deploy again."
+  ],
   [
     "adapter_not_applied",
     changesNothing,

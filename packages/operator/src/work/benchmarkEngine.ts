@@ -70,13 +70,13 @@ export const makeBenchmarkTurns = () => {
 }
 export type BenchmarkTurns = ReturnType<typeof makeBenchmarkTurns>
 
-/** Whether it failed by what may come over an engine once, as one connection of some sixty that broke: a wrong count of tokens is no such thing. */
-const mayPass = (benchmark: Benchmark): boolean =>
-  benchmarkFault(benchmark) !== null && benchmark.steps.every(({ figures }) => (figures?.wrong_counts ?? 0) === 0)
+/** Why it failed, where that may come over an engine once, as one connection of some sixty that broke: a wrong count of tokens is no such thing. */
+const passingFault = (benchmark: Benchmark): string | null =>
+  benchmark.steps.some(({ figures }) => (figures?.wrong_counts ?? 0) > 0) ? null : benchmarkFault(benchmark)
 
-/** Which of two decides: the second, unless our own fault has cut it short, which takes nothing back of what the first has found. */
-export const decides = (first: Benchmark, second: Benchmark): Benchmark =>
-  second.missing === undefined || second.missing === "client_limited" ? second : first
+/** What two together say: the second decides, unless our own fault has cut it short, which takes nothing back of what the first has found. */
+export const decided = (first: Benchmark, fault: string, second: Benchmark): Benchmark =>
+  second.missing === undefined || second.missing === "client_limited" ? { ...second, first_failed: fault } : first
 
 /** Loads the engine within the host class's budget and records what came. */
 export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
@@ -91,8 +91,9 @@ export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
     const { name: hostClass, simulated } = podClass.hostClass
     const once = inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated, shared: sharesGpus(node) }, plan))
     const first = yield* once
-    if (mayPass(first)) yield* Effect.logWarning(`the benchmark of ${run.id} is made once more: ${benchmarkFault(first)}`)
-    const benchmark = mayPass(first) ? decides(first, yield* once) : first
+    const fault = passingFault(first)
+    if (fault !== null) yield* Effect.logWarning(`the benchmark of ${run.id} is made once more: ${fault}`)
+    const benchmark = fault === null ? first : decided(first, fault, yield* once)
     const slow = slowness(benchmark, yield* persist(runs.earlierBenchmarks(run.orgId, key)))
     if (slow !== undefined) yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same`)
     yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }, benchmarkRow(benchmark)))

@@ -1,6 +1,6 @@
 import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
-import { differingFingerprints, likelihoodDiffers, readsTokenizer, type SuiteSubject, unreadRepository } from "@seatrial/trial"
+import { differingFingerprints, likelihoodDiffers, readsTokenizer, type SuiteSubject, suite, unreadRepository } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
@@ -50,7 +50,9 @@ export const compareStart = Effect.fn("compareStart")(
     const same = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
     const none = fingerprints.length === 0
     if (differing === 0 && !none && pod.restarts === 0) return yield* same
-    const likelihood = yield* runs.likelihood(run.orgId, revision.id)
+    const kept = yield* runs.likelihood(run.orgId, revision.id)
+    // Of other texts it says nothing.
+    const likelihood = kept === null || kept.suiteVersion < suite.textsSince ? null : kept.likelihood
     if (differing === 0 && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
     // Of the repository only the tokenizer is needed; where we read none, texts are sent as they are, and the hub may be away.

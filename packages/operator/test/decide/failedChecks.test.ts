@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { changesNothing } from "@seatrial/trial"
+import { changesNothing, trialBy } from "@seatrial/trial"
 import { failedChecks } from "../../src/decide/failedChecks.ts"
 import { report } from "../observations.ts"
 
@@ -25,6 +25,16 @@ describe("an engine that breaks over good requests", () => {
       assert.match(text, /: engine error, then passed \(HTTP 500 for a good request\)\. The engine does not serve/)
     }
   })
+})
+
+it("what to do about texts that another version of the engine found otherwise is about either version", () => {
+  const saying = (of: string) => {
+    const detail = `shifted by mean 0.3000, absolute 0.3000 from ${of}`
+    return failedChecks({ ...report, passed: false, checks: [{ name: "text_likelihood", passed: false, detail }] })
+  }
+  assert.match(saying(`${trialBy}0.32.0`).text, /from an earlier trial by 0\.32\.0\. Two versions of the engine/)
+  assert.match(saying("an earlier trial").text, /from an earlier trial\. The checkpoint, or its support/)
+  assert.strictEqual(saying(`${trialBy}0.32.0`).code, "output_garbage")
 })
 
 describe("what to do about an adapter without effect", () => {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Benchmark } from "@seatrial/domain"
 import type { Node } from "@seatrial/kube"
 import { Effect, Fiber, Latch } from "effect"
-import { benchmarkKey, decides, makeBenchmarkTurns, sharesGpus } from "../../src/work/benchmarkEngine.ts"
+import { benchmarkKey, decided, makeBenchmarkTurns, sharesGpus } from "../../src/work/benchmarkEngine.ts"
 import { podClass, revision } from "../observations.ts"
 
 const node = (name: string, labels: Readonly<Record<string, string>> = {}): Node => ({ metadata: { name, labels } })
@@ -45,13 +45,12 @@ describe("what a benchmark is of", () => {
 
 describe("a benchmark that was made once more", () => {
   const benchmark: Benchmark = { suite: "seatrial-bench", suite_version: 1, input_tokens: 64, output_tokens: 16, seed: 1, steps: [] }
-  const decided = (missing?: string) => {
-    const second = { ...benchmark, ...(missing === undefined ? {} : { missing }) }
-    return decides(benchmark, second) === second
-  }
+  const said = (missing?: string) => decided(benchmark, "2 of 60 failed.", { ...benchmark, ...(missing === undefined ? {} : { missing }) }).first_failed
 
-  it("decides, also with figures that are void, but not where our own fault has cut it short", () =>
-    assert.deepStrictEqual([undefined, "client_limited", "time_limit", "generator_failed"].map(decided), [true, true, false, false]))
+  it("decides, and tells why the first failed, also with figures that are void, but not where our own fault has cut it short", () => {
+    assert.deepStrictEqual([undefined, "client_limited"].map(said), ["2 of 60 failed.", "2 of 60 failed."])
+    assert.deepStrictEqual(["time_limit", "generator_failed"].map(said), [undefined, undefined])
+  })
 })
 
 it.effect("one benchmark runs on a node and two on a kind of card; an interrupted one gives its turn back", () =>

@@ -4,7 +4,7 @@ import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { ProcessEnded } from "@seatrial/trial"
+import { ProcessEnded, suite } from "@seatrial/trial"
 import { Deferred, Effect, Fiber, Layer, Option, Ref, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
@@ -175,7 +175,8 @@ describe("comparing an engine that has started again", () => {
     score?: (turn: number) => number,
     paths: ReadonlyArray<string> = ["tokenizer.json"],
     // How often its container was started again in its pod.
-    restarts = 0
+    restarts = 0,
+    suiteVersion: number = suite.version
   ) {
     const engine = engineFor("reference")
     if (engine === undefined) return yield* Effect.die("no reference engine")
@@ -206,7 +207,7 @@ describe("comparing an engine that has started again", () => {
       Effect.provide([
         Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
         Layer.mock(KubeClient)({}),
-        Layer.mock(Runs)({ likelihood: () => Effect.succeed(likelihood), hubToken: () => Effect.succeed(Option.none()) }),
+        Layer.mock(Runs)({ likelihood: () => Effect.succeed({ suiteVersion, likelihood }), hubToken: () => Effect.succeed(Option.none()) }),
         Layer.succeed(
           HttpClient.HttpClient,
           HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer(request.url)))))
@@ -237,13 +238,16 @@ describe("comparing an engine that has started again", () => {
     Effect.gen(function* () {
       const kept = Array.from({ length: 8 }, () => [-1])
       const sound = (turn: number) => (turn === 8 ? -3 : -1)
-      const inPlace = (shift: number, restarts: number) => compare(false, 4, 4, kept, (turn) => sound(turn) - shift, [], restarts)
+      const inPlace = (shift: number, restarts: number, suiteVersion?: number) =>
+        compare(false, 4, 4, kept, (turn) => sound(turn) - shift, [], restarts, suiteVersion)
       assert.deepStrictEqual(yield* inPlace(0, 1), [true, "same"])
       // A card's rounding.
       assert.deepStrictEqual(yield* inPlace(0.001, 1), [true, "same"])
       assert.deepStrictEqual(yield* inPlace(0.2, 1), [true, "differs"])
       // In a pod of its own, something has looked at its weights first.
       assert.deepStrictEqual(yield* inPlace(0.2, 0), [true, "same"])
+      // What was kept is of other texts.
+      assert.deepStrictEqual(yield* inPlace(0.2, 1, suite.textsSince - 1), [true, "same"])
     })
   )
 

@@ -10,7 +10,7 @@ const notTheEngines = ["host_class", "hold_seconds"]
 const looked = 8
 
 const Row = Schema.Struct({
-  sameEngine: Schema.Boolean,
+  otherEngine: Schema.NullOr(Schema.String),
   checks: CheckReport,
   likelihood: Schema.NullOr(Schema.Array(Schema.Array(Schema.Finite)))
 })
@@ -21,7 +21,8 @@ const isUnquantized = ({ facts, settings }: Pick<RunRevision, "facts" | "setting
 
 /**
  * The organization's own verified revisions of the same commit, on the same card, with the same settings, of whatever image: what a trial is compared with. Those of the same
- * version of the engine come first; of others there are any only where nothing is quantized. Another organization's are never read.
+ * version of the engine come first; of others there are any only where nothing is quantized, and of models that were not deleted since: so whoever had a wrong one says so.
+ * Another organization's are never read.
  */
 export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierTrials"] => {
   const decode = Schema.decodeUnknownOption(Row)
@@ -29,9 +30,10 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
     const { engineVersion, estimate, facts, id, settings } = revision
     const base = facts.adapter?.base
     const rows = yield* Effect.orDie(sql`
-      SELECT checks, likelihood, engine_version = ${engineVersion} AS "sameEngine" FROM revisions
+      SELECT checks, likelihood, nullif(engine_version, ${engineVersion}) AS "otherEngine" FROM revisions
       WHERE org_id = ${orgId} AND hf_repo = ${facts.repo} AND hf_revision = ${facts.commit} AND gpu_pool = ${estimate.gpu_pool} AND gpu_count = ${estimate.gpu_count}
-        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND (engine_version = ${engineVersion} OR ${isUnquantized(revision)})
+        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND (engine_version = ${engineVersion} OR ${isUnquantized(revision)} AND
+          EXISTS (SELECT 1 FROM models WHERE models.org_id = revisions.org_id AND models.id = revisions.model_id AND deleted_at IS NULL))
         AND settings - ${notTheEngines}::text[] = ${sql.json(settings)} - ${notTheEngines}::text[]
         AND base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
       ORDER BY engine_version = ${engineVersion} DESC, created_at DESC LIMIT ${looked}`)
@@ -42,7 +44,7 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
         ? []
         : [
             {
-              sameEngine: trial.sameEngine,
+              otherEngine: trial.otherEngine,
               suite: trial.checks.suite,
               suiteVersion: trial.checks.suite_version,
               checks: trial.checks.checks,
@@ -54,11 +56,14 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
   })
 }
 
-/** The likelihoods of a revision's own trial. */
+const Kept = Row.mapFields(({ likelihood }) => ({ likelihood, suiteVersion: Schema.Int }))
+
+/** The likelihoods of a revision's own trial, and the version of the suite that asked for them. */
 export const keptLikelihood = (sql: PgClient.PgClient): Runs["Service"]["likelihood"] => {
-  const decode = Schema.decodeUnknownOption(Row.mapFields(({ likelihood }) => ({ likelihood })))
+  const decode = Schema.decodeUnknownOption(Kept)
   return Effect.fn("Runs.likelihood")(function* (orgId, revision) {
-    const [row] = yield* Effect.orDie(sql`SELECT likelihood FROM revisions WHERE org_id = ${orgId} AND id = ${revision}`)
-    return Option.getOrNull(decode(row))?.likelihood ?? null
+    const [row] = yield* Effect.orDie(sql`
+      SELECT likelihood, (checks ->> 'suite_version')::int AS "suiteVersion" FROM revisions WHERE org_id = ${orgId} AND id = ${revision}`)
+    return Option.getOrNull(decode(row))
   })
 }

@@ -36,6 +36,8 @@ export interface StartSeen {
 
 /** What an earlier trial of the same commit found, on the same card with the same settings, as far as this one can be held to it. */
 export interface EarlierTrial {
+  /** The version of the engine that it was of, where that is another. */
+  readonly otherEngine?: string | null
   readonly fingerprints: CheckReport["fingerprints"]
   /** Its rows. */
   readonly checks?: CheckReport["checks"]

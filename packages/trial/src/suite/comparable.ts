@@ -3,8 +3,6 @@ import { suite } from "./suiteVersion.ts"
 
 /** An earlier trial of the same commit, card and settings as it was recorded. */
 export interface RecordedTrial extends Required<EarlierTrial> {
-  /** Whether it was of the same version of the engine. */
-  readonly sameEngine: boolean
   readonly suite: string
   readonly suiteVersion: number
 }
@@ -16,8 +14,10 @@ const ofOneEngine = new Set(["loaded_tensors"])
  * What of an earlier trial this one can be held to. Hashes are another version's of the engine no more, while texts are as likely but for rounding and a key that was found
  * is found; another version of the suite may have asked anything else, but for texts that were the same.
  */
-export const comparable = ({ checks, fingerprints, likelihood, sameEngine, ...trial }: RecordedTrial): ReadonlyArray<EarlierTrial> => {
+export const comparable = ({ checks, fingerprints, likelihood, otherEngine, ...trial }: RecordedTrial): ReadonlyArray<EarlierTrial> => {
   if (trial.suite !== suite.name || trial.suiteVersion < suite.textsSince || trial.suiteVersion > suite.version) return []
-  if (trial.suiteVersion !== suite.version) return [{ checks: [], fingerprints: [], likelihood }]
-  return sameEngine ? [{ checks, fingerprints, likelihood }] : [{ checks: checks.filter(({ name }) => !ofOneEngine.has(name)), fingerprints: [], likelihood }]
+  if (trial.suiteVersion !== suite.version) return [{ otherEngine, checks: [], fingerprints: [], likelihood }]
+  return otherEngine === null
+    ? [{ otherEngine, checks, fingerprints, likelihood }]
+    : [{ otherEngine, checks: checks.filter(({ name }) => !ofOneEngine.has(name)), fingerprints: [], likelihood }]
 }

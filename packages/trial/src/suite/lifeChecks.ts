@@ -10,8 +10,8 @@ import { thresholds } from "./thresholds.ts"
 const running = (metrics: string) => gauge(metrics, "vllm:num_requests_running|vllm:num_requests_waiting|sglang:num_running_reqs|sglang:num_queue_reqs") ?? 0
 const cacheUse = (metrics: string) => gauge(metrics, "vllm:kv_cache_usage_perc|sglang:token_usage") ?? 0
 
-/** Tokens generated since the engine started; null where it does not tell. */
-const generated = (metrics: string) => gauge(metrics, "vllm:generation_tokens_total|sglang:generation_tokens_total")
+/** Tokens generated since the engine started, of whatever was aborted too; null where it does not tell. */
+const generated = (metrics: string) => gauge(metrics, 'vllm:generation_tokens_total|sglang:realtime_tokens_total\\{[^}]*mode="decode"[^}]*\\}')
 
 const load = (subject: SuiteSubject) =>
   Effect.map(subject.client.get("/metrics"), ({ text }) => ({ running: running(text), cache: cacheUse(text), generated: generated(text) }))

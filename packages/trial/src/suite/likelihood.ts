@@ -28,6 +28,9 @@ const shiftBetween = (now: ReadonlyArray<ReadonlyArray<number>>, earlier: Readon
   return { mean: Math.abs(mean(differences)), absolute: mean(differences.map(Math.abs)) }
 }
 
+/** How an earlier trial of another version of the engine is named, before that version. */
+export const trialBy = "an earlier trial by "
+
 /** Scores the suite's own texts; `keep` is given the log-probabilities, for the trials to come. */
 export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void): TrialCheck => ({
   name: "text_likelihood",
@@ -52,17 +55,18 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
     const nats = -mean(scored.flat())
     if (nats > limit) return yield* unexpected(`${fixed(nats, 2)} nats per token, expected under ${fixed(limit, 2)}`)
     const [first = []] = scored
-    const other = (yield* scoreOf(subject, prompts.at(-1) ?? "")) ?? []
-    const worse = mean(first) - mean(other)
+    const worse = mean(first) - mean((yield* scoreOf(subject, prompts.at(-1) ?? "")) ?? [])
     if (!(worse >= thresholds.shuffledWorse)) return yield* unexpected(`prose with its words shuffled is only ${fixed(worse, 2)} nats per token worse`)
     keep(scored)
-    const before = subject.earlier.find(({ likelihood }) => likelihood !== null)?.likelihood
-    const shift = before == null ? null : shiftBetween(scored, before)
+    const before = subject.earlier.find(({ likelihood }) => likelihood !== null)
+    const shift = before?.likelihood == null ? null : shiftBetween(scored, before.likelihood)
     const tokens = scored.reduce((sum, values) => sum + values.length, 0)
     const told = `${fixed(nats, 3)} nats per token over ${tokens}, limit ${fixed(limit, 2)}, shuffled ${fixed(worse, 2)} worse`
     if (shift === null) return told
-    const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from an earlier trial`
-    if (shift.mean > thresholds.meanShift || shift.absolute > thresholds.absoluteShift) return yield* unexpected(`shifted by ${shifted}`)
+    const other = before?.otherEngine ?? null
+    const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `${trialBy}${other}`}`
+    const most = other === null ? thresholds.shift : thresholds.otherEngineShift
+    if (shift.mean > most.mean || shift.absolute > most.absolute) return yield* unexpected(`shifted by ${shifted}`)
     return `${told}; ${shifted}`
   })
 })

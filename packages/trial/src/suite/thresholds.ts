@@ -84,8 +84,9 @@ export const thresholds = {
   /** How much worse a text must be when its words are shuffled, by token. */
   shuffledWorse: 0.5,
   /** How far an earlier trial of the same may be from this one: in the mean, and token by token. */
-  meanShift: 0.01,
-  absoluteShift: 0.05,
+  shift: { mean: 0.01, absolute: 0.05 },
+  /** The same of an earlier trial of another version of the engine, whose kernels round otherwise. */
+  otherEngineShift: { mean: 0.05, absolute: 0.25 },
   /** What a log-probability may be above zero: rounding of the engine's own. */
   aboveZero: 0.001,
   /** Right answers needed, as shares of those asked: of models from 3 billion parameters on, and from half a billion on. Smaller ones inform only. */

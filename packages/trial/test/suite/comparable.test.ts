@@ -10,16 +10,20 @@ describe("what of an earlier trial a later one is held to", () => {
   const recorded = {
     suite: suite.name,
     suiteVersion: suite.version,
-    sameEngine: true,
+    otherEngine: null,
     checks,
     fingerprints: [{ prompt: "Say it.", sha256: "a" }],
     likelihood: [[-0.5]]
   }
   const likelihood = recorded.likelihood
   for (const [promise, other, expected] of [
-    ["all of the same engine and suite", {}, [{ checks, fingerprints: recorded.fingerprints, likelihood }]],
-    ["no hash of another version of the engine", { sameEngine: false }, [{ checks: checks.slice(1), fingerprints: [], likelihood }]],
-    ["of another version of the suite the likelihood of the same texts", { suiteVersion: suite.textsSince }, [{ checks: [], fingerprints: [], likelihood }]],
+    ["all of the same engine and suite", {}, [{ otherEngine: null, checks, fingerprints: recorded.fingerprints, likelihood }]],
+    ["no hash of another version of the engine", { otherEngine: "0.33.0" }, [{ otherEngine: "0.33.0", checks: checks.slice(1), fingerprints: [], likelihood }]],
+    [
+      "of another version of the suite the likelihood of the same texts",
+      { suiteVersion: 9 },
+      [{ otherEngine: null, checks: [], fingerprints: [], likelihood }]
+    ],
     ["nothing of one with other texts", { suiteVersion: suite.textsSince - 1 }, []],
     ["nothing of one that is newer than this", { suiteVersion: suite.version + 1 }, []],
     ["nothing of another suite", { suite: "other" }, []]

@@ -48,7 +48,7 @@ describe("how the suite is run", () => {
         { name: "bad", passed: false, detail: "1 of 2" },
         { name: "good", passed: true, detail: "fine" }
       ])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 9: 2 run, 0 not applicable, 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 10: 2 run, 0 not applicable, 0 s")
     })
   )
 
@@ -102,7 +102,7 @@ describe("how the suite is run", () => {
         report.checks.map(({ name }) => name),
         ["good", "suite"]
       )
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 9: 1 run, 2 not applicable (images, scores), 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 10: 1 run, 2 not applicable (images, scores), 0 s")
     })
   )
 
@@ -150,7 +150,7 @@ describe("how the suite is run", () => {
       assert.isTrue(report.passed)
       assert.deepStrictEqual(
         report.checks.map(({ detail, name }) => [name, detail]),
-        [["suite", "seatrial-core 9: 0 run, 1 not applicable (slow), 40 s"]]
+        [["suite", "seatrial-core 10: 0 run, 1 not applicable (slow), 40 s"]]
       )
     })
   )
@@ -200,7 +200,7 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("3 hours")
       const { report } = yield* Fiber.join(fibre)
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 9: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 10: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
     })
   )
 

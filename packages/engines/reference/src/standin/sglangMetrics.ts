@@ -22,8 +22,15 @@ export const sglangMetrics = ({ cacheConfig, engine, metrics }: Booted, weights:
     ...single("sglang:context_len", "gauge", engine.maxModelLen),
     ...single("sglang:weight_memory_usage_gb", "gauge", weights),
     ...single("sglang:kv_cache_memory_usage_gb", "gauge", Number(cacheConfig.kv_cache_memory_bytes ?? 0) / 2 ** 30),
-    ...single("sglang:prompt_tokens_total", "counter", metrics.promptTokens),
-    ...single("sglang:generation_tokens_total", "counter", metrics.generationTokens),
+    "# TYPE sglang:realtime_tokens_total counter",
+    ...[
+      ["prefill_compute", metrics.computedTokens],
+      ["prefill_cache", metrics.promptTokens - metrics.computedTokens],
+      ["decode", metrics.generationTokens]
+    ].map(([mode, value]) => `sglang:realtime_tokens_total{${labels},mode="${mode}"} ${value}`),
+    // Counted once a request is over.
+    ...single("sglang:prompt_tokens_total", "counter", metrics.ended.prompt),
+    ...single("sglang:generation_tokens_total", "counter", metrics.ended.generation),
     ...single("sglang:cached_tokens_total", "counter", metrics.cachedTokens),
     ...single("sglang:num_requests_total", "counter", finished),
     ...single("sglang:num_aborted_requests_total", "counter", metrics.finished.abort),
