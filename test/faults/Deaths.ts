@@ -49,7 +49,8 @@ export const makeDeaths = () => {
       if (end === null) return write
       if (wasDead) return Effect.never
       const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
-      return Effect.andThen(Effect.andThen(last, Effect.sync(die)), Effect.never)
+      // Also where the write is given up meanwhile: who is counted as dead and goes on would hold everything up.
+      return Effect.andThen(Effect.ensuring(last, Effect.sync(die)), Effect.never)
     })
 
   const layerRuns = Layer.effect(

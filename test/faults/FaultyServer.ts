@@ -60,8 +60,10 @@ export const makeFaultyServer = () => {
   let ended = Deferred.makeUnsafe<void>()
   let maker: <A, E>(write: Write, making: Effect.Effect<A, E>) => Effect.Effect<A | null, E> = (_, making) => making
   const writes: Array<string> = []
+  /** Collections of which a watch was not told all, or not in order, since they were listed last. */
+  const missed = new Set<string>()
 
-  const faultyLines = (stream: Stream.Stream<string | Uint8Array>) => {
+  const faultyLines = (collection: string, stream: Stream.Stream<string | Uint8Array>) => {
     let held: string | Uint8Array | undefined
     const lines = stream.pipe(
       Stream.flatMap((line) => {
@@ -73,7 +75,9 @@ export const makeFaultyServer = () => {
           return Stream.concat(Stream.make(half), Stream.fromEffect(Effect.andThen(Effect.sleep("1 millis"), reset)))
         }
         const all: Array<string | Uint8Array> = draw.chance(faults.dropped) ? [] : draw.chance(faults.repeated) ? [line, line] : [line]
+        if (all.length === 0) missed.add(collection)
         if (before === undefined && all.length === 1 && draw.chance(faults.reordered)) {
+          missed.add(collection)
           held = line
           return Stream.empty
         }
@@ -99,20 +103,24 @@ export const makeFaultyServer = () => {
     return Effect.gen(function* () {
       if (away) return yield* reset
       const watch = call.query.get("watch") === "true"
+      const collection = call.path.join("/")
       const write = call.method !== "GET"
       const { broken, conflict, cut, gone: expired, refused, throttled, unanswered } = rates
       if (draw.chance(refused)) return yield* reset
       if (draw.chance(throttled)) return status(429, "TooManyRequests", "the server is busy", { retryAfterSeconds: 1 })
       if (draw.chance(broken)) return status(500, "InternalError", "Internal error occurred: it is a fault")
+      // No API server keeps an event from a watch and goes on for minutes: who missed one has to list again once the faults are over.
+      if (watch && rates === noFaults && missed.has(collection)) return gone
       if (watch) {
         if (draw.chance(expired))
           return draw.chance(0.5)
             ? gone
             : { code: 200, mediaType: "application/json", stream: Stream.make(`${JSON.stringify({ type: "ERROR", object: gone.json })}\n`) }
         const answer = yield* handler(call)
-        return "stream" in answer ? { ...answer, stream: faultyLines(answer.stream) } : answer
+        return "stream" in answer ? { ...answer, stream: faultyLines(collection, answer.stream) } : answer
       }
       if (!write) {
+        missed.delete(collection)
         const answer = yield* handler(call)
         if (!draw.chance(cut) || !("json" in answer)) return answer
         const text = JSON.stringify(answer.json)

@@ -172,6 +172,9 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     lives: () => lives,
     /** The last of what the operator said. */
     said: () => said.join("\n"),
+    /** What failed here, with the operator's very last words before the reason: of a long output that may be all that anybody sees. */
+    failure: (name: string, cause: Cause.Cause<unknown>) =>
+      [`${name}, ${lives} lives of the operator`, ...said.slice(-3).map((line) => line.split("\n")[0]), Cause.pretty(cause)].join("\n"),
     deaths,
     /** As an administrator does it. */
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit } from "effect"
+import { Duration, Effect, Exit } from "effect"
 import { type Lane, openLane } from "./Lane.ts"
 import { type Death, playDeath } from "./playDeath.ts"
 import { generalWrites, playGeneralDeath } from "./playGeneralDeath.ts"
@@ -52,7 +52,7 @@ it.live(
           if ((survived.get(seed) ?? 0) >= enough) continue
           const [took, exit] = yield* Effect.timed(Effect.exit(play(opened, serving)))
           if (Exit.isFailure(exit)) {
-            failed.push(`${name}: ${Cause.pretty(exit.cause)}`)
+            failed.push(opened.failure(name, exit.cause))
             yield* Effect.logError(`${name}\n${opened.said()}`, exit.cause)
             // What follows on this lane would only tell of the same again.
             return

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Duration, Effect, Exit } from "effect"
+import { Duration, Effect, Exit } from "effect"
 import { openLane } from "./Lane.ts"
 import { playSchedule } from "./playSchedule.ts"
 import { serveFirst } from "./serveFirst.ts"
@@ -17,7 +17,7 @@ const lane = (which: number) =>
       const [took, exit] = yield* Effect.timed(Effect.exit(playSchedule(opened, serving, seed)))
       if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}; ${Math.round(Duration.toSeconds(took))} s`)
       else {
-        failed.push(`seed ${seed}: ${Cause.pretty(exit.cause)}`)
+        failed.push(opened.failure(`seed ${seed}`, exit.cause))
         yield* Effect.logError(`seed ${seed}\n${opened.said()}`, exit.cause)
         // What follows would only tell of the same again.
         break
