@@ -17,7 +17,7 @@ export interface DeathPlan {
 }
 
 /**
- * How an operator dies: at the nth write from now on that is about something of interest, just before it takes effect or just after. Nothing that it does later has any
+ * How an operator dies: at the nth write from now on that is about something of interest, just before it takes effect or just after. Nothing that it does later takes
  * effect, whatever its finalizers try: as if it was killed.
  */
 export const makeDeaths = () => {

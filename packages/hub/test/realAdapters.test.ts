@@ -108,7 +108,7 @@ const headerOf = (tensors: ReadonlyArray<readonly [name: string, dtype: string, 
 const layersOf = <A>(count: number, of: (layer: number) => ReadonlyArray<A>) => Array.from({ length: count }, (_, layer) => of(layer)).flat()
 
 describe("layers_to_transform", () => {
-  it("is read as any version of PEFT reads it, where a module's name has several numbers", () => {
+  it("is read as every version of PEFT reads it, where a module's name has several numbers", () => {
     const module = "model.layers.3.mlp.experts.5.up_proj"
     const config = { ...written, peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["up_proj"] }
     const tensors = [

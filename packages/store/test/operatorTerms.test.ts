@@ -11,7 +11,7 @@ import { layerStore, soon } from "./stage.ts"
 const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql).pipe(Layer.provideMerge(layerStore))
 
 layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
-  it.effect("once another operator has begun its term, nothing that the earlier one writes has any effect", () =>
+  it.effect("once another operator has begun its term, nothing that the earlier one writes takes effect", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const runs = yield* Runs

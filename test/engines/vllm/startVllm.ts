@@ -19,7 +19,7 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** As large as any card: what is started keeps its cache in as many blocks as it is told. */
+/** As large as the largest card: what is started keeps its cache in as many blocks as it is told. */
 const card = { gpu_pool: "H100-80GB", gpu_count: 1, gpu_memory_bytes: 80 * 2 ** 30 }
 const maxContext = 1_024
 

@@ -39,7 +39,7 @@ const matched = <A>(pattern: Readonly<Record<string, A>> | null | undefined, mod
   Object.entries(pattern ?? {}).find(([key]) => new RegExp(`^(?:.*\\.)?(?:${key})$`).test(module))?.[1]
 
 /**
- * Reads a LoRA adapter for weights of these names and shapes. Throws `BootFailure`, in vLLM's words where it has any, for one of a higher rank than `maxRank`, of a kind
+ * Reads a LoRA adapter for weights of these names and shapes. Throws `BootFailure`, in vLLM's words where it has some, for one of a higher rank than `maxRank`, of a kind
  * that is not computed, or with tensors for which there are no weights.
  */
 export const readAdapter = (directory: string, shapes: ReadonlyMap<string, readonly [output: number, input: number]>, maxRank: number): Adapter => {
