@@ -42,16 +42,18 @@ export const makeDeaths = () => {
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
 
+  // Once it is decided that somebody dies of a write nothing comes in between, also not that the write is given up: who is counted as dead and goes on would hold everything up.
   const mortal = <A, E>(what: string, about: string, write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.suspend(() => {
-      const wasDead = dead
-      const end = at({ what, about })
-      if (end === null) return write
-      if (wasDead) return Effect.never
-      const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
-      // Also where the write is given up meanwhile: who is counted as dead and goes on would hold everything up.
-      return Effect.andThen(Effect.ensuring(last, Effect.sync(die)), Effect.never)
-    })
+    Effect.uninterruptibleMask((restore) =>
+      Effect.suspend(() => {
+        const wasDead = dead
+        const end = at({ what, about })
+        if (end === null) return restore(write)
+        if (wasDead) return restore(Effect.never)
+        const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
+        return Effect.andThen(Effect.andThen(last, Effect.sync(die)), restore(Effect.never))
+      })
+    )
 
   const layerRuns = Layer.effect(
     Runs,
@@ -117,12 +119,14 @@ export const makeDeaths = () => {
     layer: Layer.mergeAll(layerRuns, layerHolds, layerApplied, layerClasses),
     /** Makes a write for what stands before the API server: null where the operator is dead by then, and hears of nothing. */
     make: <A, E>(write: Write, making: Effect.Effect<A, E>): Effect.Effect<A | null, E> =>
-      Effect.suspend(() => {
-        if (dead) return Effect.succeed(null)
-        const end = at(write)
-        if (end === null) return making
-        return Effect.as(Effect.ensuring(end === "after" ? making : Effect.void, Effect.sync(die)), null)
-      }),
+      Effect.uninterruptibleMask((restore) =>
+        Effect.suspend(() => {
+          if (dead) return Effect.succeed(null)
+          const end = at(write)
+          if (end === null) return restore(making)
+          return Effect.as(Effect.ensuring(end === "after" ? making : Effect.void, Effect.sync(die)), null)
+        })
+      ),
     /** Ends when the operator is dead. */
     died: Effect.suspend(() => Deferred.await(died)),
     /** Another operator may start. */
