@@ -14,6 +14,7 @@ export default defineConfig({
       "test/faults/**",
       "test/engines/**",
       "test/mutants/**",
+      "test/attacks/**",
       "test/gateway/**",
       "test/e2e/long/**",
       "packages/*/test/long/**"

@@ -27,7 +27,8 @@ export interface ListenOptions {
 
 /** A server that does not wait for slow clients. A header that stands twice is seen as one that is wrong: of two keys or types a proxy may have looked at the other one. */
 export const makeServer = (): Server => {
-  const times = { headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000 }
+  // Node compares connections with the first two once an interval only.
+  const times = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 2_000, keepAliveTimeout: 65_000 }
   // A request without a Host is answered by the gateway, with an Error object.
   const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true, requireHostHeader: false })
   // Whatever else is expected of us, the request itself is answered: an answer of Node's own would have neither an id nor a body.
