@@ -29,11 +29,12 @@ export const cleanWeightsCommand = Command.make(
   },
   Effect.fn(
     function* ({ ageDays, directory, dryRun, verifyDays }) {
-      const { forget, list } = yield* NeededWeights
+      const { forget, list, now } = yield* NeededWeights
       let removed = 0
       let damaged = 0
       yield* cleanStore({
         root: directory,
+        now,
         needed: list,
         forget,
         age: Duration.toMillis(Duration.days(ageDays)),

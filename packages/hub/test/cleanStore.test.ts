@@ -42,9 +42,10 @@ const scene = Effect.gen(function* () {
       yield* fetch(commit)
       known.add(commit)
     }),
-    clean: (age: number) =>
+    clean: (age: number, now: Effect.Effect<number> = Clock.currentTimeMillis) =>
       cleanStore({
         root,
+        now,
         needed: Effect.sync(() => [...needed].map((commit) => ({ repo, commit }))),
         age,
         dryRun: false,
@@ -105,6 +106,20 @@ describe("clean-up of the weights store", () => {
     { arbitrary: { runs: 40 } }
   )
 
+  it.effect("removes nothing early if the clock of its machine is wrong: the database's clock decides", () =>
+    Effect.gen(function* () {
+      const { clean, fetch, isThere } = yield* scene
+      const [commit = Commit.make("f".repeat(40))] = commits
+      yield* TestClock.setTime(100 * day)
+      yield* fetch(commit)
+      yield* TestClock.setTime(300 * day)
+      yield* clean(leastAge, Effect.succeed(100 * day + hour))
+      assert.isTrue(yield* isThere(commit))
+      yield* clean(leastAge, Effect.succeed(102 * day))
+      assert.isFalse(yield* isThere(commit))
+    }).pipe(Effect.scoped)
+  )
+
   it.live("keeps what a download has found or brought, however the two meet", () =>
     Effect.gen(function* () {
       const { clean, deploy, directory, fetch, isThere, needed } = yield* scene
@@ -144,6 +159,7 @@ describe("clean-up of the weights store", () => {
       const clean = (verifyAge: number | null) =>
         cleanStore({
           root: join(folder, "../../.."),
+          now: Clock.currentTimeMillis,
           needed: Effect.succeed([{ repo, commit }]),
           age: leastAge,
           dryRun: false,

@@ -54,7 +54,8 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
   {
     name: "SERVER_KEEP_REQUESTS_MONTHS",
-    description: "Whole months of requests that are kept beside the current one; older ones are dropped, their sums kept; 0 keeps all.",
+    description:
+      "Whole months of requests that are kept in addition to the current one, at least 1; older ones are detached, dropped a day later, and their sums are kept; 0 keeps all.",
     default: "0"
   },
   { name: "SERVER_KEEP_RECEIPTS_MONTHS", description: "The same for receipts, which never go before their requests; 0 keeps all.", default: "0" },

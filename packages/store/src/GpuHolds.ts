@@ -124,8 +124,9 @@ export class GpuHolds extends Context.Service<
         }),
         looked: Effect.gen(function* () {
           const at = new Date(yield* Clock.currentTimeMillis)
+          // What is held counts until the last look, so an operator whose clock is ahead must not bill the time until then.
           yield* Effect.orDie(sql`
-            INSERT INTO gpu_looks (seen_at) SELECT ${at} WHERE ${yield* leads(sql)}
+            INSERT INTO gpu_looks (seen_at) SELECT least(${at}::timestamptz, now()) WHERE ${yield* leads(sql)}
             ON CONFLICT (singleton) DO UPDATE SET seen_at = greatest(gpu_looks.seen_at, excluded.seen_at)`)
         }).pipe(Effect.withSpan("GpuHolds.looked")),
         usage: Effect.fn("GpuHolds.usage")((orgId, from, to) => Effect.orDie(usage({ orgId, from, to })))

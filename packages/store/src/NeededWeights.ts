@@ -1,11 +1,13 @@
 import { PgClient } from "@effect/sql-pg"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 
 const Needed = Schema.Struct({ repo: Schema.String, commit: Schema.String })
 
-/** How long a finished run that nobody released counts as one that has something in the cluster, milliseconds. */
-const unreleasedMillis = 86_400_000
+/** How long a finished run that was not released counts as one that has something in the cluster. */
+const unreleased = "interval '1 day'"
+
+const Now = Schema.Struct({ millis: Schema.Finite })
 
 /** Which downloaded weights somebody needs, of all organisations: what clean-up goes by. */
 export class NeededWeights extends Context.Service<
@@ -21,6 +23,8 @@ export class NeededWeights extends Context.Service<
      * and one that comes later brings them back.
      */
     readonly forget: (stored: typeof Needed.Type) => Effect.Effect<void>
+    /** The database's time, Unix milliseconds. Clean-up compares times with it and not with its own clock, which may be wrong. */
+    readonly now: Effect.Effect<number>
   }
 >()("seatrial/NeededWeights") {
   static readonly layerSql = Layer.effect(
@@ -28,9 +32,9 @@ export class NeededWeights extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const find = SqlSchema.findAll({
-        Request: Schema.Finite,
+        Request: Schema.Void,
         Result: Needed,
-        execute: (now) => sql`
+        execute: () => sql`
           WITH needed AS (
             SELECT r.hf_repo, r.hf_revision, r.base_hf_repo, r.base_hf_revision
             FROM revisions r JOIN models m ON m.org_id = r.org_id AND m.id = r.model_id
@@ -38,7 +42,7 @@ export class NeededWeights extends Context.Service<
             UNION
             SELECT r.hf_repo, r.hf_revision, r.base_hf_repo, r.base_hf_revision
             FROM deployments d JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
-            WHERE d.ended_at IS NULL OR (d.released_at IS NULL AND d.ended_at > ${new Date(now - unreleasedMillis)})
+            WHERE d.ended_at IS NULL OR (d.released_at IS NULL AND d.ended_at > now() - ${sql.literal(unreleased)})
             UNION
             SELECT r.hf_repo, r.hf_revision, r.base_hf_repo, r.base_hf_revision
             FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
@@ -48,6 +52,11 @@ export class NeededWeights extends Context.Service<
           SELECT base_hf_repo, base_hf_revision FROM needed WHERE base_hf_repo IS NOT NULL
           ORDER BY repo, commit`
       })
+      const readNow = SqlSchema.findOne({
+        Request: Schema.Void,
+        Result: Now,
+        execute: () => sql`SELECT round(extract(epoch FROM now()) * 1000)::float8 AS millis`
+      })
       return NeededWeights.of({
         forget: Effect.fn("NeededWeights.forget")(({ commit, repo }) =>
           Effect.orDie(
@@ -56,7 +65,12 @@ export class NeededWeights extends Context.Service<
                 OR (w.repo, w.commit) IN (SELECT r.hf_repo, r.hf_revision FROM revisions r WHERE r.base_hf_repo = ${repo} AND r.base_hf_revision = ${commit})`)
           )
         ),
-        list: Clock.currentTimeMillis.pipe(Effect.flatMap(find), Effect.orDie, Effect.withSpan("NeededWeights.list"))
+        list: find().pipe(Effect.orDie, Effect.withSpan("NeededWeights.list")),
+        now: readNow().pipe(
+          Effect.map(({ millis }) => millis),
+          Effect.orDie,
+          Effect.withSpan("NeededWeights.now")
+        )
       })
     })
   )

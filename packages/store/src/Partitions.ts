@@ -1,23 +1,20 @@
-import { Clock, Context, DateTime, Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Makes the partitions of requests and receipts for the months from one time to another, Unix milliseconds, where they are missing. */
+/** Makes the missing partitions of requests and receipts for the months from one time to another, Unix milliseconds. */
 export const ensurePartitions = Effect.fn("ensurePartitions")(function* (sql: SqlClient.SqlClient, from: number, to: number) {
   yield* sql`SELECT ensure_request_partitions(${new Date(from)}, ${new Date(to)})`
 })
 
-/** Keeps the partitions of the next two months made ahead: at the start, and every hour while the layer lives. */
+/** Makes the partitions of the current and the next two months, by the database's clock: at the start, and every hour while the layer lives. */
 export class Partitions extends Context.Service<Partitions, { readonly ensureAhead: Effect.Effect<void> }>()("seatrial/Partitions") {
   static readonly layerSql = Layer.effect(
     Partitions,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const ahead = Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
-        yield* ensurePartitions(sql, now, DateTime.toEpochMillis(DateTime.add(DateTime.makeUnsafe(now), { months: 2 })))
-      })
+      const ahead = Effect.asVoid(sql`SELECT ensure_request_partitions(now(), now() + interval '2 months')`)
       yield* Effect.orDie(ahead)
-      // An hour's failure is made good by the next: two months are left.
+      // The next hour makes good a failure: two months are left.
       yield* ahead.pipe(
         Effect.catchCause((cause) => Effect.logWarning("Partitions could not be made ahead", cause)),
         Effect.delay("1 hour"),

@@ -108,6 +108,15 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
     }).pipe(Effect.provide(TestClock.layer()))
   )
 
+  it.effect("of an operator whose clock is ahead are not counted into the future", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.now() + 200 * 86_400_000)
+      const sql = yield* PgClient.PgClient
+      yield* (yield* GpuHolds).looked
+      assert.lengthOf(yield* sql`SELECT FROM gpu_looks WHERE seen_at > clock_timestamp()`, 0)
+    }).pipe(Effect.provide(TestClock.layer()))
+  )
+
   const span = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 * 86_400_000 }))
   const Hold = Schema.Struct({
     gpus: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 16 })),

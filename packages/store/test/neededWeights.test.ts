@@ -1,5 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
+import { TestClock } from "effect/testing"
 import { Deployments, ModelAdmin, NeededWeights, Runs } from "../src/index.ts"
 import { facts, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
@@ -22,6 +23,8 @@ layer(Layer.mergeAll(NeededWeights.layerSql, ModelAdmin.layerSql).pipe(Layer.pro
         yield* runs.enter({ id, orgId: caller.orgId, from: "provisioning", to: "failed", reason: "boot", failure: { code: "boot_timeout", text: "late" } })
         // Its engine may still be there.
         assert.isTrue(yield* needed)
+        // Also for a process whose clock is ahead: the database's clock decides.
+        assert.isTrue(yield* Effect.andThen(TestClock.setTime(Date.now() + 200 * 86_400_000), needed).pipe(Effect.provide(TestClock.layer())))
         yield* runs.release(id, caller.orgId)
         assert.isFalse(yield* needed)
 

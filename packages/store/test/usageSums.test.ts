@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Schema } from "effect"
 import { ApiKeys, Billing, GpuHolds, Metering, Requests, type UsageGroup, UsageSums } from "../src/index.ts"
-import { dropOldMonths } from "../src/Retention.ts"
+import { retireOldMonths } from "../src/Retention.ts"
 import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
@@ -101,7 +101,7 @@ layer(Layer.mergeAll(UsageSums.layerSql, GpuHolds.layerSql, Billing.layerSql).pi
             return yield* billing.balance(own.caller.orgId)
           })
           const before = yield* hold
-          yield* dropOldMonths(sql, { requests: 1, receipts: 3 })
+          yield* retireOldMonths(sql, { requests: 1, receipts: 3 })
           assert.deepStrictEqual(yield* hold, before)
           const monthsAgo = (at: number) =>
             new Date(now).getUTCMonth() + 12 * new Date(now).getUTCFullYear() - (new Date(at).getUTCMonth() + 12 * new Date(at).getUTCFullYear())

@@ -64,8 +64,8 @@ export const lastUsed = (directory: string): Effect.Effect<number | null> =>
     )
   )
 
-/** Notes that a commit is used now. */
-export const noteUse = Effect.fnUntraced(function* (directory: string) {
-  const seconds = (yield* Clock.currentTimeMillis) / 1000
+/** Records that a commit is used at that time, Unix milliseconds; by default now. A time that is recorded never becomes earlier. */
+export const noteUse = Effect.fnUntraced(function* (directory: string, at?: number) {
+  const seconds = Math.max(at ?? (yield* Clock.currentTimeMillis), (at === undefined ? null : yield* lastUsed(directory)) ?? 0) / 1000
   yield* Effect.promise(() => utimes(join(directory, manifestName), seconds, seconds).catch(() => undefined))
 })

@@ -1,6 +1,6 @@
 import { readdir, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
-import { Clock, Effect, Option } from "effect"
+import { Effect, Option } from "effect"
 import { makeCopyThreads } from "../copy/CopyThreads.ts"
 import { wrongFiles } from "../copy/wrongFiles.ts"
 import type { StoreFull } from "../failures.ts"
@@ -17,6 +17,8 @@ export interface StoredCommit {
 
 interface CleanOptions<E> {
   readonly root: string
+  /** The time that ages are counted to, Unix milliseconds: that of the database, since the clock of one machine may be wrong. */
+  readonly now: Effect.Effect<number, E>
   /** Asked again before each removal. */
   readonly needed: Effect.Effect<ReadonlyArray<StoredCommit>, E>
   /** Told before `needed` is asked for the last time and the files go: nobody may count on them from then on without a look at the store. */
@@ -65,12 +67,13 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
   dryRun,
   forget,
   needed,
+  now: readNow,
   onRemoved,
   onVerified,
   root,
   verifyAge
 }: CleanOptions<E>): Effect.fn.Return<void, E | StoreFull> {
-  const now = yield* Clock.currentTimeMillis
+  const now = yield* readNow
   const oldest = now - Math.max(age, leastAge)
   const wanted = new Set((yield* needed).map(keyOf))
   for (const owner of yield* list(root)) {
@@ -81,7 +84,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
         const path = join(parent, entry)
         if (commitName.test(entry)) {
           const stored = { repo, commit: entry }
-          if (wanted.has(keyOf(stored))) yield* noteUse(path)
+          if (wanted.has(keyOf(stored))) yield* noteUse(path, now)
           else yield* removeCommit(path, stored)
           yield* verifyCommit(path, stored)
           continue
@@ -130,7 +133,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
       const again = yield* lastUsed(path)
       if (again === null || again > oldest) return
       yield* forget(stored)
-      if ((yield* needed).some((each) => keyOf(each) === keyOf(stored))) return yield* noteUse(path)
+      if ((yield* needed).some((each) => keyOf(each) === keyOf(stored))) return yield* noteUse(path, now)
       yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
       yield* onRemoved({ ...stored, partial: false, unusedSince: used })
       yield* onDisk(() => rm(claim.value.path, { recursive: true, force: true }))
