@@ -71,6 +71,7 @@ const makeWorld = Effect.gen(function* () {
     prices: zeroPrices,
     endpoints: [],
     mayIdle: false,
+    isPublic: false,
     adapted: false,
     concurrency: null,
     startSeconds: null,

@@ -42,6 +42,8 @@ export interface Route {
   readonly endpoints: ReadonlyArray<Endpoint>
   /** Whether its engine goes while nobody asks for it. */
   readonly mayIdle: boolean
+  /** Whether every organization may use it. */
+  readonly isPublic: boolean
   /** Whether it serves an adapter, which its engine knows by another name than its base. */
   readonly adapted: boolean
   /** Requests that its engine was seen to work on at once, when it was measured; null where that was not done. */
@@ -129,7 +131,7 @@ const snapshotOf = (
   const ofModel = new Map<ModelId, Route>()
   for (const { capabilities, visibility, ...facts } of rows) {
     const able = capabilitiesOf(capabilities)
-    const route = { ...facts, capabilities: visibility === "public" ? publicCapabilities(facts.runtime, able) : able }
+    const route = { ...facts, isPublic: visibility === "public", capabilities: visibility === "public" ? publicCapabilities(facts.runtime, able) : able }
     ofModel.set(route.modelId, route)
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.

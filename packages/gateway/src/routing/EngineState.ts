@@ -36,6 +36,8 @@ export class EngineState {
   outstanding = 0
   /** How many of these are streams. */
   streams = 0
+  /** How many each organization has; an organization without any is not in it. */
+  readonly #held = new Map<string, number>()
   ejectedUntil = 0
   #penalty = 0
   #failures: Array<number> = []
@@ -56,15 +58,23 @@ export class EngineState {
   }
 
   /** Takes a request. */
-  enter(now: number, streamed: boolean) {
+  enter(now: number, streamed: boolean, orgId: string) {
     if (this.outstanding === 0) this.pulse.at = now
     this.outstanding++
     if (streamed) this.streams++
+    this.#held.set(orgId, this.heldBy(orgId) + 1)
   }
 
-  leave(streamed: boolean) {
+  leave(streamed: boolean, orgId: string) {
     this.outstanding--
     if (streamed) this.streams--
+    const held = this.heldBy(orgId) - 1
+    if (held > 0) this.#held.set(orgId, held)
+    else this.#held.delete(orgId)
+  }
+
+  heldBy(orgId: string): number {
+    return this.#held.get(orgId) ?? 0
   }
 
   #told(now: number): EngineMetrics | null {

@@ -8,6 +8,10 @@ export class FairQueue<A extends object> {
     return this.#size
   }
 
+  sizeOf(group: string): number {
+    return this.#groups.get(group)?.size ?? 0
+  }
+
   add(group: string, member: A) {
     const waiting = this.#groups.get(group)
     if (waiting === undefined) this.#groups.set(group, new Set([member]))
@@ -26,14 +30,32 @@ export class FairQueue<A extends object> {
 
   /** Whose turn it is; the group goes behind the others then. */
   take(): A | undefined {
-    for (const [group, waiting] of this.#groups) {
-      for (const member of waiting) {
-        waiting.delete(member)
-        this.#groups.delete(group)
-        if (waiting.size > 0) this.#groups.set(group, waiting)
-        this.#size--
-        return member
-      }
+    for (const group of this.#groups.keys()) return this.#takeFrom(group)
+    return undefined
+  }
+
+  /** The oldest member of the group with the least weight, of equal ones the group whose turn it is. A group without a weight gets nothing. Takes time by the number of groups. */
+  takeLightest(weightOf: (group: string) => number | null): A | undefined {
+    let lightest: string | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (const group of this.#groups.keys()) {
+      const weight = weightOf(group)
+      if (weight === null || weight >= least) continue
+      lightest = group
+      least = weight
+    }
+    return lightest === undefined ? undefined : this.#takeFrom(lightest)
+  }
+
+  #takeFrom(group: string): A | undefined {
+    const waiting = this.#groups.get(group)
+    if (waiting === undefined) return undefined
+    for (const member of waiting) {
+      waiting.delete(member)
+      this.#groups.delete(group)
+      if (waiting.size > 0) this.#groups.set(group, waiting)
+      this.#size--
+      return member
     }
     return undefined
   }

@@ -3,6 +3,7 @@ import type { Route } from "@seatrial/store"
 import type { PoolSeen } from "../observability/RoutingMetrics.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
+import { mayTakePlace } from "./mayTakePlace.ts"
 import { pickEngine } from "./pickEngine.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 
@@ -13,6 +14,7 @@ const waitingPerPlace = 4
 
 /** A request that waits for an engine. */
 export interface Waiter {
+  readonly orgId: string
   readonly key: number | null
   readonly streamed: boolean
   /** It has the engine now. */
@@ -75,6 +77,42 @@ export class ModelPool {
     return waitingPerPlace * this.limit * this.engines.length
   }
 
+  /** Whether one more request of the organization may wait, where `limit` may in all. The queue of a shared model is shared as its places are. */
+  mayWait(orgId: string, limit: number): boolean {
+    const free = limit - this.queue.size
+    return this.route.isPublic ? mayTakePlace(this.queue.sizeOf(orgId), free) : free > 0
+  }
+
+  /** Whether a place at its engines is for this organization: on a shared model some stay free for those that hold fewer. */
+  #mayTake(orgId: string, now: number): boolean {
+    return !this.route.isPublic || mayTakePlace(this.#heldBy(orgId), this.#free(now))
+  }
+
+  #heldBy(orgId: string): number {
+    let held = 0
+    for (const engine of this.engines) held += engine.heldBy(orgId)
+    return held
+  }
+
+  #free(now: number): number {
+    const { limit } = this
+    let free = 0
+    for (const engine of this.engines) {
+      if (!engine.isEjected(now) && !engine.isFull(now)) free += Math.max(0, engine.allowed(limit, now) - engine.outstanding)
+    }
+    return free
+  }
+
+  /** Whose turn it is: on a shared model that of the organization that holds the fewest places, if it may take one. */
+  #next(now: number): Waiter | undefined {
+    if (!this.route.isPublic) return this.queue.take()
+    const free = this.#free(now)
+    return this.queue.takeLightest((orgId) => {
+      const held = this.#heldBy(orgId)
+      return mayTakePlace(held, free) ? held : null
+    })
+  }
+
   /** Whether nothing is lost when it is forgotten. */
   isIdleSince(moment: number): boolean {
     return this.queue.size === 0 && this.usedAt < moment && this.engines.every(({ outstanding }) => outstanding === 0)
@@ -120,12 +158,12 @@ export class ModelPool {
   }
 
   /** An engine with room that has it now, for who does not have to wait behind others; undefined where there is none. */
-  take(key: () => number | null, streamed: boolean): EngineState | undefined {
+  take(key: () => number | null, streamed: boolean, orgId: string): EngineState | undefined {
     this.refresh()
     const now = this.#options.now()
     this.usedAt = now
     this.budget.earn()
-    if (this.queue.size > 0) return undefined
+    if (this.queue.size > 0 || !this.#mayTake(orgId, now)) return undefined
     const [only] = this.engines
     const engine =
       this.engines.length === 1 && only !== undefined
@@ -135,20 +173,20 @@ export class ModelPool {
         : this.engines.length === 0
           ? undefined
           : pickEngine(this.engines, { now, limit: this.limit, key: key(), except: [] })
-    engine?.enter(now, streamed)
+    engine?.enter(now, streamed, orgId)
     return engine
   }
 
   /** Another engine for a request that those of `except` did not serve; it does not wait. */
-  takeOther(except: ReadonlyArray<EngineState>, streamed: boolean): EngineState | undefined {
+  takeOther(except: ReadonlyArray<EngineState>, streamed: boolean, orgId: string): EngineState | undefined {
     const now = this.#options.now()
     const engine = pickEngine(this.engines, { now, limit: this.limit, key: null, except })
-    engine?.enter(now, streamed)
+    engine?.enter(now, streamed, orgId)
     return engine
   }
 
-  leave(engine: EngineState, streamed: boolean) {
-    engine.leave(streamed)
+  leave(engine: EngineState, streamed: boolean, orgId: string) {
+    engine.leave(streamed, orgId)
     if (this.queue.size > 0) this.dispatch()
   }
 
@@ -182,11 +220,15 @@ export class ModelPool {
         this.#stepLater(now)
         return
       }
-      const waiter = this.queue.take()
-      if (waiter === undefined) return
+      const waiter = this.#next(now)
+      if (waiter === undefined) {
+        // More places may be theirs once the engines have more.
+        this.#stepLater(now)
+        return
+      }
       const engine = pickEngine(this.engines, { now, limit: this.limit, key: waiter.key, except: [] })
       if (engine === undefined) return
-      engine.enter(now, waiter.streamed)
+      engine.enter(now, waiter.streamed, waiter.orgId)
       waiter.give(engine)
     }
   }

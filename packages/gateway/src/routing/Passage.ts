@@ -95,14 +95,14 @@ export class Passage {
   }
 
   #drop() {
-    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#streamed)
+    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#streamed, this.#orgId)
     this.#engine = null
   }
 
   /** Whether there was an engine with room, which the request has now. */
   enter(): boolean {
     const pool = this.#world.poolOf(this.#route)
-    const engine = pool.take(this.#key, this.#streamed)
+    const engine = pool.take(this.#key, this.#streamed, this.#orgId)
     return engine !== undefined && this.#enter(pool, engine)
   }
 
@@ -118,7 +118,7 @@ export class Passage {
       const limit = Math.min(cold ? settings.coldWait : settings.queueWait, patience ?? Number.POSITIVE_INFINITY)
       // Nobody is held in vain.
       if (cold && (pool.failing?.nextStart ?? 0) > startedAt + limit) return resume(Effect.fail(refusal()))
-      if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
+      if (!pool.mayWait(this.#orgId, cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
       const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
         routingMetrics.waited(this.#route.model, cold ? "start" : "room", outcome, (now() - startedAt) / 1_000)
         clearTimeout(timer)
@@ -129,6 +129,7 @@ export class Passage {
       const onAbort = () => (departure.reason === "gone" ? settle(Effect.fail(clientClosed), "left") : settle(Effect.fail(unavailable), "stopped"))
       const gone = () => settle(Effect.fail(modelNotFound(this.#route.model)), "gone")
       const waiter: Waiter = {
+        orgId: this.#orgId,
         key: this.#key(),
         streamed: this.#streamed,
         give: (engine) => (this.#enter(pool, engine) ? settle(Effect.void, "served") : gone()),
@@ -172,15 +173,15 @@ export class Passage {
     if (why === "full") engine.turnAway(this.#world.now())
     else pool.fail(engine)
     if (this.#sentOn) return false
-    const next = pool.takeOther([engine], this.#streamed)
+    const next = pool.takeOther([engine], this.#streamed, this.#orgId)
     if (next === undefined) return false
     if (!pool.budget.spend()) {
-      pool.leave(next, this.#streamed)
+      pool.leave(next, this.#streamed, this.#orgId)
       return false
     }
     routingMetrics.retried(this.#route.model, why === "full" ? why : "lost")
     this.#sentOn = true
-    pool.leave(engine, this.#streamed)
+    pool.leave(engine, this.#streamed, this.#orgId)
     this.#engine = next
     return true
   }

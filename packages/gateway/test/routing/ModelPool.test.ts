@@ -16,23 +16,23 @@ const nobody = () => null
 describe("a model's engines", () => {
   it("have what was measured and four more, and the rest waits until one ends", () => {
     const { pool } = makePool(["a"], 2)
-    const held = Array.from({ length: 6 }, () => pool.take(nobody, true))
+    const held = Array.from({ length: 6 }, () => pool.take(nobody, true, "org"))
     assert.isTrue(held.every((engine) => engine !== undefined))
-    assert.isUndefined(pool.take(nobody, true))
+    assert.isUndefined(pool.take(nobody, true, "org"))
     const got = waiting(pool, "org")
     pool.dispatch()
     assert.isUndefined(got.engine)
     const [first] = held
-    if (first !== undefined) pool.leave(first, true)
+    if (first !== undefined) pool.leave(first, true, "org")
     assert.strictEqual(got.engine, first)
-    assert.isUndefined(pool.take(nobody, true))
+    assert.isUndefined(pool.take(nobody, true, "org"))
   })
 
   it("that come anew get those who wait, before anybody who comes later", () => {
     const { pool, world } = makePool(["a"], 1)
-    for (let count = 0; count < 5; count++) pool.take(nobody, true)
+    for (let count = 0; count < 5; count++) pool.take(nobody, true, "org")
     const got = [waiting(pool, "org"), waiting(pool, "org")]
-    assert.isUndefined(pool.take(nobody, true))
+    assert.isUndefined(pool.take(nobody, true, "org"))
     world.serve(["a", "b"])
     assert.deepStrictEqual(
       got.map(({ engine }) => engine && nameOf(engine)),
@@ -57,13 +57,13 @@ describe("a model's engines", () => {
 
   it("that are withdrawn get nothing more, what they have goes on, and those who waited there go to the next revision", () => {
     const { pool, world } = makePool(["old"], 1)
-    const streams = Array.from({ length: 5 }, () => pool.take(nobody, true))
+    const streams = Array.from({ length: 5 }, () => pool.take(nobody, true, "org"))
     const got = waiting(pool, "org")
     world.serve(["new"], { revisionId: laterRevision })
     assert.deepStrictEqual([got.engine && nameOf(got.engine), pool.engines.map(nameOf)], ["new", ["new"]])
     const [old] = streams
     assert.strictEqual(old?.outstanding, 5)
-    for (const engine of streams) if (engine !== undefined) pool.leave(engine, true)
+    for (const engine of streams) if (engine !== undefined) pool.leave(engine, true, "org")
     assert.strictEqual(old?.outstanding, 0)
   })
 
@@ -72,7 +72,7 @@ describe("a model's engines", () => {
     const order: Array<string> = []
     for (const [name, org] of [...Array.from({ length: 5 }, (_, index) => [`a${index}`, "a"]), ["b0", "b"], ["b1", "b"], ["c0", "c"]]) {
       if (name === undefined || org === undefined) continue
-      const waiter = { key: null, streamed: true, gone: () => {}, give: () => void order.push(name) }
+      const waiter = { orgId: org, key: null, streamed: true, gone: () => {}, give: () => void order.push(name) }
       pool.queue.add(org, waiter)
     }
     world.serve(["x", "y"])
@@ -97,7 +97,7 @@ describe("a model's engines", () => {
       times.push((a?.ejectedUntil ?? 0) - world.now)
       failOften(pool, b)
       assert.isFalse(b?.isEjected(world.now))
-      assert.strictEqual(pool.take(nobody, true), b)
+      assert.strictEqual(pool.take(nobody, true, "org"), b)
       world.now = a?.ejectedUntil ?? 0
       assert.isFalse(a?.isEjected(world.now))
     }
@@ -170,11 +170,11 @@ describe("a model's engines", () => {
       const served = () => pool.engines.map(nameOf)
       for (const { what, which } of steps) {
         const engine = pool.engines[which % Math.max(1, pool.engines.length)]
-        if (what === "take") held.push(...[pool.take(() => which, true)].flatMap((taken) => taken ?? []))
+        if (what === "take") held.push(...[pool.take(() => which, true, "org")].flatMap((taken) => taken ?? []))
         else if (what === "wait" && waiters.length < 40) waiters.push(waiting(pool, `org-${which}`, which))
         else if (what === "leave") {
           const [left] = held.splice(which % Math.max(1, held.length), 1)
-          if (left !== undefined) pool.leave(left, true)
+          if (left !== undefined) pool.leave(left, true, "org")
         } else if (what === "fail") failOften(pool, engine)
         else if (what === "withdraw" && engine !== undefined) world.serve(served().filter((name) => name !== nameOf(engine)))
         else if (what === "add" && served().length < 6) world.serve([...served(), `e${names++}`])
@@ -195,23 +195,23 @@ describe("a model's engines", () => {
   )
 
   const hung: ReadonlyArray<readonly [string, boolean, (engine: EngineState) => void]> = [
-    ["has a stream and says nothing", true, (engine) => engine.enter(0, true)],
+    ["has a stream and says nothing", true, (engine) => engine.enter(0, true, "org")],
     ["has nothing to do", false, () => {}],
     [
       "sent a frame",
       false,
       (engine) => {
-        engine.enter(0, true)
+        engine.enter(0, true, "org")
         engine.pulse.at = 20_000
       }
     ],
-    ["works on an answer that is not streamed, and has no counters", false, (engine) => engine.enter(0, false)],
+    ["works on an answer that is not streamed, and has no counters", false, (engine) => engine.enter(0, false, "org")],
     [
       "works on one and its counters stand still",
       true,
       (engine) => {
         engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 0)
-        engine.enter(0, false)
+        engine.enter(0, false, "org")
         engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 30_000)
       }
     ],
@@ -219,7 +219,7 @@ describe("a model's engines", () => {
       "works on one and its counters move",
       false,
       (engine) => {
-        engine.enter(0, false)
+        engine.enter(0, false, "org")
         engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 20_000)
       }
     ],
@@ -227,7 +227,7 @@ describe("a model's engines", () => {
       "says that it works on nothing, while a caller reads slowly",
       false,
       (engine) => {
-        engine.enter(0, true)
+        engine.enter(0, true, "org")
         engine.tell({ running: 0, waiting: 0, cacheUse: 0, tokens: null }, 30_000)
       }
     ]

@@ -11,7 +11,7 @@ const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetw
 const enginesWith = (loads: ReadonlyArray<number>) =>
   loads.map((load, index) => {
     const engine = new EngineState({ url: `http://10.0.0.${index}:8000`, pod: `pod-${index}` }, 0, false)
-    for (let count = 0; count < load; count++) engine.enter(0, true)
+    for (let count = 0; count < load; count++) engine.enter(0, true, "org")
     return engine
   })
 const told = { running: 1, waiting: 0, cacheUse: 0, tokens: null }

@@ -18,6 +18,7 @@ const route: Route = {
   prices: zeroPrices,
   endpoints: [],
   mayIdle: true,
+  isPublic: false,
   adapted: false,
   capabilities: earliestCapabilities,
   concurrency: null,
@@ -54,6 +55,7 @@ export const nameOf = ({ endpoint }: EngineState): string => endpoint.pod
 export const waiting = (pool: ModelPool, org: string, key: number | null = null) => {
   const got: { engine: EngineState | undefined; gone: boolean } = { engine: undefined, gone: false }
   const waiter = {
+    orgId: org,
     key,
     streamed: true,
     give: (engine: EngineState) => {
