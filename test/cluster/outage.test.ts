@@ -55,7 +55,8 @@ it.live(
       yield* eventually("it answers", ask(caller, model), ({ status }) => status === 200)
       const told = kubectl("get", "events", "-o", 'jsonpath={range .items[?(@.involvedObject.kind=="ModelDeployment")]}{.type} {.reason}{"\\n"}{end}')
       yield* eventually("the outage is told of, and its end", told, (events) => events.includes("Warning EngineNotReady") && events.includes("Normal Serving"))
-      assert.match(yield* kubectl("get", "mdep", objectOf(first.id)), /READY[\s\S]+activated\s+True/)
+      // The operator writes the status after the event.
+      yield* eventually("it is shown as ready", kubectl("get", "mdep", objectOf(first.id)), (row) => /READY[\s\S]+activated\s+True/.test(row))
 
       // Its node takes no new pods: what serves is not stopped for a place that the new one could not have.
       yield* command("kubectl", ["cordon", "kept-0"])

@@ -66,7 +66,7 @@ const run = async (product: Product, signal: AbortSignal): Promise<void> => {
 
   heading("Its phases")
   const detail = await showTimeline(product, made.id, signal)
-  await showTrial(product, detail, { weights: fit.weights_bytes, kvCache: fit.kv_cache_bytes })
+  await showTrial(product, detail, { weights: fit.weights_bytes, kvCache: fit.kv_cache_bytes }, signal)
   const request = await showChat(product, detail.model, "What does a sea trial show?")
   await showRecords(product, request)
 

@@ -1,9 +1,8 @@
-import { readFileSync } from "node:fs"
-import { request } from "node:http"
 import { setTimeout as pause } from "node:timers/promises"
-import { DeploymentDetail, isFinished } from "@seatrial/domain"
-import { Option, Schema } from "effect"
-import { parse } from "yaml"
+import { DeploymentDetail, DeploymentId, isFinished } from "@seatrial/domain"
+import { layerKubeClient } from "@seatrial/kube"
+import { Config, Effect, Option, Schema } from "effect"
+import { awaitTrialFigures } from "./awaitTrialFigures.ts"
 import { DemoError } from "./DemoError.ts"
 import type { Product } from "./Product.ts"
 import { bold, bytes, dim, green, heading, LiveLine, red, row, say, seconds } from "./Screen.ts"
@@ -36,61 +35,21 @@ const line = (phases: DeploymentDetail["phases"], index: number): string => {
   return phase === undefined || next === undefined ? "" : `${phase.status.padEnd(14)} ${dim(seconds(Date.parse(next.at) - Date.parse(phase.at)).padStart(8))}`
 }
 
-const Kubeconfig = Schema.Struct({
-  clusters: Schema.NonEmptyArray(Schema.Struct({ cluster: Schema.Struct({ server: Schema.String }) })),
-  users: Schema.NonEmptyArray(Schema.Struct({ user: Schema.Struct({ token: Schema.String }) }))
-})
-
-const CustomResource = Schema.fromJsonString(
-  Schema.Struct({
-    status: Schema.Struct({
-      measured: Schema.Struct({ weightsBytes: Schema.Int, kvCacheBytes: Schema.Int, kvCacheTokens: Schema.Int }),
-      benchmark: Schema.Struct({
-        inputTokens: Schema.Int,
-        outputTokens: Schema.Int,
-        steps: Schema.Array(
-          Schema.Struct({
-            concurrency: Schema.Int,
-            requests: Schema.Int,
-            outputTokensPerSecond: Schema.Finite,
-            ttftMsP50: Schema.optionalKey(Schema.Finite)
-          })
-        ),
-        missing: Schema.optionalKey(Schema.String)
-      })
-    })
-  })
-)
-
-/** The custom resource, over the Kubernetes API as kubectl would read it. */
-const readCustomResource = (product: Product, id: string): Promise<string> => {
-  const { clusters, users } = Schema.decodeUnknownSync(Kubeconfig)(parse(readFileSync(product.state.kubeconfig, "utf8")))
-  const path = `/apis/seatrial.dev/v1alpha1/namespaces/seatrial/modeldeployments/${id.replace("_", "-")}`
-  return new Promise((resolve, reject) => {
-    request(`${clusters[0].cluster.server}${path}`, { headers: { authorization: `Bearer ${users[0].user.token}` } }, (response) => {
-      let text = ""
-      response.setEncoding("utf8").on("data", (chunk: string) => {
-        text += chunk
-      })
-      response.on("end", () => resolve(text))
-    })
-      .on("error", reject)
-      .end()
-  })
-}
-
 /** What the trial showed: checks, memory measured against the estimate, benchmark. */
 export const showTrial = async (
   product: Product,
   detail: DeploymentDetail,
-  estimate: { readonly weights: number; readonly kvCache: number }
+  estimate: { readonly weights: number; readonly kvCache: number },
+  signal: AbortSignal
 ): Promise<void> => {
   heading("Its trial: checks, memory, benchmark")
   for (const check of detail.checks) say(`   ${check.passed ? green("pass") : red("FAIL")} ${check.name.padEnd(22)} ${dim(check.detail ?? "")}`)
-  const found = Schema.decodeUnknownOption(CustomResource)(await readCustomResource(product, detail.id))
-  if (Option.isNone(found))
-    throw new DemoError("trial", "The custom resource tells no measured memory or no benchmark.", "This is a fault of Seatrial: please report it.")
-  const { benchmark, measured } = found.value.status
+  const figures = awaitTrialFigures(Schema.decodeUnknownSync(DeploymentId)(detail.id)).pipe(
+    Effect.provide(layerKubeClient({ kubeconfig: Config.succeed(product.state.kubeconfig) }))
+  )
+  const found = await Effect.runPromise(figures, { signal })
+  if (Option.isNone(found)) throw new DemoError("trial", "The custom resource did not show the figures of the trial within one minute.", `Read ${product.log}.`)
+  const { benchmark, measured } = found.value
   say()
   say(`   ${dim("memory".padEnd(16))} ${"measured".padStart(12)} ${"estimated".padStart(12)}`)
   say(`   ${dim("weights".padEnd(16))} ${bytes(measured.weightsBytes).padStart(12)} ${bytes(estimate.weights).padStart(12)}`)
