@@ -60,6 +60,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
   body_too_large: { type: "invalid_request_error", message: "The body may have at most 1048576 bytes." },
   unsupported_media_type: { type: "invalid_request_error", message: "The body has to be application/json in UTF-8.", param: "Content-Type" },
   key_rate_limited: { type: "rate_limit_error", message: "Too many requests of the API key. Try again in 1 s." },
+  address_rate_limited: { type: "rate_limit_error", message: "Too many API keys that do not exist were sent from your address. Try again in 1 s." },
   org_rate_limited: { type: "rate_limit_error", message: "Too many requests of the organization. Try again in 1 s." },
   headers_too_large: { type: "invalid_request_error", message: "The request line and headers are too large." },
   internal: { type: "api_error", message: "The server failed. Its log names the cause under this request id." },

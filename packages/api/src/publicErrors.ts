@@ -128,9 +128,13 @@ export const UnauthorizedResponse = Unauthorized.pipe(
   )
 )
 
-class RateLimitedBody extends failure<RateLimitedBody>()("RateLimitedError", 429, "rate_limit_error", ["key_rate_limited", "org_rate_limited"]) {}
+class RateLimitedBody extends failure<RateLimitedBody>()("RateLimitedError", 429, "rate_limit_error", [
+  "key_rate_limited",
+  "org_rate_limited",
+  "address_rate_limited"
+]) {}
 
-/** 429: too many requests of the key or of its organisation. `retryAfter` in whole seconds, at least 1. */
+/** 429: too many requests of the key or of its organization, or too many keys that do not exist from the caller's address. `retryAfter` in whole seconds, at least 1. */
 export class RateLimited extends Schema.TaggedError<RateLimited>("RateLimited")("RateLimited", { ...RateLimitedBody.fields, retryAfter: Schema.Int }) {}
 
 export const RateLimitedResponse = RateLimited.pipe(

@@ -37,7 +37,7 @@ const parseV6 = (text: string): ReadonlyArray<number> | null => {
 }
 
 /** The bytes of an IP address, 4 or 16; null where the text is none, or has a zone. */
-const parseAddress = (text: string): ReadonlyArray<number> | null => (text.includes(":") ? parseV6(text) : parseV4(text))
+export const parseAddress = (text: string): ReadonlyArray<number> | null => (text.includes(":") ? parseV6(text) : parseV4(text))
 
 /** A block of addresses: those that begin with the first `prefix` bits of `bytes`, 4 of IPv4 or 16 of IPv6. */
 export interface Network {
@@ -60,6 +60,9 @@ const isWithin = (address: ReadonlyArray<number>, { bytes, prefix }: Network): b
   })
 
 const networks = (...texts: ReadonlyArray<string>): ReadonlyArray<Network> => texts.map(parseNetwork).filter((network) => network !== null)
+
+/** Whether one of the networks holds the address, given as its bytes. */
+export const networksHold = (among: ReadonlyArray<Network>, address: ReadonlyArray<number>): boolean => among.some((network) => isWithin(address, network))
 
 /** What is no place on the internet: this machine, its networks, the cluster's, a cloud's metadata service, groups. */
 const nowherePublic = networks(

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
+import { clientBlock, Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
@@ -21,7 +21,18 @@ import { Observer } from "./observability/Observer.ts"
 import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
 import { readBody } from "./readBody.ts"
-import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
+import {
+  addressRateLimited,
+  faultOf,
+  invalidApiKey,
+  methodNotAllowed,
+  missingApiKey,
+  missingScope,
+  modelNotFound,
+  notFound,
+  Refusal,
+  writeRefusal
+} from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import { Routing } from "./routing/Routing.ts"
@@ -112,14 +123,22 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       )
       const run = yield* FiberSet.makeRuntime()
 
+      const addressOf = ({ headers: { "x-forwarded-for": forwarded }, socket }: IncomingMessage) =>
+        clientBlock(socket.remoteAddress, typeof forwarded === "string" ? forwarded : undefined, config.trustedProxies)
+
       /** From memory where it can be. */
       const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
         const { authorization, "x-api-key": own } = request.headers
         const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
         if (authorization === undefined && ownHeader === undefined) return missingApiKey
         const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
-        const found = token === undefined ? Option.none<Caller>() : keys.identify(token)
-        if (Effect.isEffect(found)) return Effect.flatMap(found, (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey))
+        const found = token === undefined ? Option.none<Caller>() : keys.identify(token, () => addressOf(request))
+        if (Effect.isEffect(found)) {
+          return Effect.matchEffect(found, {
+            onFailure: ({ retryAfter }) => addressRateLimited(retryAfter),
+            onSuccess: (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey)
+          })
+        }
         return Option.isSome(found) ? found.value : invalidApiKey
       }
 

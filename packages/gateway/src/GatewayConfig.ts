@@ -1,4 +1,4 @@
-import { type Network, parseNetwork } from "@seatrial/domain"
+import { type Network, networkSetting } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { RoutingSettings } from "./routing/RoutingSettings.ts"
@@ -17,6 +17,8 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  /** Whose `X-Forwarded-For` counts. */
+  readonly trustedProxies: ReadonlyArray<Network>
   readonly platformName: string
   readonly connect: number
   readonly routing: RoutingSettings
@@ -79,6 +81,12 @@ export const gatewaySettings = [
     description: "Public networks of the cluster's own, separated by commas, as 203.0.113.0/24: no image is downloaded from them, nor from any private network",
     default: "none"
   },
+  {
+    name: "GATEWAY_TRUSTED_PROXIES",
+    description:
+      "Networks of the proxies in front of the gateway, separated by commas, as 10.0.0.0/8: the client's address is then the last one in X-Forwarded-For outside of them. Failed API keys are limited per address",
+    default: "none"
+  },
   { name: "GATEWAY_PLATFORM_NAME", description: "Whose the published models are, as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
   { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
   {
@@ -103,17 +111,6 @@ const Port = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65_535 }))
 const Positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Positive)), name).pipe(Config.withDefault(Number(byName.get(name))))
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
-
-const namesOf = (text: string) => (text === "none" ? [] : text.split(",").map((name) => name.trim()))
-const Networks = Schema.String.check(
-  Schema.makeFilter((text: string) => namesOf(text).every((name) => parseNetwork(name) !== null), {
-    expected: "networks as 203.0.113.0/24, separated by commas"
-  })
-)
-const insideNetworks = Config.schema(Networks, "GATEWAY_CLUSTER_NETWORKS" satisfies Name).pipe(
-  Config.withDefault("none"),
-  Config.map((text) => namesOf(text).flatMap((name) => parseNetwork(name) ?? []))
-)
 
 /** Where the gateway's own program listens; `drain` and `grace` in milliseconds. */
 export const listenSettings = Config.all({
@@ -155,6 +152,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        trustedProxies: networkSetting("GATEWAY_TRUSTED_PROXIES" satisfies Name),
         platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         connect: seconds("GATEWAY_CONNECT_SECONDS"),
         routing: Config.all({
@@ -171,7 +169,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
           connect: seconds("GATEWAY_IMAGE_CONNECT_SECONDS"),
           whole: seconds("GATEWAY_IMAGE_SECONDS"),
           atOnce: setting("GATEWAY_IMAGE_CONCURRENCY"),
-          inside: insideNetworks
+          inside: networkSetting("GATEWAY_CLUSTER_NETWORKS" satisfies Name)
         })
       })
     })

@@ -65,6 +65,14 @@ export const invalidApiKey = authentication(
 /** Clients ignore, or take too literally, what is not whole seconds of a minute at most. */
 const later = (status: number, type: string, code: string, message: string, retryAfter: number) =>
   new Refusal({ status, type, code, message, param: null, retryAfter: Math.min(60, Math.max(1, Math.ceil(retryAfter))) })
+export const addressRateLimited = (retryAfter: number): Refusal =>
+  later(
+    429,
+    "rate_limit_error",
+    "address_rate_limited",
+    "Too many API keys that do not exist were sent from your address. Check the key, or try again later.",
+    retryAfter
+  )
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
 /** Why an engine that is awaited may never come: its start takes longer than others did, in seconds; or it has ended so often, and is started again in so many seconds. */

@@ -55,6 +55,19 @@ describe("a refusal", () => {
     )
   }
 
+  it.live("of a key that its address may not have looked up: 429 and when to try again, for the address that a trusted proxy names", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([], { GATEWAY_TRUSTED_PROXIES: "127.0.0.0/8" })
+      const headers = { "x-forwarded-for": "203.0.113.9, 198.51.100.1" }
+      for (const path of ["/v1/chat/completions", "/v1/messages"]) {
+        const seen = yield* fetched(address, { key: "guessed", path, headers })
+        assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [429, "7"])
+        assert.include(seen.text(), '"rate_limit_error"')
+      }
+      assert.deepStrictEqual(outcomes(world), [])
+    })
+  )
+
   it.live("of a body beyond what all of them may take: 503, until an answer has begun that no other engine is asked for", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))

@@ -18,6 +18,7 @@ import {
   ApiKeys,
   type Caller,
   Catalog,
+  KeyLookUpRefused,
   Metering,
   type RequestEnd,
   type RequestGivenUp,
@@ -108,7 +109,8 @@ const record = <E>({ recorded }: World, entry: Recorded, commit: () => Effect.Ef
 const doubles = (world: World) =>
   Layer.mergeAll(
     Layer.mock(ApiKeys)({
-      identify: (text) => {
+      identify: (text, addressOf) => {
+        if (text === "guessed") return Effect.fail(new KeyLookUpRefused({ retryAfter: addressOf() === "198.51.100.1" ? 7 : 60 }))
         if (text === "reader") return Option.some({ ...world.caller, scopes: new Set<ApiScope>(["models:read"]) })
         return text === apiKey ? Option.some(world.caller) : Effect.succeedNone
       }
@@ -147,7 +149,7 @@ export interface Stage {
 /** A gateway that listens, with doubles of what it needs from the store. Settings by the names of the configuration; the last finalizer is the listener's. */
 export const makeStage = Effect.fnUntraced(function* (
   urls: ReadonlyArray<string>,
-  settings: Readonly<Record<string, number>> = {},
+  settings: Readonly<Record<string, number | string>> = {},
   grace = 0
 ): Effect.fn.Return<Stage, never, Scope.Scope> {
   const world = yield* makeWorld.pipe(Effect.provide(Ids.layer))

@@ -1,12 +1,7 @@
+import { type Network, networkSetting, type Rate } from "@seatrial/domain"
 import type { RetentionSettings } from "@seatrial/store"
 import { Config, Context, Duration, Layer, Option, Redacted, Schema } from "effect"
 import { type ClientTimeouts, defaultClientTimeouts } from "./nodeServer.ts"
-
-/** A token bucket's figures: it holds `burst` tokens at most and gains `perSecond`. */
-export interface Rate {
-  readonly perSecond: number
-  readonly burst: number
-}
 
 /** One setting as `--help` shows it; without `default` it has to be given. */
 export interface Setting {
@@ -43,6 +38,12 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute, and at once.", default: "30" },
   { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organization per minute, and at once.", default: "20" },
   { name: "SERVER_CORS_ORIGINS", description: "Origins whose pages browsers let in, exact and separated by commas; none by default.", default: "" },
+  {
+    name: "SERVER_TRUSTED_PROXIES",
+    description:
+      "Networks of the proxies in front of the server, separated by commas, as 10.0.0.0/8: the client's address is then the last one in X-Forwarded-For outside of them. Failed API keys are limited per address.",
+    default: "none"
+  },
   { name: "SERVER_HEADERS_TIMEOUT", description: "How long a client may take for a request's headers.", default: "10 seconds" },
   { name: "SERVER_RECEIVE_TIMEOUT", description: "How long a client may take for a whole request.", default: "60 seconds" },
   {
@@ -129,6 +130,7 @@ const signingKeys = Config.schema(Schema.Redacted(SigningKeys), "SEATRIAL_SIGNIN
 const config = Config.all({
   corsOrigins,
   signingKeys,
+  trustedProxies: networkSetting("SERVER_TRUSTED_PROXIES"),
   cursorKey: Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY"),
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
   requestTimeout: Config.Duration("SERVER_REQUEST_TIMEOUT").pipe(Config.withDefault(Duration.seconds(60))),
@@ -148,6 +150,8 @@ export class ServerSettings extends Context.Service<
   {
     /** Origins whose pages may read the answers. */
     readonly corsOrigins: ReadonlySet<string>
+    /** Whose `X-Forwarded-For` counts. */
+    readonly trustedProxies: ReadonlyArray<Network>
     readonly cursorKey: Redacted.Redacted<string>
     readonly maxBodyBytes: number
     readonly requestTimeout: Duration.Duration

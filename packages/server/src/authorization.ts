@@ -1,10 +1,12 @@
-import { Authorization, Caller, RateClassOf, RequiredScopes, type Unauthorized } from "@seatrial/api"
+import { Authorization, Caller, RateClassOf, type RateLimited, RequiredScopes, type Unauthorized } from "@seatrial/api"
+import { clientBlock } from "@seatrial/domain"
 import { ApiKeys } from "@seatrial/store"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { invalidApiKey, missingApiKey, missingScope, rateLimited } from "./publicErrors.ts"
 import { RateLimits } from "./RateLimits.ts"
+import { ServerSettings } from "./ServerSettings.ts"
 
 /** The key, then the rate, then the scopes that stand beside the endpoint. */
 export const layerAuthorization = Layer.effect(
@@ -12,11 +14,22 @@ export const layerAuthorization = Layer.effect(
   Effect.gen(function* () {
     const keys = yield* ApiKeys
     const limits = yield* RateLimits
+    const { trustedProxies } = yield* ServerSettings
 
     const refuse: Effect.Effect<never, Unauthorized, HttpServerRequest.HttpServerRequest> = Effect.flatMap(
       HttpServerRequest.HttpServerRequest,
       ({ headers }) => (headers.authorization === undefined ? missingApiKey : invalidApiKey)
     )
+
+    const addressOf = ({ headers, remoteAddress }: HttpServerRequest.HttpServerRequest) =>
+      clientBlock(Option.getOrUndefined(remoteAddress), headers["x-forwarded-for"], trustedProxies)
+
+    const identify = (token: string, request: HttpServerRequest.HttpServerRequest): Effect.Effect<Caller["Service"], RateLimited | Unauthorized> => {
+      const found = keys.identify(token, () => addressOf(request))
+      const callerOf = (known: Option.Option<Caller["Service"]>) => (Option.isNone(known) ? invalidApiKey : Effect.succeed(known.value))
+      if (!Effect.isEffect(found)) return callerOf(found)
+      return Effect.matchEffect(found, { onFailure: ({ retryAfter }) => rateLimited("address", retryAfter), onSuccess: callerOf })
+    }
 
     const admit = (caller: Caller["Service"], endpoint: HttpApiEndpoint.Top) => {
       const drawn = Effect.catchTag(limits.draw(caller, Context.get(endpoint.annotations, RateClassOf)), "RateExceeded", ({ of, retryAfter }) =>
@@ -30,11 +43,11 @@ export const layerAuthorization = Layer.effect(
     return Authorization.of({
       bearer: (handler, { credential, endpoint }) => {
         if (Redacted.value(credential) === "") return refuse
-        const known = Effect.flatMap(
-          keys.authenticate(credential),
-          (found): Effect.Effect<Caller["Service"], Unauthorized> => (Option.isNone(found) ? invalidApiKey : Effect.succeed(found.value))
+        return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+          Effect.flatMap(identify(Redacted.value(credential), request), (caller) =>
+            Effect.andThen(admit(caller, endpoint), Effect.provideService(handler, Caller, caller))
+          )
         )
-        return Effect.flatMap(known, (caller) => Effect.andThen(admit(caller, endpoint), Effect.provideService(handler, Caller, caller)))
       }
     })
   })

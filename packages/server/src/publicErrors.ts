@@ -113,16 +113,18 @@ export const missingScope = (scope: string) =>
     (request_id) => new Public.MissingScope({ error: { message: `The API key lacks the scope ${scope}.`, code: "missing_scope", param: scope, request_id } })
   )
 
+const rateLimitMessages = {
+  key: "Too many requests of the API key.",
+  org: "Too many requests of the organization.",
+  address: "Too many API keys that do not exist were sent from your address."
+} as const
+
 /** `retryAfter` in whole seconds. */
-export const rateLimited = (of: "key" | "org", retryAfter: number) =>
+export const rateLimited = (of: keyof typeof rateLimitMessages, retryAfter: number) =>
   refused(
     (request_id) =>
       new Public.RateLimited({
-        error: {
-          message: `Too many requests of the ${of === "key" ? "API key" : "organization"}. Try again in ${retryAfter} s.`,
-          code: of === "key" ? "key_rate_limited" : "org_rate_limited",
-          request_id
-        },
+        error: { message: `${rateLimitMessages[of]} Try again in ${retryAfter} s.`, code: `${of}_rate_limited`, request_id },
         retryAfter
       })
   )

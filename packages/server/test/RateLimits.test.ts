@@ -1,5 +1,5 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { KeyId, OrgId } from "@seatrial/domain"
+import { KeyId, makeApiKey, OrgId } from "@seatrial/domain"
 import { ConfigProvider, Effect, Layer, Result, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { ServerSettings } from "../src/index.ts"
@@ -86,6 +86,21 @@ layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3
         // Another key of the organisation still reads; a wrong key is never counted.
         assert.strictEqual((yield* call("GET", "/v1/requests", { key: tenant.key })).status, 200)
         assert.strictEqual((yield* call("GET", "/v1/requests", { key: "wrong" })).status, 401)
+      })
+    )
+
+    it.effect("limit keys that do not exist by the address that sent them, and never a key that does", () =>
+      Effect.gen(function* () {
+        const { call } = yield* Stage
+        const tenant = yield* makeTenant()
+        const guess = Effect.suspend(() => call("GET", "/v1/org/models", { key: makeApiKey(crypto.getRandomValues(new Uint8Array(128))) }))
+        const answers = yield* Effect.forEach(Array.from({ length: 40 }), () => guess, { concurrency: 8 })
+        assert.isAtLeast(answers.filter(({ status }) => status === 401).length, 30)
+        const refused = yield* Effect.repeat(guess, { until: ({ status }) => status === 429 })
+        assert.match(String(refused.headers["retry-after"]), /^[1-9]\d*$/)
+        assert.deepNestedInclude(jsonOf(refused), { "error.code": "address_rate_limited", "error.type": "rate_limit_error" })
+        const { secret } = yield* tenant.withKey(["models:read"])
+        for (const key of [tenant.key, secret]) assert.strictEqual((yield* call("GET", "/v1/org/models", { key })).status, 200)
       })
     )
 

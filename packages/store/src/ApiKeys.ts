@@ -2,6 +2,8 @@ import { hash, randomBytes } from "node:crypto"
 import { PgClient, PgTypes } from "@effect/sql-pg"
 import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Stream } from "effect"
+import { KeyFingerprints, payloadOf } from "./apiKeys/KeyFingerprints.ts"
+import { type KeyLookUpRefused, makeKeyLookUps } from "./apiKeys/keyLookUps.ts"
 import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
 import { writeAudit } from "./audit.ts"
 import { countLookUps } from "./countLookUps.ts"
@@ -27,7 +29,11 @@ const makeSecret = () => {
   return { secret, sha256: Buffer.from(sha256Of(secret), "hex"), prefix: secret.slice(0, 13), lastFour: secret.slice(-4) }
 }
 
+export { KeyLookUpRefused } from "./apiKeys/keyLookUps.ts"
 export type { ApiKey } from "./apiKeys/statements.ts"
+
+/** Keys whose existence a process remembers. */
+const maxFingerprints = 250_000
 
 /** How often the use of a key is written down, milliseconds. */
 const useInterval = 60_000
@@ -46,11 +52,14 @@ export class ApiKeys extends Context.Service<
     }) => Effect.Effect<{ readonly key: ApiKey; readonly secret: Redacted.Redacted<string> }>
     /**
      * Who a bearer token is, if it is a live key of an active organisation. Answers are cached for 30 s at most and dropped at once when a key or an organisation
-     * changes (`NOTIFY api_keys`); `last_used_at` is written at most once a minute.
+     * changes (`NOTIFY api_keys`); `last_used_at` is written at most once a minute. The look-up is not limited: for tokens that no caller on the network sent.
      */
     readonly authenticate: (token: Redacted.Redacted<string>) => Effect.Effect<Option.Option<Caller>>
-    /** The same, without an effect where the answer is remembered. */
-    readonly identify: (token: string) => Option.Option<Caller> | Effect.Effect<Option.Option<Caller>>
+    /**
+     * The same for a token from the network, without an effect if the answer is remembered. `addressOf` gives the block of addresses that it came from: an address that
+     * sent too many keys that do not exist is refused further ones. Keys that exist are never refused for what others sent.
+     */
+    readonly identify: (token: string, addressOf: () => string) => Option.Option<Caller> | Effect.Effect<Option.Option<Caller>, KeyLookUpRefused>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
     /** None where the organisation has no such live key. */
@@ -77,12 +86,26 @@ export class ApiKeys extends Context.Service<
       const cache = new KeyCache(10_000)
       yield* countLookUps(cache)
 
+      const statements = keyStatements(sql)
+      const fingerprints = new KeyFingerprints(maxFingerprints)
+      const loadFingerprints = statements.joinFingerprints(maxFingerprints).pipe(
+        Effect.map((joined) => fingerprints.addAll(joined)),
+        Effect.catch((error) => Effect.logWarning(`The API keys that exist could not be read; their look-ups may have to wait (${error.message})`))
+      )
+      yield* loadFingerprints
+
       yield* listen(sql, "api_keys").pipe(
-        Stream.runForEach((event) =>
-          Effect.sync(() => {
-            if (event._tag === "Notified") cache.forget(event.payload)
+        Stream.runForEach(
+          Effect.fnUntraced(function* (event) {
+            if (event._tag === "Notified") {
+              fingerprints.hears(event.payload)
+              return cache.forget(event.payload)
+            }
+            const isListening = event._tag === "Listening"
             // While nobody tells of revocations, nothing may be remembered.
-            else cache.setTrusted(event._tag === "Listening")
+            cache.setTrusted(isListening)
+            // Keys may have been created since the last notification.
+            if (isListening) yield* Effect.forkScoped(loadFingerprints)
           })
         ),
         Effect.forkScoped
@@ -103,9 +126,7 @@ export class ApiKeys extends Context.Service<
         Effect.forkScoped
       )
 
-      const statements = keyStatements(sql)
-
-      const lookUp = Effect.fnUntraced(function* (sha256: string, now: number) {
+      const query = Effect.fnUntraced(function* (sha256: string, now: number) {
         const generation = cache.generation
         const row = yield* Effect.orDie(statements.findCaller({ sha256: Buffer.from(sha256, "hex"), now }))
         if (Option.isNone(row)) {
@@ -116,6 +137,7 @@ export class ApiKeys extends Context.Service<
         const caller: Caller = { ...known, scopes: new Set(scopes) }
         return cache.putLive(sha256, { caller, expiresAt, usedAt: lastUsedAt }, now, generation)
       })
+      const lookUp = yield* makeKeyLookUps(cache, fingerprints, query)
 
       /** Who the key is; that it was used is written down now and then. */
       const admit = (key: LiveKey, now: number): Option.Option<Caller> => {
@@ -126,14 +148,19 @@ export class ApiKeys extends Context.Service<
         }
         return Option.some(caller)
       }
-      const identify = (text: string) => {
+      /** Who the key is, if that is remembered; else the SHA-256 to look up. */
+      const remembered = (text: string, now: number): Option.Option<Caller> | string => {
         if (!isApiKey(text)) return Option.none<Caller>()
-        const now = clock.currentTimeMillisUnsafe()
         const sha256 = sha256Of(text)
         const live = cache.live(sha256, now)
         if (live !== undefined) return admit(live, now)
-        if (cache.isUnknown(sha256, now)) return Option.none<Caller>()
-        return Effect.map(lookUp(sha256, now), (entry) => (entry === undefined ? Option.none<Caller>() : admit(entry, now)))
+        return cache.isUnknown(sha256, now) ? Option.none<Caller>() : sha256
+      }
+      const admitFound = (now: number) => (found: LiveKey | undefined) => (found === undefined ? Option.none<Caller>() : admit(found, now))
+      const identify = (text: string, addressOf: () => string) => {
+        const now = clock.currentTimeMillisUnsafe()
+        const known = remembered(text, now)
+        return typeof known === "string" ? Effect.map(lookUp(known, now, addressOf), admitFound(now)) : known
       }
 
       const audit = (orgId: OrgId, id: KeyId, action: "created" | "updated" | "revoked", before: unknown, after: unknown, at: number) =>
@@ -142,6 +169,12 @@ export class ApiKeys extends Context.Service<
       /** Tells every server that what it remembers of the key is out of date; this process need not wait for its own notification. */
       const tell = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
       const forget = (id: KeyId) => Effect.sync(() => cache.forget(id))
+      /** Notifies every process that a key has a new secret; this process need not wait for its own notification. */
+      const notifySecret = (sha256: Buffer) => {
+        const text = sha256.toString("hex")
+        fingerprints.add(text)
+        return sql`SELECT pg_notify('api_keys', ${payloadOf(text)})`
+      }
 
       return ApiKeys.of({
         create: Effect.fn("ApiKeys.create")(function* (input) {
@@ -162,6 +195,7 @@ export class ApiKeys extends Context.Service<
               expires_at: input.expiresAt ?? null
             })
             .pipe(
+              Effect.tap(() => notifySecret(sha256)),
               Effect.tap((made) =>
                 audit(
                   input.orgId,
@@ -186,8 +220,9 @@ export class ApiKeys extends Context.Service<
         }),
         authenticate: (token) =>
           Effect.suspend(() => {
-            const known = identify(Redacted.value(token))
-            return Effect.isEffect(known) ? known : Effect.succeed(known)
+            const now = clock.currentTimeMillisUnsafe()
+            const known = remembered(Redacted.value(token), now)
+            return typeof known === "string" ? Effect.map(query(known, now), admitFound(now)) : Effect.succeed(known)
           }),
         identify,
         list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(statements.list(orgId))),
@@ -212,6 +247,7 @@ export class ApiKeys extends Context.Service<
             const told = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_secret_expires_at: of.previousExpiresAt })
             yield* audit(orgId, id, "updated", told(before.value), told(key), at)
             yield* tell(id)
+            yield* notifySecret(sha256)
             return Option.some({ key, secret: Redacted.make(secret) })
           }).pipe(sql.withTransaction, Effect.orDie)
           yield* forget(id)

@@ -5,7 +5,8 @@ export const storeMetrics = {
   keyLookUps: counter("seatrial_store_key_lookups_total", {
     labels: ["result"],
     unit: "look-ups",
-    meaning: "API keys that were looked up: hit where the program remembered the key, else miss"
+    meaning:
+      "API keys that were looked up: hit if the program remembered the key, else miss; refused if it may not exist and its address sent too many of these"
   }),
   commitSeconds: histogram("seatrial_store_commit_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5], {
     labels: [],

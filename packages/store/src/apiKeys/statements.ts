@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { KeyId, OrgId, Scope, UserId } from "@seatrial/domain"
-import { Schema } from "effect"
-import { SqlSchema } from "effect/sql"
+import { Effect, Schema } from "effect"
+import { type SqlError, SqlSchema } from "effect/sql"
 import { IsoFromDate, MillisFromDate } from "../columns.ts"
 
 export interface ApiKey {
@@ -134,5 +134,18 @@ export const keyStatements = (sql: PgClient.PgClient) => {
       UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL RETURNING ${columns}`
   })
 
-  return { findCaller, find, insert, list, lockLive, rename, rotate, revoke }
+  /** The first 6 bytes of the SHA-256 of all secrets in force, those used last first, joined. */
+  const joinFingerprints = (limit: number): Effect.Effect<Uint8Array, SqlError.SqlError> =>
+    Effect.map(
+      sql<{ readonly joined: Uint8Array | null }>`
+      SELECT string_agg(fingerprint, ''::bytea) AS joined FROM (
+        SELECT substring(secret.sha256 FOR 6) AS fingerprint
+        FROM api_keys k CROSS JOIN LATERAL (VALUES (k.secret_sha256), (k.previous_sha256)) AS secret (sha256)
+        WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AND secret.sha256 IS NOT NULL
+        ORDER BY k.last_used_at DESC NULLS LAST LIMIT ${limit}
+      ) keys`,
+      ([row]) => row?.joined ?? new Uint8Array()
+    )
+
+  return { findCaller, find, joinFingerprints, insert, list, lockLive, rename, rotate, revoke }
 }

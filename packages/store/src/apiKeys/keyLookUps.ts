@@ -1,0 +1,95 @@
+import { type Rate, TokenBuckets } from "@seatrial/domain"
+import { Clock, Data, Deferred, Effect, PartitionedSemaphore } from "effect"
+import type { KeyCache, LiveKey } from "../KeyCache.ts"
+import { storeMetrics } from "../metrics.ts"
+import type { KeyFingerprints } from "./KeyFingerprints.ts"
+
+/** Too many keys that do not exist came from the caller's address, or too many wait to be looked up. `retryAfter` in whole seconds, at least 1. */
+export class KeyLookUpRefused extends Data.TaggedError("KeyLookUpRefused")<{ readonly retryAfter: number }> {}
+
+/** Look-ups of keys that do not exist, for each address. */
+const failures: Rate = { perSecond: 1, burst: 30 }
+
+/** Addresses whose failures are counted. */
+const maxAddresses = 20_000
+
+/** Queries at once for keys that may not exist, of all addresses together. */
+const maxUnknown = 2
+
+/** Keys that may wait for one of these. */
+const maxWaiting = 256
+
+type Found = LiveKey | undefined
+
+interface UnderWay {
+  /** The cache's, when the query began: a later change is not in its answer. */
+  readonly generation: number
+  readonly found: Deferred.Deferred<Found>
+}
+
+/**
+ * Looks keys up that the cache does not have. A key that exists, by its fingerprint, is looked up at once. Any other may be a guess: there are two such queries at a time, in
+ * turn by address, and an address that sent too many keys that do not exist has to wait. Requests with the same key share a query, which outlives those who wait for it.
+ */
+export const makeKeyLookUps = Effect.fnUntraced(function* (
+  cache: KeyCache,
+  fingerprints: KeyFingerprints,
+  query: (sha256: string, now: number) => Effect.Effect<Found>
+) {
+  const scope = yield* Effect.scope
+  const clock = yield* Clock.Clock
+  const buckets = new TokenBuckets(maxAddresses)
+  const turns = yield* PartitionedSemaphore.make<string>({ permits: maxUnknown })
+  const underWay = new Map<string, UnderWay>()
+  let waiting = 0
+
+  const start = (sha256: string, lookUp: Effect.Effect<Found>): Effect.Effect<Found> => {
+    const entry = { generation: cache.generation, found: Deferred.makeUnsafe<Found>() }
+    underWay.set(sha256, entry)
+    const settled = Effect.onExit(lookUp, (exit) => {
+      if (underWay.get(sha256) === entry) underWay.delete(sha256)
+      return Deferred.done(entry.found, exit)
+    })
+    // A defect is reported to those who wait.
+    return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.found))
+  }
+
+  const queryInTurn = (sha256: string, address: string): Effect.Effect<Found> => {
+    waiting++
+    let isWaiting = true
+    const leaveQueue = () => {
+      if (isWaiting) waiting--
+      isWaiting = false
+    }
+    const queried = turns.withPermit(address)(
+      Effect.suspend(() => {
+        leaveQueue()
+        return query(sha256, clock.currentTimeMillisUnsafe())
+      })
+    )
+    return Effect.onExit(queried, (exit) =>
+      Effect.sync(() => {
+        leaveQueue()
+        const exists = exit._tag === "Success" && exit.value !== undefined
+        if (exists) fingerprints.add(sha256)
+        // Only a key that does not exist counts as a failure.
+        if (exists || exit._tag === "Failure") buckets.giveBack(address)
+      })
+    )
+  }
+
+  const refuse = (retryAfter: number) =>
+    Effect.andThen(storeMetrics.keyLookUps.update({ result: "refused" }, 1), Effect.fail(new KeyLookUpRefused({ retryAfter })))
+
+  /** `now` in Unix milliseconds; `addressOf` is only called for a key that may not exist. */
+  return (sha256: string, now: number, addressOf: () => string): Effect.Effect<Found, KeyLookUpRefused> =>
+    Effect.suspend(() => {
+      const shared = underWay.get(sha256)
+      if (shared !== undefined && shared.generation === cache.generation) return Deferred.await(shared.found)
+      if (fingerprints.has(sha256)) return start(sha256, query(sha256, now))
+      if (waiting >= maxWaiting) return refuse(1)
+      const address = addressOf()
+      const empty = buckets.draw([{ name: address, rate: failures }], now)
+      return empty === null ? start(sha256, queryInTurn(sha256, address)) : refuse(empty.retryAfter)
+    })
+})
