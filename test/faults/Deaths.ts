@@ -74,6 +74,7 @@ export const makeDeaths = () => {
         recordBenchmark: (id, orgId, found, row) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found, row)),
         publishEndpoints: (id, orgId, endpoints) =>
           mortal(`Runs.publishEndpoints ${endpoints.length === 0 ? "none" : "one"}`, id, runs.publishEndpoints(id, orgId, endpoints)),
+        recordProgress: (id, orgId, progress) => mortal("Runs.recordProgress", id, runs.recordProgress(id, orgId, progress)),
         activate: (input) => mortal("Runs.activate", input.id, runs.activate(input)),
         release: (id, orgId) => mortal("Runs.release", id, runs.release(id, orgId))
       })

@@ -1,4 +1,4 @@
-import { DeploymentEvents, DeploymentOperation, V1DeploymentDetail } from "@seatrial/domain"
+import { DeploymentEvents, DeploymentOperation, DeploymentProgress, V1DeploymentDetail } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CreatePayload, IdempotencyKey } from "./CreateDeployment.ts"
@@ -68,6 +68,12 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
       params: { id: Schema.String },
       query: NoQuery,
       success: DeploymentEvents,
+      error: NotFound
+    }).annotateMerge(policy("read", ["deployments:read"])),
+    HttpApiEndpoint.get("progress", "/v1/deployments/:id/progress", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: DeploymentProgress,
       error: NotFound
     }).annotateMerge(policy("read", ["deployments:read"])),
     HttpApiEndpoint.post("cancel", "/v1/deployments/:id/cancel", {

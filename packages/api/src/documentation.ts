@@ -39,6 +39,11 @@ export const operationWords: Readonly<Record<string, Words>> = {
   "deployments.list": { summary: "List deployments", description: `Phases as the \`/v1\` family names them. ${listed}` },
   "deployments.get": { summary: "Get a deployment", description: `${deploymentRead} Phases as the \`/v1\` family names them.` },
   "deployments.events": { summary: "Get a deployment's phases", description: "The phases so far, oldest first: a finite snapshot, not a stream." },
+  "deployments.progress": {
+    summary: "Get a deployment's progress",
+    description:
+      "What the deployment does or waits for now: a message for people, what it waits for with its place in the queue, and how far the download is. Updated every few seconds at most. An addition to the contract's records, which have no such fields."
+  },
   "deployments.cancel": {
     summary: "Cancel a deployment",
     description:
@@ -107,10 +112,11 @@ export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Rec
   listDeployments: { getDeployment: { id: "/data/0/id" } },
   listAuditEvents: { getAuditEvent: { id: "/data/0/id" } },
   "requests.list": { "requests.get": { request_id: "/data/0/id" }, "requests.receipt": { request_id: "/data/0/id" } },
-  "deployments.list": { "deployments.get": { id: "/data/0/id" }, "deployments.events": { id: "/data/0/id" } },
+  "deployments.list": { "deployments.get": { id: "/data/0/id" }, "deployments.events": { id: "/data/0/id" }, "deployments.progress": { id: "/data/0/id" } },
   "deployments.create": {
     "deployments.get": { id: "/id" },
     "deployments.events": { id: "/id" },
+    "deployments.progress": { id: "/id" },
     "deployments.cancel": { id: "/id" },
     getDeployment: { id: "/id" },
     getOrgModel: { id: "/model_id" }

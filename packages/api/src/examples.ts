@@ -5,6 +5,7 @@ import {
   type Deployment,
   type DeploymentEvents,
   type DeploymentOperation,
+  type DeploymentProgress,
   type ModelCapabilities,
   type OrgModel,
   type Prices,
@@ -171,6 +172,23 @@ const events: DeploymentEvents = {
   ]
 }
 
+const progress: DeploymentProgress = {
+  deployment_id: exampleIds.deployment,
+  object: "deployment_progress",
+  status: "ingesting",
+  message: "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left.",
+  queue: null,
+  download: { bytes: 3_221_225_472, total_bytes: 13_958_643_712, bytes_per_second: 112_000_000, seconds_left: 96, stalled: false },
+  updated_at: "2026-03-02T09:12:14.020Z"
+}
+const queuedProgress: DeploymentProgress = {
+  ...progress,
+  status: "probing",
+  message: "Waits for 1 GPU of H100: 2 runs go first.",
+  queue: { waits_for: "capacity", place: 3 },
+  download: null
+}
+
 const operation: DeploymentOperation = {
   id: exampleIds.deployment,
   object: "deployment",
@@ -335,6 +353,7 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   "deployments.list": { page: page(v1Deployment) },
   "deployments.get": { running: v1Detail },
   "deployments.events": { running: events },
+  "deployments.progress": { downloading: progress, queued: queuedProgress },
   "deployments.cancel": { cancelled: { id: exampleIds.deployment, cancelled: true } },
   "models.list": { served: { object: "list", data: [ownModel] } },
   "catalog.list": { published: { object: "list", data: [catalogModel] } },

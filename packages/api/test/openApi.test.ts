@@ -60,6 +60,7 @@ describe("the OpenAPI document", () => {
     ["get", "/v1/deployments", "deployments.list", list, lists, ["deployments:read"]],
     ["get", "/v1/deployments/{id}", "deployments.get", [], reads, ["deployments:read"]],
     ["get", "/v1/deployments/{id}/events", "deployments.events", [], reads, ["deployments:read"]],
+    ["get", "/v1/deployments/{id}/progress", "deployments.progress", [], reads, ["deployments:read"]],
     ["post", "/v1/deployment-previews", "deployments.preview", [], writes, ["deployments:write"]],
     ["post", "/v1/deployments", "deployments.create", [], [...writes, "201", "402", "404", "409", "422"].sort(), ["deployments:write"]],
     ["post", "/v1/deployments/{id}/cancel", "deployments.cancel", [], [...writes, "404", "409"].sort(), ["deployments:write"]],

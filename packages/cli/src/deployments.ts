@@ -1,5 +1,5 @@
 import { SeatrialClient } from "@seatrial/client"
-import { type Deployment, DeploymentBucket } from "@seatrial/domain"
+import { type Deployment, DeploymentBucket, type DeploymentProgress } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { conclude, follow } from "./follow.ts"
@@ -39,11 +39,25 @@ const list = Command.make(
   })
 ).pipe(Command.withDescription("Lists deployments, newest first."))
 
+/** The progress of a deployment for people: what there is of it. */
+const progressView = ({ download, message, queue }: DeploymentProgress) => ({
+  message,
+  ...(queue === null ? {} : { waits_for: queue.place === null ? queue.waits_for : `${queue.waits_for}, place ${queue.place} in the queue` }),
+  ...(download === null
+    ? {}
+    : {
+        download: `${download.bytes} of ${download.total_bytes} bytes${download.seconds_left === null ? "" : `, ${download.seconds_left} s left`}`
+      })
+})
+
 const show = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
   const api = yield* SeatrialClient
   const deployment = yield* told(api.org.deployments.get(id))
+  // A server of an earlier version does not know the operation.
+  const progress = Option.getOrNull(yield* Effect.option(api.deployments.progress(id)))
   const meaning = waitingAdvice(deployment.status, deployment.id)
-  yield* printRecord(json, json ? deployment : readableRecord({ ...deployment, ...(meaning === undefined ? {} : { meaning }) }))
+  const shown = { ...deployment, ...(progress === null ? {} : progressView(progress)), ...(meaning === undefined ? {} : { meaning }) }
+  yield* printRecord(json, json ? { ...deployment, progress } : readableRecord(shown))
 })
 
 const cancel = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {

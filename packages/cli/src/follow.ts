@@ -1,6 +1,8 @@
 import { type Outcome, type PhaseEntry, SeatrialClient } from "@seatrial/client"
+import type { DeploymentProgress } from "@seatrial/domain"
 import { Clock, Console, Effect, FiberHandle, Schedule } from "effect"
 import { CommandError } from "./CommandError.ts"
+import { escapeUnsafe } from "./plainText.ts"
 import { printRecord } from "./print.ts"
 import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
@@ -14,6 +16,8 @@ export interface Followed {
   readonly started: number
   /** Whether the server does not answer at the moment. */
   readonly away: boolean
+  /** What the run does or waits for; empty while that is not known. */
+  readonly message: string
 }
 
 const seconds = (from: number, now: number) => {
@@ -22,23 +26,27 @@ const seconds = (from: number, now: number) => {
 }
 
 /** The one line of a terminal, no longer than it is wide. */
-export const statusLine = ({ away, phase, since, started }: Followed, now: number, width: number): string =>
-  `${phase}  ${seconds(since, now)}  (${seconds(started, now)} in all)${away ? "  the server does not answer; still waiting" : ""}`.slice(
-    0,
-    Math.max(0, width - 1)
-  )
+export const statusLine = ({ away, message, phase, since, started }: Followed, now: number, width: number): string =>
+  `${phase}  ${seconds(since, now)}  (${seconds(started, now)} in all)  ${away ? "the server does not answer; still waiting" : escapeUnsafe(message)}`
+    .trimEnd()
+    .slice(0, Math.max(0, width - 1))
 
 /** Where progress is shown: a line that is written over, or lines that stay. */
 interface Progress {
   readonly entered: (entry: PhaseEntry) => Effect.Effect<void>
   readonly away: Effect.Effect<void>
+  readonly doing: (progress: DeploymentProgress) => Effect.Effect<void>
   /** Says something that stays. */
   readonly say: (text: string) => Effect.Effect<void>
   readonly clear: Effect.Effect<void>
 }
 
+/** Milliseconds between two lines about one download, for a reader that keeps all lines. */
+const betweenDownloadLines = 30_000
+
 const plain = Effect.sync((): Progress => {
   let away = false
+  let last = { message: "", at: 0 }
   return {
     entered: ({ at, status }) => {
       away = false
@@ -49,6 +57,12 @@ const plain = Effect.sync((): Progress => {
       away = true
       return Console.error("The server does not answer; still waiting.")
     }),
+    doing: ({ download, message, updated_at }) => {
+      const at = Date.parse(updated_at)
+      if (message === last.message || (download !== null && at < last.at + betweenDownloadLines)) return Effect.void
+      last = { message, at: download === null ? 0 : at }
+      return Console.error(`${updated_at}    ${escapeUnsafe(message)}`)
+    },
     say: (text) => Console.error(text),
     clear: Effect.void
   }
@@ -65,13 +79,17 @@ const live = Effect.gen(function* () {
   const progress: Progress = {
     entered: ({ at, status }) => {
       const since = Date.parse(at)
-      followed = { phase: status, since, started: followed?.started ?? since, away: false }
+      followed = { phase: status, since, started: followed?.started ?? since, away: false, message: "" }
       return draw
     },
     away: Effect.suspend(() => {
       if (followed !== undefined) followed = { ...followed, away: true }
       return draw
     }),
+    doing: ({ message }) => {
+      if (followed !== undefined) followed = { ...followed, away: false, message }
+      return draw
+    },
     say: (text) => Effect.andThen(write(`\r\u001b[2K${text}\n`), draw),
     clear: Effect.suspend(() => {
       followed = undefined
@@ -94,7 +112,7 @@ export const follow = Effect.fnUntraced(function* (id: string) {
     const advice = waitingAdvice(entry.status, id)
     yield* advice === undefined ? FiberHandle.clear(advising) : FiberHandle.run(advising, Effect.delay(progress.say(advice), untilAdvice))
   })
-  return yield* told(api.waitForDeployment(id, { onPhase: entered, onAway: () => progress.away })).pipe(
+  return yield* told(api.waitForDeployment(id, { onPhase: entered, onProgress: progress.doing, onAway: () => progress.away })).pipe(
     Effect.ensuring(progress.clear),
     Effect.onInterrupt(() => Console.error(`${id} goes on. \`seatrial deployments watch ${id}\` follows it, \`seatrial cancel ${id}\` ends it.`))
   )

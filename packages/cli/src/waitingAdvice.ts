@@ -12,7 +12,7 @@ export const waitingAdvice = (phase: string, id: string): string | undefined => 
   return [
     "queued: no node has the GPUs of its host class free, others have set them aside, or earlier runs wait for them.",
     "A verified candidate of the model (serve: false) is one that may hold them, for the hold_seconds of its deployment (default 900).",
-    "It goes on by itself as soon as there are enough. Whoever operates the cluster can add GPUs; `kubectl get mdep -o wide` there shows its place.",
+    "It goes on by itself as soon as there are enough. The operator of the cluster can add GPUs.",
     end
   ].join("\n")
 }

@@ -124,9 +124,14 @@ describe("the key of the system started in this folder", () => {
 })
 
 describe("the line of a run that is followed", () => {
-  const run = { phase: "checking", since: 10_000, started: 0, away: false }
+  const run = { phase: "checking", since: 10_000, started: 0, away: false, message: "" }
   it("has the phase, the time in it and the time in all", () => assert.strictEqual(statusLine(run, 75_500, 80), "checking  1 min 05 s  (1 min 15 s in all)"))
   it("is no wider than the terminal, so that it stays one line", () => assert.strictEqual(statusLine(run, 75_500, 21).length, 20))
   it("does not go below zero where the clocks differ", () => assert.strictEqual(statusLine(run, 9000, 80), "checking  0 s  (9 s in all)"))
+  it("says what the run does or waits for, without what a terminal would obey", () =>
+    assert.strictEqual(
+      statusLine({ ...run, message: "Waits for 1 GPU: \u001b[2J2 runs go first." }, 75_500, 120),
+      "checking  1 min 05 s  (1 min 15 s in all)  Waits for 1 GPU: \\u001b[2J2 runs go first."
+    ))
   it("says that the server is away", () => assert.include(statusLine({ ...run, away: true }, 75_500, 120), "does not answer"))
 })

@@ -72,6 +72,9 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
 
   const getOrgDeployment = (deployment: string) => withId(deployment, (id) => raw.org.getDeployment({ params: { id }, ...none }))
 
+  const progressOnce = (deployment: string) => Effect.flatMap(segment(deployment), (id) => once(raw.deployments.progress({ params: { id }, ...none })))
+  const getProgress = (deployment: string) => withId(deployment, (id) => raw.deployments.progress({ params: { id }, ...none }))
+
   /**
    * Ends an unfinished run. A try whose answer was lost may have done so: where the next one then finds the run finished, and it is cancelled, that is what was
    * asked for, whoever did it. In any other case a finished run is `DeploymentFinished`.
@@ -116,6 +119,8 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
       page: (query: DeploymentsQuery = {}) => call(raw.deployments.list({ query })),
       get: (deployment: string) => withId(deployment, (id) => raw.deployments.get({ params: { id }, ...none })),
       events: (deployment: string) => withId(deployment, (id) => raw.deployments.events({ params: { id }, ...none })),
+      /** What the deployment does or waits for now. */
+      progress: getProgress,
       cancel
     },
     requests: {
@@ -174,7 +179,7 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
         Effect.flatMap(probe(raw.system.signingKeys()), ({ body }) => (body === undefined ? unasked("304 to what was not conditional") : Effect.succeed(body)))
     },
     /** Follows a run to its end: see `WaitOptions`. */
-    waitForDeployment: <E = never, R = never>(id: string, options: WaitOptions<E, R> = {}) => waitUntilFinished(getOrgDeployment(id), options)
+    waitForDeployment: <E = never, R = never>(id: string, options: WaitOptions<E, R> = {}) => waitUntilFinished(getOrgDeployment(id), progressOnce(id), options)
   }
 })
 

@@ -1,3 +1,4 @@
+import type { DeploymentProgress } from "@seatrial/domain"
 import { Effect, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { ClientFailure } from "./failures.ts"
@@ -29,6 +30,8 @@ export interface ClientOptions {
 export interface WaitForOptions {
   /** Called once for each phase, in order, those before the call included. */
   readonly onPhase?: (entry: PhaseEntry) => void
+  /** Called with what the deployment does or waits for, each time that this changes. */
+  readonly onProgress?: (progress: DeploymentProgress) => void
   /** Ends the waiting, not the deployment. */
   readonly signal?: AbortSignal
   /** How long the server may stay away, in milliseconds; default 10 minutes. */
@@ -48,6 +51,7 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
       page: promised(deployments.page),
       get: promised(deployments.get),
       events: promised(deployments.events),
+      progress: promised(deployments.progress),
       cancel: promised(deployments.cancel)
     },
     requests: { list: iterated(requests.list), page: promised(requests.page), get: promised(requests.get), receipt: promised(requests.receipt) },
@@ -62,11 +66,12 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
     catalog: { list: promised(catalog.list) },
     system: { health: promised(system.health), readiness: promised(system.readiness), signingKeys: promised(system.signingKeys) },
     /** Follows a run to its end: `activated`, `failed` or `cancelled`. */
-    waitForDeployment: (id: string, { onPhase, patience, signal }: WaitForOptions = {}): Promise<Outcome> =>
+    waitForDeployment: (id: string, { onPhase, onProgress, patience, signal }: WaitForOptions = {}): Promise<Outcome> =>
       Effect.runPromise(
         client
           .waitForDeployment(id, {
             ...(onPhase === undefined ? {} : { onPhase: (entry: PhaseEntry) => Effect.sync(() => onPhase(entry)) }),
+            ...(onProgress === undefined ? {} : { onProgress: (progress: DeploymentProgress) => Effect.sync(() => onProgress(progress)) }),
             ...(patience === undefined ? {} : { patience })
           })
           .pipe(Effect.mapError(toSeatrialError)),

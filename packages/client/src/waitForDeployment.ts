@@ -1,6 +1,6 @@
 import { RateLimited, Unavailable } from "@seatrial/api"
-import type { DeploymentDetail } from "@seatrial/domain"
-import { Clock, Effect, Result } from "effect"
+import type { DeploymentDetail, DeploymentProgress } from "@seatrial/domain"
+import { Clock, Effect, Option, Result } from "effect"
 import { Unreachable } from "./failures.ts"
 import { minimumPause } from "./retry.ts"
 
@@ -13,6 +13,8 @@ export type Away = Unreachable | RateLimited | Unavailable
 export interface WaitOptions<E = never, R = never> {
   /** Called once for each phase, in order, those before the call included. */
   readonly onPhase?: (entry: PhaseEntry) => Effect.Effect<unknown, E, R>
+  /** Called with what the run does or waits for, each time that this changes. A server that does not give it is no failure. */
+  readonly onProgress?: (progress: DeploymentProgress) => Effect.Effect<unknown, E, R>
   /** Called when the server cannot be asked; waiting goes on. */
   readonly onAway?: (failure: Away) => Effect.Effect<unknown, E, R>
   /** How long the server may stay away until waiting ends with that failure, in milliseconds; default 10 minutes. */
@@ -45,11 +47,13 @@ const isAway = (failure: unknown): failure is Away => failure instanceof Unreach
 /** Asks until the run is finished: soon after each new phase, then ever more rarely, every 5 s at the most. Nothing is asked twice at once. */
 export const waitUntilFinished = <E, R, E2, R2>(
   detail: Effect.Effect<DeploymentDetail, E | Away, R>,
-  { onAway, onPhase, patience = 600_000 }: WaitOptions<E2, R2>
+  progress: Effect.Effect<DeploymentProgress, unknown, R>,
+  { onAway, onPhase, onProgress, patience = 600_000 }: WaitOptions<E2, R2>
 ): Effect.Effect<Outcome, E | Away | E2, R | R2> =>
   Effect.gen(function* () {
     let told = 0
     let interval = firstInterval
+    let shown = ""
     let answered = yield* Clock.currentTimeMillis
     for (;;) {
       const asked = yield* Effect.result(detail)
@@ -61,6 +65,13 @@ export const waitUntilFinished = <E, R, E2, R2>(
         told += entries.length
         const outcome = outcomeOf(asked.success)
         if (outcome !== undefined) return outcome
+        if (onProgress !== undefined) {
+          const current = yield* Effect.option(progress)
+          if (Option.isSome(current) && current.value.updated_at !== shown) {
+            shown = current.value.updated_at
+            yield* onProgress(current.value)
+          }
+        }
         if (entries.length > 0) interval = firstInterval
         pause = interval
       } else {

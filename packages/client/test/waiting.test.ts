@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { NotFound, Unavailable } from "@seatrial/api"
-import type { DeploymentDetail, Phase } from "@seatrial/domain"
+import type { DeploymentDetail, DeploymentProgress, Phase } from "@seatrial/domain"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Unreachable } from "../src/index.ts"
@@ -34,7 +34,7 @@ const missing = new NotFound({ error: { message: "No.", type: "not_found_error",
 type Answer = ReadonlyArray<Phase> | Away | NotFound
 
 /** Waits on a server that gives these answers in turn, the last one again and again. */
-const follow = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>, options: WaitOptions = {}, length = 3_600_000) {
+const follow = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>, options: WaitOptions = {}, length = 3_600_000, knowsProgress = true) {
   const seen: Array<Phase> = []
   const asked: Array<number> = []
   const answer = Effect.gen(function* () {
@@ -43,7 +43,12 @@ const follow = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>, opti
     return "_tag" in next ? yield* Effect.fail(next) : detail(next)
   })
   const onPhase = (entry: { readonly status: Phase }) => Effect.sync(() => seen.push(entry.status))
-  const fiber = yield* Effect.forkChild(Effect.result(waitUntilFinished(answer, { onPhase, ...options })))
+  const progress = Effect.map(Clock.currentTimeMillis, (now): DeploymentProgress => {
+    const minutes = Math.floor(now / 60_000)
+    const updated_at = new Date(minutes * 60_000).toISOString()
+    return { deployment_id: "dep_x", object: "deployment_progress", status: "probing", message: `${minutes} min.`, queue: null, download: null, updated_at }
+  })
+  const fiber = yield* Effect.forkChild(Effect.result(waitUntilFinished(answer, knowsProgress ? progress : Effect.fail(missing), { onPhase, ...options })))
   yield* TestClock.adjust(length)
   return { seen, pauses: asked.slice(1).map((time, index) => time - (asked[index] ?? 0)), result: yield* Fiber.join(fiber) }
 })
@@ -101,5 +106,19 @@ it.effect("a server that stays away for longer than the patience ends it, and so
     )
     const none = yield* follow([missing])
     assert.isTrue(none.result._tag === "Failure" && none.result.failure instanceof NotFound)
+  })
+)
+
+it.effect("progress is reported each time that it changes, and a server that does not know the operation ends nothing", () =>
+  Effect.gen(function* () {
+    const answers = [...Array.from({ length: 60 }, (): ReadonlyArray<Phase> => ["queued"]), ["queued", "activated"]] satisfies ReadonlyArray<Answer>
+    for (const knowsProgress of [true, false]) {
+      const messages: Array<string> = []
+      const onProgress = ({ message }: DeploymentProgress) => Effect.sync(() => messages.push(message))
+      const { result } = yield* follow(answers, { onProgress }, 3_600_000, knowsProgress)
+      assert.isTrue(result._tag === "Success" && result.success.outcome === "activated")
+      if (knowsProgress) assert.deepStrictEqual(messages.slice(-2), ["3 min.", "4 min."])
+      else assert.deepStrictEqual(messages, [])
+    }
   })
 )

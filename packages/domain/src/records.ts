@@ -7,7 +7,7 @@ import { Check, Fidelity, OutputFingerprint } from "./trial.ts"
 
 /** ISO 8601 UTC with milliseconds, ending in `Z`. */
 export const Timestamp = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u))
-const Id = Schema.String.check(Schema.isBetweenLength(1, 64))
+export const Id = Schema.String.check(Schema.isBetweenLength(1, 64))
 
 export const RequestError = Schema.Struct({ code: Schema.String, message: Schema.String, param: Schema.NullOr(Schema.String) })
 export type RequestError = typeof RequestError.Type

@@ -4,7 +4,8 @@ import { type Run, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import { applyActions } from "./apply/apply.ts"
 import { mirror, type Shown } from "./apply/mirror.ts"
-import { queueOf } from "./apply/queueOf.ts"
+import { progressOf } from "./apply/progressOf.ts"
+import { recordProgress } from "./apply/recordProgress.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import type { BenchmarksShown } from "./benchmarksShown.ts"
 import { withheld } from "./decide/bootCheck.ts"
@@ -50,6 +51,12 @@ const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reas
 
 /** How a look at a run ended: with the time after which to look again, if time alone may change the answer, or with a move, after which the run is so; null: it has to be read anew. */
 type Looked = { readonly moved: false; readonly next: Option.Option<Duration.Duration> } | { readonly moved: true; readonly run: Run | null }
+
+/** The earliest of several times after which to look again. */
+const earliest = (...dues: ReadonlyArray<Option.Option<Duration.Duration>>): Option.Option<Duration.Duration> =>
+  Option.reduceCompact(dues, Option.none<Duration.Duration>(), (first, due) =>
+    Option.some(Option.match(first, { onNone: () => due, onSome: (other) => Duration.min(other, due) }))
+  )
 
 /** Decides once over a run, and applies that. */
 const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<Looked, KubeError, Runs | KubeClient | WorkServices> {
@@ -117,6 +124,10 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
 
   const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
   const resource = typeof applied === "string" ? gathered.resource : applied.resource
+  const publicMessage =
+    refused === null ? (decision.publicMessage ?? decision.message) : "The cluster refuses an object of the run. Its operator has to change that."
+  const progress = progressOf(seen, publicMessage)
+  const again = [yield* recordProgress({ run, progress, backlog: backlog(), now })]
   if (resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
     // What a finished run only reused is another's, but where it serves.
@@ -129,6 +140,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
       pod: own ? seen.pod : null,
       pods: own ? gathered.pods : [],
       node: gathered.node,
+      progress,
       resource,
       message,
       idle,
@@ -136,11 +148,9 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
       classGone: seen.podClass === null,
       now
     }
-    const again = yield* mirror({ ...input, queue: queueOf(seen, message) })
-    if (Option.isSome(again))
-      return { moved: false, next: Option.some(Option.match(next, { onNone: () => again.value, onSome: (due) => Duration.min(due, again.value) })) }
+    again.push(yield* mirror(input))
   }
-  return { moved: false, next }
+  return { moved: false, next: earliest(next, ...again) }
 })
 
 /**

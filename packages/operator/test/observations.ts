@@ -159,7 +159,8 @@ export const run: Run = {
   applied: null,
   storedWeights: [],
   nodeFaults: [],
-  history: [{ phase: "screening", at: 0, reason: null }]
+  history: [{ phase: "screening", at: 0, reason: null }],
+  progress: null
 }
 
 export const url = "http://127.0.1.1:8000"

@@ -1,5 +1,5 @@
 import { Caller, type DeploymentsQuery } from "@seatrial/api"
-import { type Deployment, type DeploymentDetail, DeploymentId, foldV1, ModelId, toV1Phase } from "@seatrial/domain"
+import { type Deployment, type DeploymentDetail, DeploymentId, type DeploymentProgress, foldV1, ModelId, toV1Phase } from "@seatrial/domain"
 import { Deployments } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
@@ -59,6 +59,15 @@ export const deploymentReads = Effect.gen(function* () {
       const detail = yield* find(params.id)
       const data = v1History(detail).map(({ at, phase }) => ({ phase, entered_at: at }))
       return HttpServerResponse.jsonUnsafe({ deployment_id: detail.id, data })
+    }),
+    progress: Effect.fnUntraced(function* ({ params: { id } }: { readonly params: { readonly id: string } }) {
+      const { orgId } = yield* Caller
+      const progress = isDeploymentId(id) ? yield* deployments.progress(orgId, id) : Option.none()
+      if (Option.isNone(progress)) return yield* notFound
+      const { download, message, phase, queue, updatedAt: updated_at } = progress.value
+      const status = toV1Phase(phase)
+      const body: DeploymentProgress = { deployment_id: id, object: "deployment_progress", status, message, queue, download, updated_at }
+      return HttpServerResponse.jsonUnsafe(body)
     })
   }
 })

@@ -61,6 +61,7 @@ const groups = ({
         .handle("list", deployments.list("deployments.list", v1Family))
         .handle("get", deployments.get(v1Family))
         .handle("events", deployments.events)
+        .handle("progress", deployments.progress)
     ),
     HttpApiBuilder.group(Api, "requests", (handlers) =>
       handlers.handle("list", requests.list("requests.list")).handle("get", requests.get).handle("receipt", requests.receipt)

@@ -2,10 +2,10 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { AuditEventList, OrgModelList } from "@seatrial/api"
 import { AuditEvent, OrgModel, zeroPrices } from "@seatrial/domain"
-import { ApiKeys, Deployments, Runs } from "@seatrial/store"
+import { Deployments, Runs } from "@seatrial/store"
 import { facts, newModel, walk } from "@seatrial/store/testing"
-import { Effect, Option, Redacted, Schema } from "effect"
-import { type Answer, jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
+import { Effect, Schema } from "effect"
+import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
 
 /** An answer's record, with every field of the schema and no other. */
 const decode =
@@ -15,12 +15,6 @@ const decode =
 const modelOf = decode(OrgModel)
 const modelsOf = (answer: Answer) => decode(OrgModelList)(answer).data
 const eventsOf = (answer: Answer) => decode(AuditEventList)(answer).data
-
-const makeCaller = Effect.fnUntraced(function* () {
-  const tenant = yield* makeTenant()
-  const caller = Option.getOrThrow(yield* (yield* ApiKeys).authenticate(Redacted.make(tenant.key)))
-  return { ...tenant, caller }
-})
 
 layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
   it.effect("a model shows what serves it, and its commit as soon as one is known", () =>

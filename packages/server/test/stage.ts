@@ -183,6 +183,13 @@ export const makeTenant = Effect.fnUntraced(function* (given: ReadonlyArray<Scop
   return { orgId, userId: user.id, slug, keyId, key: secret, withKey }
 })
 
+/** A new organization, with its key as the store authenticates it. */
+export const makeCaller = Effect.fnUntraced(function* () {
+  const tenant = yield* makeTenant()
+  const caller = Option.getOrThrow(yield* (yield* ApiKeys).authenticate(Redacted.make(tenant.key)))
+  return { ...tenant, caller }
+})
+
 const commit: Commit = Schema.decodeSync(Schema.String.pipe(Schema.brand("Commit")))("c0ffee0123456789c0ffee0123456789c0ffee01")
 
 /** A repository that the reference engine can serve. */

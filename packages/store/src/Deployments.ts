@@ -19,6 +19,7 @@ import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
 import { IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
+import { findProgress, type ShownProgress } from "./deployments/findProgress.ts"
 import { type FactsOf, knownFacts } from "./deployments/knownFacts.ts"
 import { previousChoices, previousSettings } from "./deployments/previousSettings.ts"
 import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
@@ -88,6 +89,8 @@ export class Deployments extends Context.Service<
     ) => Effect.Effect<Option.Option<Operation>, IdempotencyKeyReused | ModelDeleted>
     readonly list: (orgId: OrgId, query: DeploymentQuery) => Effect.Effect<Page<Deployment>>
     readonly find: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<DeploymentDetail>>
+    /** What the run does or waits for now. */
+    readonly progress: (orgId: OrgId, id: DeploymentId) => Effect.Effect<Option.Option<ShownProgress>>
     /** Ends the run before anything else does, in one conditional update. No phase begins before the one that it follows, whatever the clocks of those who enter them. */
     readonly cancel: (orgId: OrgId, id: string, by: UserId) => Effect.Effect<DeploymentId, RecordNotFound | DeploymentFinished>
   }
@@ -239,6 +242,7 @@ export class Deployments extends Context.Service<
           return pageOf(rows.map(deploymentOf), query.limit)
         }),
         find: Effect.fn("Deployments.find")((orgId, id) => Effect.orDie(findDetail({ orgId, id }))),
+        progress: findProgress(sql),
         cancel: Effect.fn("Deployments.cancel")(function* (orgId, id, by) {
           const at = new Date(yield* Clock.currentTimeMillis)
           const rows = yield* sql`

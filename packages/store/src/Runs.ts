@@ -19,6 +19,7 @@ import {
   type RepositoryFacts,
   type RevisionId,
   type RevisionStatus,
+  type RunProgress,
   type ServingRequest,
   type ServingSettings,
   type Source,
@@ -41,6 +42,7 @@ import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
 import { recordChecks } from "./runs/recordChecks.ts"
 import { recordEngineImage } from "./runs/recordEngineImage.ts"
+import { recordProgress } from "./runs/recordProgress.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
@@ -144,6 +146,8 @@ export interface Run {
   /** On which nodes it was tried and what was found there that may have been the node's fault. */
   readonly nodeFaults: ReadonlyArray<{ readonly node: string; readonly code: string; readonly at: number }>
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
+  /** What was recorded last of what it does or waits for, and when; null if nothing was. */
+  readonly progress: (RunProgress & { readonly at: number }) | null
 }
 
 /** How long a finished run that nobody released counts as live, milliseconds. */
@@ -251,6 +255,8 @@ export class Runs extends Context.Service<
      * it, the audit event is written. With `serve: false` the revision stays `draft` and is only marked verified. False where the run was not in `from`.
      */
     readonly activate: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly from: Phase }) => Effect.Effect<boolean>
+    /** What the run does or waits for now, for the API. Wakes no operator. */
+    readonly recordProgress: (id: DeploymentId, orgId: OrgId, progress: RunProgress) => Effect.Effect<void>
     /** The token of that user's hub connection, to fetch the weights with. Nobody, of an applied object's run, has the one that the organisation shares. */
     readonly hubToken: (orgId: OrgId, userId: UserId | null) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
     /** The cluster holds nothing of this finished run any more: `live` leaves it out from now on, unless it serves. */
@@ -337,6 +343,7 @@ export class Runs extends Context.Service<
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
         publishEndpoints: publishEndpoints(sql),
         activate: activateRun(sql, ids),
+        recordProgress: recordProgress(sql),
         hubToken: Effect.fn("Runs.hubToken")((orgId, userId) => (userId === null ? hubConnections.findShared(orgId) : hubConnections.find(orgId, userId))),
         release: Effect.fn("Runs.release")(function* (id, orgId) {
           const at = new Date(yield* Clock.currentTimeMillis)

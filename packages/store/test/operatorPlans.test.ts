@@ -15,7 +15,19 @@ const layerOperator = Layer.mergeAll(Runs.layerSql, GpuHolds.layerSql, Organizat
 )
 
 /** They have a row for each deployment, or several. */
-const long = ["deployments", "deployment_phases", "models", "revisions", "endpoints", "gpu_holds", "stored_weights", "node_faults", "outbox", "revision_uses"]
+const long = [
+  "deployment_progress",
+  "deployments",
+  "deployment_phases",
+  "models",
+  "revisions",
+  "endpoints",
+  "gpu_holds",
+  "stored_weights",
+  "node_faults",
+  "outbox",
+  "revision_uses"
+]
 
 layer(layerOperator, { excludeTestServices: true })("the operator's statements", (it) => {
   it.effect("find the rows of a run by an index also where they were planned while the tables were short", () =>
@@ -42,6 +54,8 @@ layer(layerOperator, { excludeTestServices: true })("the operator's statements",
         })
         yield* runs.publishEndpoints(id, orgId, [{ url: "http://engine", pod: "pod" }])
         yield* runs.activate({ id, orgId, from: "activating" })
+        yield* runs.recordProgress(id, orgId, { phase: "activated", message: "Serves.", queue: null, download: null })
+        yield* deployments.progress(orgId, id)
         yield* runs.observe(id)
         return yield* sql<{ readonly relname: string }>`SELECT relname FROM pg_stat_xact_user_tables WHERE seq_scan > 0`
       }).pipe(sql.withTransaction)

@@ -44,6 +44,7 @@ export const operations: ReadonlyArray<Operation> = [
   { ...page, path: "/v1/deployments", scopes: reads, filters: ["model_id"] },
   { ...record, path: "/v1/deployments/:id", scopes: reads, id: "deployment" },
   { ...record, path: "/v1/deployments/:id/events", scopes: reads, id: "deployment" },
+  { ...record, path: "/v1/deployments/:id/progress", scopes: reads, id: "deployment" },
   // Nobody answers where the model hub should be.
   { method: "POST", path: "/v1/deployment-previews", scopes: writes, body: "preview", right: 503 },
   { method: "POST", path: "/v1/deployments", scopes: writes, body: "create", right: 201 },

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util"
-import { isFinished } from "@seatrial/domain"
+import { isFinished, type RunProgress } from "@seatrial/domain"
 import { KubeClient, type Node } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Option } from "effect"
@@ -7,7 +7,7 @@ import { inFieldNames, toldRun } from "../applied/inFieldNames.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import type { WatchedPod } from "../gather/watched.ts"
-import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
 import { rootCause } from "./rootCause.ts"
 import { servingEvents } from "./servingEvents.ts"
@@ -32,8 +32,9 @@ interface MirrorInput {
   readonly fetch: FetchSeen
   /** The engine's. */
   readonly node: Node | undefined
-  readonly queue: ModelDeploymentStatus["queue"]
+  readonly progress: RunProgress
   readonly resource: ModelDeployment
+  /** For the cluster's own people: what the progress says, in the cluster's words. */
   readonly message: string
   readonly idle: boolean
   readonly withheld: string | null
@@ -57,6 +58,7 @@ export const mirror = Effect.fn("mirror")(function* ({
   now,
   pod,
   pods,
+  progress,
   resource,
   shown,
   withheld,
@@ -65,13 +67,13 @@ export const mirror = Effect.fn("mirror")(function* ({
   const run = toldRun(said.run)
   const inItsWords = (text: string) => (run.applied === null ? text : inFieldNames(text))
   const message = inItsWords(said.message)
-  const queue = said.queue === undefined ? undefined : { ...said.queue, message: inItsWords(said.queue.message) }
+  const { download, queue } = progress
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
   // A run that has failed has no pods any more: what they said stays.
   const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? kept
-  const status = statusOf({ run, pod, fetch, idle, withheld, classGone, message, cause, queue, generation: metadata.generation ?? 1, before, now })
+  const status = statusOf({ run, pod, idle, withheld, classGone, message, cause, queue, download, generation: metadata.generation ?? 1, before, now })
   // Both are plain JSON, and most looks end here: Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
   // What changes many times a second is written once: each phase with its time is in the status all the same.

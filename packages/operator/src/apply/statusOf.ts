@@ -1,7 +1,7 @@
-import { type Benchmark, isFinished } from "@seatrial/domain"
+import { type Benchmark, type DownloadProgress, isFinished, type QueueProgress, type WaitReason } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../decide/idle.ts"
-import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
+import type { PodSeen } from "../decide/Observation.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
@@ -13,8 +13,8 @@ interface StatusInput {
   readonly pod: PodSeen | null
   readonly message: string
   readonly cause: ModelDeploymentStatus["cause"]
-  readonly queue: ModelDeploymentStatus["queue"]
-  readonly fetch?: FetchSeen
+  readonly queue: QueueProgress | null
+  readonly download: DownloadProgress | null
   /** The generation of the object now; the run may have been made for an earlier one. */
   readonly generation: number
   /** What the status says so far: a condition keeps its time while it does not change. */
@@ -139,15 +139,26 @@ const benchmarkOf = (benchmark: Benchmark) => ({
   ...present("slow", benchmark.slow?.ratio)
 })
 
-const downloadOf = (fetch: FetchSeen | undefined) => {
-  if (fetch?._tag !== "Active" || fetch.progress === null || fetch.progress.waiting) return {}
-  const { bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes } = fetch.progress
-  return { download: { bytes, totalBytes, bytesPerSecond, ...present("secondsLeft", secondsLeft), ...(stalledSeconds === null ? {} : { stalled: true }) } }
-}
+const waitsFor = {
+  older_run: "OlderRun",
+  organization_limit: "OrganizationLimit",
+  host_class: "HostClass",
+  capacity: "Capacity"
+} as const satisfies Record<WaitReason, string>
+
+const queueStatus = ({ place, waits_for }: QueueProgress, message: string) => ({ waitsFor: waitsFor[waits_for], ...present("place", place), message })
+
+const downloadStatus = ({ bytes, bytes_per_second, seconds_left, stalled, total_bytes }: DownloadProgress) => ({
+  bytes,
+  totalBytes: total_bytes,
+  bytesPerSecond: bytes_per_second,
+  ...present("secondsLeft", seconds_left),
+  ...(stalled ? { stalled: true } : {})
+})
 
 /** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
-  const { cause, pod, queue, run } = input
+  const { cause, download, pod, queue, run } = input
   const { revision } = run
   const refused = accepted(input)
   // A change of the specification that came to nothing is what somebody waits for.
@@ -164,8 +175,8 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
     phase: run.phase,
     message,
     ...present("cause", cause),
-    ...present("queue", queue),
-    ...(run.phase === "materializing" ? downloadOf(input.fetch) : {}),
+    ...present("queue", queue === null ? null : queueStatus(queue, input.message)),
+    ...present("download", download === null ? null : downloadStatus(download)),
     ...(revision === null
       ? {}
       : {

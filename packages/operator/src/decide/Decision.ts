@@ -45,14 +45,22 @@ export const Action = Data.taggedEnum<Action>()
 export interface Decision {
   readonly actions: ReadonlyArray<Action>
   readonly work: WorkKind | null
-  /** What the run does or waits for, for people. */
+  /** What the run does or waits for, for the cluster's own people. */
   readonly message: string
+  /** The same for callers of the API, if `message` repeats what the cluster says of its nodes, pods, volumes and quotas. */
+  readonly publicMessage?: string
   /** Unix milliseconds. */
   readonly lookAgainAt: number | null
 }
 
 /** Nothing to do but to wait for what `message` says, at the latest until `lookAgainAt`. */
-export const wait = (message: string, lookAgainAt: number | null = null): Decision => ({ actions: [], work: null, message, lookAgainAt })
+export const wait = (message: string, lookAgainAt: number | null = null, publicMessage?: string): Decision => ({
+  actions: [],
+  work: null,
+  message,
+  ...(publicMessage === undefined ? {} : { publicMessage }),
+  lookAgainAt
+})
 
 export const act = (message: string, ...actions: ReadonlyArray<Action>): Decision => ({ actions, work: null, message, lookAgainAt: null })
 

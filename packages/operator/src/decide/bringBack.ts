@@ -1,6 +1,6 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import { fetchAgain, fetchLook } from "./limits.ts"
-import { downloadTold, replaceFetch } from "./materializing.ts"
+import { fetchAgain } from "./limits.ts"
+import { replaceFetch, waitForDownload } from "./materializing.ts"
 import type { Observation } from "./Observation.ts"
 
 /** Whether the engine cannot start again because its weights are not in their store any more, or are not what was verified. */
@@ -24,7 +24,7 @@ export const bringBack = (seen: Observation, now: number): Decision | null => {
     case "Absent":
       return act(`${lost} They are downloaded once more.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())
     case "Active":
-      return fetch.outdated === true ? replaceFetch : wait(`${lost} ${downloadTold(seen, fetch, now)}`, now + fetchLook)
+      return fetch.outdated === true ? replaceFetch : waitForDownload(seen, fetch, now, `${lost} `)
     case "Leaving":
       return wait(`${lost} Waits for an earlier download to end.`)
     case "Failed": {

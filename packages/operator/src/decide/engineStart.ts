@@ -45,10 +45,13 @@ const lostPlace = ({ setAside, shortage }: Observation): string =>
 const unplaced = (seen: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
   const { freeSlots, podClass, predecessorHolds, run } = seen
   if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has ended its requests and given its GPUs up.`)
-  if (podClass?.autoscaling === true) return wait(`No node takes the engine yet, and one may be on its way: ${message}`)
+  if (podClass?.autoscaling === true) {
+    const text = "No node takes the engine yet, and one may be on its way"
+    return wait(`${text}: ${message}`, null, `${text}.`)
+  }
   const patience = countedFrom(seen, since) + schedulingPatience
   if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(seen, lostPlace(seen))
-  return wait(`No node takes the engine yet: ${message}`, now < patience ? patience : null)
+  return wait(`No node takes the engine yet: ${message}`, now < patience ? patience : null, "No node takes the engine yet.")
 }
 
 /** Asks for the engine's pod until its container runs. A pod that finds no node has not failed: an autoscaler may be at work. */

@@ -6,6 +6,8 @@ export const hubDeadline = 10 * 60_000
 export const imageDeadline = 2 * 60_000
 /** How long a custom resource stays as it is between two writes of its status while its run is at work. */
 export const statusPause = 1_000
+/** The least time between two records of a run's progress for the API while it is at work. */
+export const progressPause = 2_000
 /** And for each run that waits for a pass: whoever is at work goes first, and what is shown follows. */
 export const statusPauseEach = 100
 /** However many wait. */

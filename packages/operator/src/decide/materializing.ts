@@ -35,6 +35,13 @@ export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: Fet
 export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
   obstacleTold(seen.run, fetch, now) ?? told(sizeOf(seen), fetch.progress)
 
+/** Waits for a download that is under way. What the cluster says of a pod that does not start is for the cluster's own people. `before`: a sentence that goes first. */
+export const waitForDownload = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number, before = ""): Decision => {
+  const message = downloadTold(seen, fetch, now)
+  const isBlocked = fetch.obstacle !== null && message.includes(fetch.obstacle.says)
+  return wait(`${before}${message}`, now + fetchLook, isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined)
+}
+
 /** A download that was told otherwise than another would be now, of the hub's address above all, may ask in vain: another takes its place and goes on with what came. */
 export const replaceFetch: Decision = act(
   "The download was started with other settings than hold now. Starts it anew; what came is kept.",
@@ -52,7 +59,7 @@ export const materializing = (seen: Observation, now: number): Decision => {
       if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return fetch.outdated === true ? replaceFetch : wait(downloadTold(seen, fetch, now), now + fetchLook)
+      return fetch.outdated === true ? replaceFetch : waitForDownload(seen, fetch, now)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":
@@ -80,7 +87,7 @@ export const lookForWeights = (seen: Observation, now: number): Decision | null 
             Action.EnsureFetch()
           )
     case "Active":
-      return wait(downloadTold(seen, fetch, now), now + fetchLook)
+      return waitForDownload(seen, fetch, now)
     case "Leaving":
       return own ? null : wait("Waits for an earlier download to end.")
     case "Failed":

@@ -96,9 +96,10 @@ const admission = (seen: Observation, queue: string): Decision => {
     return act("Removes the engine of the try before.", Action.RemovePod({ uid: pod.uid, force: false }))
   }
   if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
-  const said = `Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`
+  const waits = `Waits in Kueue's queue ${queue}`
+  const said = `${waits}${admission === null ? "." : `: ${admission}`}`
   const inTheWay = candidatesInTheWay(seen)
-  return wait(inTheWay === "" || said.endsWith(".") ? `${said}${inTheWay}` : `${said}.${inTheWay}`)
+  return wait(inTheWay === "" || said.endsWith(".") ? `${said}${inTheWay}` : `${said}.${inTheWay}`, null, `${waits}.${inTheWay}`)
 }
 
 /** The pool's capacity. The organization's turn has come: an older run of the model cannot appear any more, and a limit holds for those who come later. */

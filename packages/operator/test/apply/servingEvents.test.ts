@@ -5,7 +5,7 @@ import type { ModelDeploymentStatus } from "../../src/resources/ModelDeployment.
 import { otherDeployment, pod, revision, run } from "../observations.ts"
 
 const serving = { ...run, revision: { ...revision, status: "active" as const }, phase: "activated" as const, activeRevisionId: revision.id }
-const input = { run: serving, cause: undefined, queue: undefined, generation: 1, before: undefined, now: 0, message: "Serves." }
+const input = { run: serving, cause: undefined, queue: null, download: null, generation: 1, before: undefined, now: 0, message: "Serves." }
 const served = statusOf({ ...input, pod })
 const away = statusOf({ ...input, pod: { ...pod, ready: false }, message: "The engine is not ready: It loads the model." })
 

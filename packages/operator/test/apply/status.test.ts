@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { manifestSha256 } from "@seatrial/hub"
 import type { Node, Pod } from "@seatrial/kube"
-import { queueOf } from "../../src/apply/queueOf.ts"
+import { progressOf } from "../../src/apply/progressOf.ts"
 import { gpuFaultOfNode, rootCause } from "../../src/apply/rootCause.ts"
 import { statusOf } from "../../src/apply/statusOf.ts"
 import { faultEvents, transitionEvents } from "../../src/apply/transitionEvents.ts"
+import { FetchSeen } from "../../src/decide/Observation.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { observed, otherDeployment, pod, podClass, revision, run } from "../observations.ts"
 
@@ -184,19 +185,40 @@ describe("a card that failed", () => {
   })
 })
 
-describe("what a run waits for", () => {
-  const of = (change: Partial<typeof run>, rest: Partial<typeof observed> = {}) => queueOf({ ...observed, ...rest, run: { ...run, ...change } }, "words")
-  it("is named, with its place", () => {
-    assert.deepStrictEqual(of({ phase: "waiting", olderRun: otherDeployment }), { waitsFor: "OlderRun", message: "words" })
-    assert.deepStrictEqual(of({ phase: "waiting" }), { waitsFor: "OrganizationLimit", message: "words" })
-    assert.deepStrictEqual(of({ phase: "queued" }, { ahead: 2, podClass }), { waitsFor: "Capacity", place: 3, message: "words" })
-    assert.deepStrictEqual(of({ phase: "queued" }, { podClass: null }), { waitsFor: "HostClass", message: "words" })
-    assert.isUndefined(of({ phase: "booting" }))
+describe("the progress of a run", () => {
+  const of = (change: Partial<typeof run>, rest: Partial<typeof observed> = {}) => progressOf({ ...observed, ...rest, run: { ...run, ...change } }, "words")
+  it("names what it waits for, with its place in the queue", () => {
+    const cases = [
+      [of({ phase: "waiting", olderRun: otherDeployment }), { waits_for: "older_run", place: null }],
+      [of({ phase: "waiting" }), { waits_for: "organization_limit", place: null }],
+      [of({ phase: "queued" }, { ahead: 2, podClass }), { waits_for: "capacity", place: 3 }],
+      [of({ phase: "queued" }, { podClass: null }), { waits_for: "host_class", place: null }],
+      [of({ phase: "booting" }), null]
+    ] as const
+    for (const [progress, queue] of cases) assert.deepInclude(progress, { message: "words", queue, download: null })
+  })
+  it("counts the bytes of its download, but only while it downloads", () => {
+    const progress = { bytes: 10, totalBytes: 40, bytesPerSecond: 5, secondsLeft: 6, stalledSeconds: null, waiting: false }
+    const fetch = FetchSeen.Active({ obstacle: null, progress })
+    assert.deepStrictEqual(of({ phase: "materializing" }, { fetch }).download, {
+      bytes: 10,
+      total_bytes: 40,
+      bytes_per_second: 5,
+      seconds_left: 6,
+      stalled: false
+    })
+    assert.isNull(of({ phase: "booting" }, { fetch }).download)
+    assert.isNull(of({ phase: "materializing" }, { fetch: FetchSeen.Active({ obstacle: null, progress: { ...progress, waiting: true } }) }).download)
+  })
+  it("holds only what Postgres gives back unchanged, so that it is written once", () => {
+    const { message } = progressOf(observed, `a\0b${"\ud83d".repeat(2)}${"x".repeat(5_000)}`)
+    assert.strictEqual(message.slice(0, 4), "ab\ufffd\ufffd")
+    assert.isAtMost(message.length, 2_000)
   })
 })
 
 describe("the status", () => {
-  const input = { pod, message: "Serves.", cause: undefined, queue: undefined, generation: 1, before: undefined, now: 1_000 }
+  const input = { pod, message: "Serves.", cause: undefined, queue: null, download: null, generation: 1, before: undefined, now: 1_000 }
   const serving = { ...run, revision: { ...revision, status: "active" as const }, phase: "activated" as const, activeRevisionId: revision.id }
   const applied = (generation: number) => ({ namespace: "seatrial", name: "tiny", current: { uid: "u", generation, namesModel: false } })
   const conditionsOf = (status: ReturnType<typeof statusOf>) =>
@@ -270,8 +292,13 @@ describe("the status", () => {
 
   it("shows what the run waits for, and its cause", () => {
     const cause = { reason: "Unschedulable", message: "0/1 nodes", object: "Pod/x" }
-    const queue = { waitsFor: "Capacity" as const, place: 1, message: "first" }
-    assert.deepInclude(statusOf({ ...input, run: { ...run, phase: "queued" }, cause, queue }), { cause, queue, deploymentId: run.id, model: "acme/tiny-chat" })
+    const queue = { waits_for: "capacity" as const, place: 1 }
+    assert.deepInclude(statusOf({ ...input, run: { ...run, phase: "queued" }, cause, queue, message: "first" }), {
+      cause,
+      queue: { waitsFor: "Capacity", place: 1, message: "first" },
+      deploymentId: run.id,
+      model: "acme/tiny-chat"
+    })
   })
 })
 

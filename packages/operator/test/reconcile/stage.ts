@@ -211,6 +211,14 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate("activate")
         return true
       }),
+    recordProgress: (id, _, progress) =>
+      Effect.gen(function* () {
+        const at = yield* Clock.currentTimeMillis
+        const row = rows.get(id)
+        // Nobody is told of it.
+        if (row !== undefined) rows.set(id, { ...row, progress: { ...progress, at } })
+        yield* gate("record progress")
+      }),
     hubToken: () => Effect.succeed(Option.map(token, (text) => Redacted.make(text))),
     release: () =>
       Effect.andThen(

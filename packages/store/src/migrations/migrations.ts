@@ -27,6 +27,7 @@ import { usageDays } from "./0032_usage_days.ts"
 import { nodeFaults } from "./0034_node_faults.ts"
 import { failedStarts } from "./0037_failed_starts.ts"
 import { keptChoices } from "./0038_kept_choices.ts"
+import { deploymentProgress } from "./0048_deployment_progress.ts"
 import { retiredMonths } from "./0052_retired_months.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
@@ -60,5 +61,6 @@ export const migrations = {
   "0034_node_faults": nodeFaults,
   "0037_failed_starts": failedStarts,
   "0038_kept_choices": keptChoices,
+  "0048_deployment_progress": deploymentProgress,
   "0052_retired_months": retiredMonths
 }

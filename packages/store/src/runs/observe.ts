@@ -11,6 +11,7 @@ import {
   RepositoryFacts,
   RevisionId,
   RevisionStatus,
+  RunProgress,
   ServingRequest,
   ServingSettings,
   Source,
@@ -99,7 +100,8 @@ const RunRow = Schema.Struct({
   ),
   storedWeights: Schema.Array(Schema.Struct({ store: Schema.String, manifest: Schema.String, verifiedBy: DeploymentId, verifiedAt: Schema.Finite })),
   nodeFaults: Schema.Array(Schema.Struct({ node: Schema.String, code: Schema.String, at: Schema.Finite })),
-  history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
+  history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) })),
+  progress: Schema.NullOr(Schema.Struct({ ...RunProgress.fields, at: Schema.Finite }))
 })
 
 /** Age to which requests count as under way, milliseconds: more than any gateway lets one last, so that only the newest partitions are read. */
@@ -159,7 +161,10 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = coalesce((SELECT maker.id FROM deployments maker
             WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id ORDER BY maker.created_at, maker.id LIMIT 1), d.id)), '[]') AS "nodeFaults",
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
-          FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
+          FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history,
+        (SELECT json_build_object('phase', g.phase, 'message', g.message, 'queue', g.queue, 'download', g.download,
+            'at', (extract(epoch FROM g.updated_at) * 1000)::bigint)
+          FROM deployment_progress g WHERE g.org_id = d.org_id AND g.deployment_id = d.id) AS progress
       FROM deployments d
       JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
       JOIN organizations o ON o.id = d.org_id

@@ -1,0 +1,58 @@
+import { Schema } from "effect"
+import { Phase, V1Phase } from "./phases.ts"
+import { Id, Timestamp } from "./records.ts"
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+/** What a deployment waits for before its engine starts. */
+export const WaitReason = Schema.Literals(["older_run", "organization_limit", "host_class", "capacity"])
+export type WaitReason = typeof WaitReason.Type
+
+/** `place`: position in the queue of its host class, 1 goes next; null if the deployment is in no queue. */
+export const QueueProgress = Schema.Struct({ waits_for: WaitReason, place: Schema.NullOr(Count) })
+export type QueueProgress = typeof QueueProgress.Type
+
+/** `seconds_left` is null while nothing arrives. `stalled`: nothing has arrived for a minute or more. */
+export const DownloadProgress = Schema.Struct({
+  bytes: Count,
+  total_bytes: Count,
+  bytes_per_second: Count,
+  seconds_left: Schema.NullOr(Count),
+  stalled: Schema.Boolean
+})
+export type DownloadProgress = typeof DownloadProgress.Type
+
+/** What a deployment does or waits for now, as the operator records it. */
+export const RunProgress = Schema.Struct({
+  /** The phase that it describes. */
+  phase: Phase,
+  message: Schema.String,
+  queue: Schema.NullOr(QueueProgress),
+  download: Schema.NullOr(DownloadProgress)
+})
+export type RunProgress = typeof RunProgress.Type
+
+/** What a deployment does or waits for now, as the API shows it: an addition to the contract's records. */
+export const DeploymentProgress = Schema.Struct({
+  deployment_id: Id,
+  object: Schema.Literal("deployment_progress"),
+  status: V1Phase,
+  /** One or more sentences, for people. */
+  message: Schema.String,
+  queue: Schema.NullOr(QueueProgress),
+  download: Schema.NullOr(DownloadProgress),
+  updated_at: Timestamp
+}).annotate({ identifier: "DeploymentProgress" })
+export type DeploymentProgress = typeof DeploymentProgress.Type
+
+/** Reasons for which a phase is entered that are codes, and their text. */
+const reasonTexts: Readonly<Record<string, string>> = {
+  Created: "Waits for the operator to start.",
+  CancelledByUser: "Canceled by a user.",
+  Serving: "Verified. Starts to serve.",
+  Verified: "Verified. It is not to be served."
+}
+
+/** What is known of a run in a phase before anything is recorded of it: the reason for which the phase was entered. */
+export const phaseMessage = (phase: Phase, reason: string | null): string =>
+  reason === null ? `The deployment is in the phase ${phase}.` : (reasonTexts[reason] ?? reason)

@@ -1,0 +1,30 @@
+import type { DownloadProgress, QueueProgress, RunProgress } from "@seatrial/domain"
+import type { FetchSeen, Observation } from "../decide/Observation.ts"
+
+type Seen = Pick<Observation, "ahead" | "fetch" | "podClass" | "run">
+
+const queueOf = ({ ahead, podClass, run }: Seen): QueueProgress | null => {
+  if (run.phase === "waiting") return { waits_for: run.olderRun === null ? "organization_limit" : "older_run", place: null }
+  if (run.phase !== "queued") return null
+  return podClass === null ? { waits_for: "host_class", place: null } : { waits_for: "capacity", place: ahead + 1 }
+}
+
+const downloadOf = (fetch: FetchSeen): DownloadProgress | null => {
+  if (fetch._tag !== "Active" || fetch.progress === null || fetch.progress.waiting) return null
+  const { bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes } = fetch.progress
+  return { bytes, total_bytes: totalBytes, bytes_per_second: bytesPerSecond, seconds_left: secondsLeft, stalled: stalledSeconds !== null }
+}
+
+/** Characters of a message that are kept. */
+const messageLength = 2_000
+
+/** The text as Postgres gives it back, so that what was written compares equal. */
+const storable = (text: string): string => text.replaceAll("\0", "").slice(0, messageLength).toWellFormed()
+
+/** What a run does or waits for: what its custom resource and the API show. `message`: the decision's. */
+export const progressOf = (seen: Seen, message: string): RunProgress => ({
+  phase: seen.run.phase,
+  message: storable(message),
+  queue: queueOf(seen),
+  download: seen.run.phase === "materializing" ? downloadOf(seen.fetch) : null
+})
