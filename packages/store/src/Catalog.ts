@@ -5,6 +5,7 @@ import type { Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { listen } from "./listen.ts"
 import { readableRows } from "./readableRows.ts"
+import { callableBy } from "./routes/callableBy.ts"
 
 const ServedModelRow = Schema.Struct({
   /** Callable name. */
@@ -94,9 +95,7 @@ export class Catalog extends Context.Service<
         published: Stream.mapEffect(occasions, () => read),
         ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(sql`m.org_id = ${orgId}`))),
         find: Effect.fn("Catalog.find")(function* (orgId, model) {
-          const slug = model.slice(model.indexOf("/") + 1)
-          const name = sql.literal(callableName)
-          const found = yield* Effect.orDie(find(sql`m.slug = ${slug} AND ${name} = ${model} AND (m.org_id = ${orgId} OR m.visibility = 'public')`))
+          const found = yield* Effect.orDie(find(callableBy(sql, orgId, model)))
           return Option.fromUndefinedOr(found[0])
         })
       })

@@ -17,7 +17,9 @@ import { callableName } from "./columns.ts"
 import type { FailedStarts } from "./GpuHolds.ts"
 import { listen } from "./listen.ts"
 import { readableRows } from "./readableRows.ts"
+import { AbsentNames } from "./routes/AbsentNames.ts"
 import { measuredConcurrency, measuredStart } from "./routes/measuredFigures.ts"
+import { findName, makeNameLookUps } from "./routes/nameLookUps.ts"
 import { tellUse } from "./routes/tellUse.ts"
 
 /** A pod that serves a revision. */
@@ -145,7 +147,10 @@ const snapshotOf = (
 export class Routes extends Context.Service<
   Routes,
   {
-    /** The route of a callable name, as this organization sees it. From memory, without a query; only one that is not known, or has no engine, is looked for in the database too. */
+    /**
+     * The route of a callable name, as this organization sees it: from memory, without a query. A name that is not known there, or has no engine, is looked up in the database
+     * once, and then again only after routes have changed.
+     */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
     /** The route of a callable name, as this organization sees it, from memory alone. */
     readonly known: (orgId: OrgId, model: string) => Route | undefined
@@ -205,10 +210,12 @@ export class Routes extends Context.Service<
         current = yield* read
         yield* PubSub.publish(snapshots, current)
       })
+      const absent = new AbsentNames()
       // One at a time, so that no earlier reading takes the place of a later one.
       const turn = yield* Semaphore.make(1)
       // Changes that come while the routes are read become one more reading.
       yield* listen(sql, "routes").pipe(
+        Stream.tap(({ _tag }) => Effect.sync(() => absent.clear(_tag !== "Lost"))),
         Stream.filter(({ _tag }) => _tag !== "Lost"),
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() =>
@@ -223,34 +230,42 @@ export class Routes extends Context.Service<
         Effect.forkScoped
       )
 
-      // Who was told of an activation may be here before its notification is: a name is unknown, or without an engine, only to a reading that began after it was asked for.
-      // Those who ask meanwhile share the next reading, so that there is one at a time at most.
-      let asked = 0
-      let answered = 0
-      const catchUp = Effect.suspend(() => {
-        const own = ++asked
+      // Readings that are wanted while one is under way share the next, so that there is one at a time at most.
+      let wanted = 0
+      let served = 0
+      const reloadShared = Effect.suspend(() => {
+        const own = ++wanted
         return turn.withPermits(1)(
           Effect.suspend(() => {
-            if (answered >= own) return Effect.void
-            const all = asked
-            const tell = Effect.sync(() => {
-              answered = all
+            if (served >= own) return Effect.void
+            const all = wanted
+            const settle = Effect.sync(() => {
+              served = all
             })
-            // A reading that failed was that of all who had asked by then, too.
+            // A reading that failed was that of all who wanted one by then, too.
             return reload.pipe(
-              Effect.tap(() => tell),
-              Effect.tapError(() => tell)
+              Effect.tap(() => settle),
+              Effect.tapError(() => settle)
             )
           })
         )
-      }).pipe(Effect.catch((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)))
+      })
       const known = (orgId: OrgId, model: string) => current.ofOrganization.get(orgId)?.get(model) ?? current.ofAll.get(model)
+      const lookUp = yield* makeNameLookUps({
+        absent,
+        query: (orgId, model) => Effect.map(findName(sql, orgId, model), ([row]) => row),
+        isNews: (orgId, model, stored) => {
+          const route = known(orgId, model)
+          return stored !== undefined && (route === undefined || (stored.ready && route.endpoints.length === 0))
+        },
+        reload: reloadShared
+      })
 
       return Routes.of({
         find: Effect.fnUntraced(function* (orgId, model) {
           const found = known(orgId, model)
           if (found !== undefined && found.endpoints.length > 0) return Option.some(found)
-          yield* catchUp
+          yield* lookUp(orgId, model)
           return Option.fromUndefinedOr(known(orgId, model))
         }),
         use: tellUse(sql),

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { OrgId, RevisionId } from "@seatrial/domain"
@@ -34,7 +35,7 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
         Option.getOrThrow(yield* runs.observe(id)).endpoints.map(({ reachable }) => reachable),
         [true, false]
       )
-      assert.isTrue(Option.isNone(yield* routes.find(orgId, "route/tiny")))
+      assert.isUndefined(routes.known(orgId, "route/tiny"))
       yield* runs.activate({ id, orgId, from: "activating" })
       // At once: who knows of the activation need not wait for the gateway's notification.
       const found = routes.find(orgId, "route/tiny")
@@ -58,12 +59,12 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       assert.include(yield* runs.live, id)
       yield* runs.publishEndpoints(id, orgId, [])
       assert.deepStrictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints, [])
-      // A model without an engine has one at once, for whoever knows of it.
+      // A model without an engine, for which somebody has asked, has one as soon as its notification has come.
       yield* runs.publishEndpoints(second.id, orgId, [])
       yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).endpoints.length === 0))
       yield* runs.publishEndpoints(second.id, orgId, [endpoint("d")])
       yield* reach(orgId, replacing, endpoint("d"))
-      assert.deepStrictEqual(Option.getOrThrow(yield* found).endpoints, [endpoint("d")])
+      yield* soon(Effect.map(found, (now) => isDeepStrictEqual(Option.getOrThrow(now).endpoints, [endpoint("d")])))
     })
   )
 
@@ -119,8 +120,12 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
         yield* sql`
           UPDATE revisions SET measured = ${measured === null ? null : sql.json(measured)}, benchmark = ${sql.json({ steps })}, settings = ${sql.json(settings)}
           WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
-        const route = Option.getOrThrow(yield* routes.find(caller.orgId, "measured/tiny"))
-        assert.deepStrictEqual([route.concurrency, route.startSeconds], [concurrency, seconds])
+        yield* sql`SELECT pg_notify('routes', '')`
+        const figures = () => {
+          const route = routes.known(caller.orgId, "measured/tiny")
+          return [route?.concurrency, route?.startSeconds]
+        }
+        yield* soon(Effect.sync(() => isDeepStrictEqual(figures(), [concurrency, seconds])))
       }
     })
   )
@@ -140,7 +145,8 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
         [{ sampling_defaults: "openai" }, {}]
       ] as const) {
         yield* sql`UPDATE revisions SET settings = ${sql.json({ engine_flags: flags })} WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
-        assert.deepStrictEqual(Option.getOrThrow(yield* routes.find(caller.orgId, "sampled/tiny")).sampling, sampling)
+        yield* sql`SELECT pg_notify('routes', '')`
+        yield* soon(Effect.sync(() => isDeepStrictEqual(routes.known(caller.orgId, "sampled/tiny")?.sampling, sampling)))
       }
     })
   )

@@ -1,0 +1,178 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { OrgId } from "@seatrial/domain"
+import { Deferred, Effect, Fiber, Option, Schema, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { Routes } from "../src/index.ts"
+import { AbsentNames } from "../src/routes/AbsentNames.ts"
+import { findName, makeNameLookUps, type StoredName } from "../src/routes/nameLookUps.ts"
+import { makeCaller, makeServing } from "../src/testing.ts"
+import { layerStore, soon } from "./stage.ts"
+
+const org = (number: number) => Schema.decodeSync(OrgId)(`org_0189000000000000000000000${number}`)
+
+/** Look-ups of which each query ends when the test says so. `stored`: what the database has; memory has nothing but what is `ready`. */
+const makeStage = Effect.fnUntraced(function* (stored?: StoredName) {
+  const absent = new AbsentNames()
+  absent.clear(true)
+  const open: Array<{ readonly name: string; readonly answer: Effect.Effect<unknown> }> = []
+  const counts = { queries: 0, readings: 0 }
+  const lookUp = yield* makeNameLookUps({
+    absent,
+    query: (orgId, model) =>
+      Effect.flatMap(Deferred.make<StoredName | undefined>(), (done) => {
+        counts.queries++
+        const entry = { name: `${orgId === org(1) ? "hostile" : "honest"} ${model}`, answer: Deferred.succeed(done, stored) }
+        open.push(entry)
+        return Effect.ensuring(
+          Deferred.await(done),
+          Effect.sync(() => open.splice(open.indexOf(entry), 1))
+        )
+      }),
+    isNews: (_, __, found) => found !== undefined,
+    reload: Effect.sync(() => void counts.readings++)
+  })
+  const ask = (orgId: OrgId, model: string) => Effect.forkScoped(lookUp(orgId, model), { startImmediately: true })
+  const settle = Effect.andThen(Effect.yieldNow, TestClock.adjust(0))
+  const answerAll = Effect.gen(function* () {
+    for (const { answer } of [...open]) yield* answer
+    yield* settle
+  })
+  return { absent, answerAll, ask, counts, open, settle }
+})
+
+describe("look-ups of models by name", () => {
+  it.effect("are one query for a name that does not exist, however many ask at once or later, until routes change", () =>
+    Effect.gen(function* () {
+      const { absent, answerAll, ask, counts, settle } = yield* makeStage()
+      for (let index = 0; index < 100; index++) yield* ask(org(1), "no/model")
+      yield* settle
+      yield* answerAll
+      for (let index = 0; index < 100; index++) yield* Fiber.join(yield* ask(org(1), "no/model"))
+      assert.deepStrictEqual(counts, { queries: 1, readings: 0 })
+      absent.clear(true)
+      yield* ask(org(1), "no/model")
+      yield* settle
+      assert.deepStrictEqual(counts, { queries: 2, readings: 0 })
+    })
+  )
+
+  it.effect("are not remembered if routes changed during the query, or no change would be heard of", () =>
+    Effect.gen(function* () {
+      const { absent, answerAll, ask, counts, settle } = yield* makeStage()
+      yield* ask(org(1), "no/model")
+      yield* settle
+      absent.clear(true)
+      // Who asks after a change does not share a query that began before it.
+      yield* ask(org(1), "no/model")
+      yield* settle
+      assert.strictEqual(counts.queries, 2)
+      yield* answerAll
+      yield* Fiber.join(yield* ask(org(1), "no/model"))
+      assert.strictEqual(counts.queries, 2)
+      absent.clear(false)
+      for (let index = 0; index < 3; index++) {
+        yield* ask(org(1), "no/model")
+        yield* settle
+        yield* answerAll
+      }
+      assert.strictEqual(counts.queries, 5)
+    })
+  )
+
+  it.effect("are four at once, and an organization that sends many names delays no other by more than a query", () =>
+    Effect.gen(function* () {
+      const { answerAll, ask, open, settle } = yield* makeStage()
+      for (let index = 0; index < 200; index++) yield* ask(org(1), `no/${index}`)
+      yield* ask(org(2), "no/model")
+      yield* settle
+      assert.strictEqual(open.length, 4)
+      yield* answerAll
+      assert.strictEqual(open.length, 4)
+      assert.include(
+        open.map(({ name }) => name),
+        "honest no/model"
+      )
+    })
+  )
+
+  it.effect("read all routes only if the database has more than memory, and once if that cannot be read", () =>
+    Effect.gen(function* () {
+      const { answerAll, ask, counts, settle } = yield* makeStage({ ready: true })
+      yield* ask(org(1), "odd/model")
+      yield* settle
+      yield* answerAll
+      for (let index = 0; index < 10; index++) yield* Fiber.join(yield* ask(org(1), "odd/model"))
+      assert.deepStrictEqual(counts, { queries: 1, readings: 1 })
+    })
+  )
+
+  it.effect("never reach the database for names that no model can have", () =>
+    Effect.gen(function* () {
+      const { ask, counts } = yield* makeStage()
+      for (const name of ["x".repeat(513), "a/\0"]) yield* Fiber.join(yield* ask(org(1), name))
+      assert.strictEqual(counts.queries, 0)
+    })
+  )
+
+  it("remember 128 names of each of 1,000 organizations at most", () => {
+    const absent = new AbsentNames()
+    absent.clear(true)
+    absent.add(org(2), "kept", absent.generation)
+    for (let index = 0; index < 1_000; index++) absent.add(org(1), `no/${index}`, absent.generation)
+    const remembered = Array.from({ length: 1_000 }).filter((_, index) => absent.has(org(1), `no/${index}`))
+    assert.strictEqual(remembered.length, 128)
+    assert.isTrue(absent.has(org(1), "no/999"))
+    assert.isTrue(absent.has(org(2), "kept"))
+    for (let index = 0; index < 1_000; index++)
+      absent.add(Schema.decodeSync(OrgId)(`org_0188000000000000000000${String(index).padStart(4, "0")}`), "no", absent.generation)
+    assert.isFalse(absent.has(org(2), "kept"))
+  })
+})
+
+layer(layerStore, { excludeTestServices: true })("with 2,001 models", (it) => {
+  it.effect("a loop over names that do not exist, or have no engine, rereads no routes, and a look-up uses indexes", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("many")
+      const { modelId, revisionId } = yield* makeServing(caller, "k")
+      for (const [table, id, overrides] of [
+        ["models", modelId, { slug: "'m-' || n" }],
+        ["revisions", revisionId, { model_id: `'mdl_' || lpad(n::text, 26, '0')` }]
+      ] as const) {
+        const columns = yield* sql<{ readonly name: string }>`
+          SELECT column_name AS name FROM information_schema.columns WHERE table_name = ${table} AND is_generated = 'NEVER' AND table_schema = 'public'`
+        const prefix = table === "models" ? "mdl_" : "rev_"
+        const values: Readonly<Record<string, string>> = {
+          id: `'${prefix}' || lpad(n::text, 26, '0')`,
+          ...overrides,
+          ...(table === "models" ? { active_revision_id: "NULL" } : {})
+        }
+        yield* sql`
+          INSERT INTO ${sql(table)} (${sql.literal(columns.map(({ name }) => name).join(", "))})
+          SELECT ${sql.literal(columns.map(({ name }) => values[name] ?? `t.${name}`).join(", "))}
+          FROM ${sql(table)} t, generate_series(1, 2000) n WHERE t.id = ${id}`
+      }
+      yield* sql`UPDATE models SET active_revision_id = replace(id, 'mdl', 'rev') WHERE active_revision_id IS NULL AND org_id = ${caller.orgId}`
+      yield* sql`ANALYZE`
+      yield* sql`SELECT pg_notify('routes', '')`
+      yield* soon(Effect.sync(() => routes.known(caller.orgId, "many/m-2000") !== undefined))
+
+      const plan = yield* sql<{ readonly "QUERY PLAN": string }>`EXPLAIN ${findName(sql, caller.orgId, "many/no-such-model")}`
+      const steps = plan.map((line) => line["QUERY PLAN"]).join("\n")
+      assert.notMatch(steps, /Seq Scan on models/)
+
+      let readings = 0
+      const watching = yield* Effect.forkScoped(Stream.runForEach(routes.changes, () => Effect.sync(() => void readings++)))
+      yield* soon(Effect.sync(() => readings === 1))
+      const ask = Effect.forEach(Array.from({ length: 300 }), (_, index) => routes.find(caller.orgId, `many/${index % 3 === 0 ? `no-${index}` : "no"}`), {
+        concurrency: 32
+      })
+      assert.isTrue((yield* ask).every(Option.isNone))
+      for (let index = 0; index < 50; index++) assert.isTrue(Option.isSome(yield* routes.find(caller.orgId, "many/tiny")))
+      assert.strictEqual(readings, 1)
+      yield* Fiber.interrupt(watching)
+    }).pipe(Effect.scoped)
+  )
+})
