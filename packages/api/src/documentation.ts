@@ -59,7 +59,10 @@ export const operationWords: Readonly<Record<string, Words>> = {
       "The public catalog with rates per token. Needs no key; one that is sent is not looked at. Send `If-None-Match` to get 304 where nothing has changed."
   },
   "system.health": { summary: "Is the process alive", description: "For liveness probes; asks nothing of the database." },
-  "system.readiness": { summary: "Is the server ready", description: "For readiness probes: 503 while the database does not answer." },
+  "system.readiness": {
+    summary: "Is the server ready",
+    description: "For readiness probes: 503 while the database does not answer, or if its schema needs a later version of the server."
+  },
   "system.signingKeys": {
     summary: "Keys of receipts' signatures",
     description:

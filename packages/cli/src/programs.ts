@@ -16,6 +16,11 @@ const storeSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
   { name: "DATABASE_READ_POOL_SIZE", description: "Further connections for reading requests, opened when they are needed", default: 8 },
   { name: "DATABASE_STATEMENT_TIMEOUT", description: "After which Postgres gives up any other statement", default: "30 seconds" },
+  {
+    name: "DATABASE_MIGRATE",
+    description: "Whether the program migrates the database at its start; if false it waits until `seatrial migrate` has",
+    default: "true"
+  },
   { name: "DATABASE_APPLICATION_NAME", description: "Name under which Postgres shows the connections", default: "seatrial" }
 ]
 

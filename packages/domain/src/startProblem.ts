@@ -51,6 +51,7 @@ export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | 
       exitCode: 1
     }
   }
+  if ("_tag" in error && error._tag === "DatabaseSchemaError") return { message, exitCode: 1 }
   if ("_tag" in error && error._tag === "MigrationError") {
     // All of them are one transaction.
     return { message: `The database cannot be brought up to date, and is as it was. ${error.message}: ${message}.`, exitCode: 1 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { clientBlock, Ids, type InferencePath, type RequestId } from "@seatrial/domain"
-import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
+import { ApiKeys, type Caller, DatabaseSchema, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
@@ -59,6 +59,11 @@ const discardRest = (request: IncomingMessage) => {
   request.resume()
 }
 
+const answerReadiness = (response: ServerResponse, problem: string | null) =>
+  response
+    .writeHead(problem === null ? 200 : 503, { "content-type": "application/json" })
+    .end(JSON.stringify(problem === null ? { status: "ok" } : { status: "unavailable", message: problem }))
+
 const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof traceparent === "string" ? traceparent : undefined)
 
 /** Headers that stand twice are joined. */
@@ -106,6 +111,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const config = yield* GatewayConfig
       const keys = yield* ApiKeys
       const clock = yield* Clock.Clock
+      const schema = yield* DatabaseSchema
       const fetcher = yield* ImageFetcher
       const ids = yield* Ids
       const inference = yield* Inference
@@ -302,7 +308,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const { request, response } = exchange
         const path = pathOf(request.url)
         if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return tell(exchange, "other", hostless)
-        if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
+        if (path === "/healthz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
+        if (path === "/readyz") return answerReadiness(response, schema.problem())
         const others = methodsOf(path)
         if (others !== null) {
           if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()

@@ -1,7 +1,7 @@
 import { Api, Authorization, Boundary, IdempotencyHeader } from "@seatrial/api"
+import { DatabaseSchema } from "@seatrial/store"
 import { Context, Effect, Layer, Scope } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient } from "effect/sql"
 import { auditEventReads } from "./auditEvents.ts"
 import { cancelOperation } from "./cancel.ts"
 import { catalogOperation, ownModelsOperation } from "./catalog.ts"
@@ -16,12 +16,12 @@ import { signingKeysOperation } from "./signingKeys.ts"
 const ok = { status: "ok" } as const
 
 const readiness = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const answers = sql`SELECT 1`.pipe(
+  const { check } = yield* DatabaseSchema
+  return check.pipe(
     Effect.timeout("2 seconds"),
-    Effect.catchCause(() => unavailable("The database is away.", 1))
+    Effect.catchCause(() => unavailable("The database is away.", 1)),
+    Effect.flatMap((problem) => (problem === null ? Effect.succeed(ok) : unavailable(problem, 1)))
   )
-  return Effect.as(answers, ok)
 })
 
 /** What the operations depend on they take here, once. */

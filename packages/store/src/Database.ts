@@ -1,7 +1,8 @@
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, type Redacted } from "effect"
-import { Migrator, SqlClient } from "effect/sql"
-import { migrations } from "./migrations/migrations.ts"
+import type { SqlClient } from "effect/sql"
+import { layerSchema } from "./DatabaseSchema.ts"
+import { migrate } from "./migrate.ts"
 import { Partitions } from "./Partitions.ts"
 
 /**
@@ -81,21 +82,6 @@ export const connect = ({
   return Layer.merge(main, Layer.effect(ReadPool, PgClient.PgClient).pipe(Layer.provide(Layer.fresh(reads))))
 }
 
-const migrator = Migrator.make({})
-
-/**
- * Brings the database up to date. One program at a time: an advisory lock makes a second one wait, and then there is nothing left to do. All pending migrations
- * are one transaction, so that a failed start leaves the database as it was.
- */
-export const migrate = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  return yield* Effect.andThen(
-    // Building an index takes as long as it takes.
-    Effect.andThen(sql`SET LOCAL statement_timeout = 0`, sql`SELECT pg_advisory_xact_lock(hashtext('seatrial.migrations'))`),
-    migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" })
-  ).pipe(sql.withTransaction)
-}).pipe(Effect.withSpan("Database.migrate"))
-
 const settings = Config.all({
   url: Config.Redacted("DATABASE_URL"),
   poolSize: Config.Int("DATABASE_POOL_SIZE").pipe(Config.withDefault(10)),
@@ -104,25 +90,31 @@ const settings = Config.all({
   applicationName: Config.String("DATABASE_APPLICATION_NAME").pipe(Config.withDefault("seatrial"))
 })
 
-const withMigrations = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>) =>
-  Partitions.layerSql.pipe(Layer.provideMerge(Layer.effectDiscard(migrate)), Layer.provideMerge(client))
+/** Whether a program may migrate the database itself. */
+const migratesAtStart = Config.Boolean("DATABASE_MIGRATE").pipe(Config.withDefault(true))
+
+const withSchema = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>, migrates: Config.Config<boolean>) =>
+  Partitions.layerSql.pipe(Layer.provideMerge(Layer.unwrap(Effect.map(migrates, layerSchema))), Layer.provideMerge(client))
 
 const layer = Layer.unwrap(Effect.map(settings, connect))
 
 /**
  * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10), `DATABASE_READ_POOL_SIZE` (pipelined connections for reading requests,
- * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`.
+ * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true).
  */
 export const Database = {
   /** The pool alone. */
   layer,
   /** Brings the database up to date and gives the migrations that were still to be made: each number and name. */
   migrate,
-  /** The pool of a database that has been brought up to date and whose partitions are kept ahead. */
-  layerMigrated: withMigrations(layer),
+  /** The pool of a database whose schema is the one that the program needs and whose partitions are made ahead. With `DATABASE_MIGRATE` it migrates, else it waits. */
+  layerMigrated: withSchema(layer, migratesAtStart),
   /** The same for the operator, whose statements are about one run each, however many there are. */
-  layerOperator: withMigrations(Layer.unwrap(Effect.map(settings, (options) => connect({ ...options, byIndex: true })))),
+  layerOperator: withSchema(Layer.unwrap(Effect.map(settings, (options) => connect({ ...options, byIndex: true }))), migratesAtStart),
   /** The same for one address, without configuration. */
   layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
-    withMigrations(connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" }))
+    withSchema(
+      connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" }),
+      Config.succeed(true)
+    )
 } as const

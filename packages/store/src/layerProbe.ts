@@ -1,14 +1,17 @@
 import { Clock, Effect, Layer, Schedule } from "effect"
-import { SqlClient } from "effect/sql"
+import { DatabaseSchema } from "./DatabaseSchema.ts"
 import { storeMetrics } from "./metrics.ts"
 
-/** Asks Postgres nothing every ten seconds and measures how long that takes: where all connections are in use, that shows. */
+/**
+ * Asks Postgres every ten seconds whether its schema still fits the program, and measures how long the answer takes: that shows if all connections are in use. The program
+ * is not ready while the schema does not fit.
+ */
 export const layerProbe = Layer.effectDiscard(
   Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
+    const { check } = yield* DatabaseSchema
     const probe = Effect.gen(function* () {
       const startedAt = yield* Clock.currentTimeMillis
-      const outcome = yield* sql`SELECT 1`.pipe(
+      const outcome = yield* check.pipe(
         Effect.timeout("15 seconds"),
         Effect.as("done"),
         Effect.catchCause(() => Effect.succeed("failed"))

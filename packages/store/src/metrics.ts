@@ -31,6 +31,6 @@ export const storeMetrics = {
   probeSeconds: histogram("seatrial_store_probe_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15], {
     labels: ["outcome"],
     unit: "seconds",
-    meaning: "How long an empty statement took every ten seconds, the wait for a connection of the pool included: done or failed"
+    meaning: "How long the check of the schema took every ten seconds, the wait for a connection of the pool included: done or failed"
   })
 }

@@ -4,6 +4,7 @@ import { Effect, Layer, Redacted, Schema } from "effect"
 import { inject } from "vitest"
 import { Database } from "../src/index.ts"
 import { migrations } from "../src/migrations/migrations.ts"
+import { makeTestDatabase } from "../src/testing.ts"
 
 const Names = Schema.Array(Schema.Struct({ name: Schema.String }))
 
@@ -27,4 +28,31 @@ describe("migrations", () => {
       for (const names of seen) assert.deepStrictEqual<unknown>(names, expected)
     }).pipe(Effect.scoped)
   )
+
+  it.live("apply one that is missing below later ones, and refuse a number that has another name", () =>
+    Effect.gen(function* () {
+      const url = yield* makeTestDatabase(inject("postgres"))
+      yield* Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* sql`ALTER TABLE deployments DROP COLUMN kept_choices`
+        yield* sql`DELETE FROM migrations WHERE migration_id = 38`
+        assert.deepStrictEqual(yield* Database.migrate, [[38, "kept_choices"]])
+        yield* sql`SELECT kept_choices FROM deployments`
+        assert.lengthOf(yield* sql`SELECT FROM migrations WHERE migration_id = 38`, 1)
+        assert.deepStrictEqual(yield* Database.migrate, [])
+
+        yield* sql`UPDATE migrations SET name = 'of_another_line' WHERE migration_id = 38`
+        const refused = yield* Effect.flip(Database.migrate)
+        assert.match(refused.message, /migration 0038 named of_another_line, and this version has one named kept_choices/)
+      }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
+    }).pipe(Effect.scoped)
+  )
+
+  it("have numbers of their own, in ascending order, and none is beyond what four digits hold", () => {
+    const ids = Object.keys(migrations).map((key) => Number(/^(\d{4})_[a-z_]+$/u.exec(key)?.[1]))
+    assert.deepStrictEqual(
+      ids,
+      [...new Set(ids)].sort((left, right) => left - right)
+    )
+  })
 })

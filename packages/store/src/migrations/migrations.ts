@@ -29,6 +29,7 @@ import { failedStarts } from "./0037_failed_starts.ts"
 import { keptChoices } from "./0038_kept_choices.ts"
 import { deploymentProgress } from "./0048_deployment_progress.ts"
 import { retiredMonths } from "./0052_retired_months.ts"
+import { schemaRequirements } from "./0053_schema_requirements.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -62,5 +63,6 @@ export const migrations = {
   "0037_failed_starts": failedStarts,
   "0038_kept_choices": keptChoices,
   "0048_deployment_progress": deploymentProgress,
-  "0052_retired_months": retiredMonths
+  "0052_retired_months": retiredMonths,
+  "0053_schema_requirements": schemaRequirements
 }

@@ -1,7 +1,8 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { connect, migrate, type PoolOptions } from "../Database.ts"
+import { connect, type PoolOptions } from "../Database.ts"
+import { migrate } from "../migrate.ts"
 import { ensurePartitions } from "../Partitions.ts"
 
 const address = (base: string, name: string) => Redacted.make(`${base.replace(/\/$/, "")}/${name}`)

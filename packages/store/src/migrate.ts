@@ -1,0 +1,39 @@
+import { Effect } from "effect"
+import { Migrator, SqlClient } from "effect/sql"
+import { migrations } from "./migrations/migrations.ts"
+import { compareSchema, readSchema } from "./schemaState.ts"
+
+const migrator = Migrator.make({})
+
+/** The migrations below the latest one that the database lacks. Effect's migrator never runs them: a version with a higher number was there first. */
+const repairGaps = (sql: SqlClient.SqlClient) =>
+  Effect.gen(function* () {
+    const { applied } = yield* readSchema(sql)
+    const latest = Math.max(0, ...applied.map(({ id }) => id))
+    const ids = new Set(applied.map(({ id }) => id))
+    const repaired: Array<readonly [id: number, name: string]> = []
+    for (const [key, migration] of Object.entries(migrations)) {
+      const [id, name] = [Number(key.slice(0, 4)), key.slice(5)]
+      if (id > latest || ids.has(id)) continue
+      yield* Effect.logWarning(`The database lacks migration ${key} although it has later ones; it is applied now`)
+      yield* Effect.mapError(migration, (cause) => new Migrator.MigrationError({ kind: "Failed", message: `Migration "${key}" failed`, cause }))
+      yield* sql`INSERT INTO migrations (migration_id, name) VALUES (${id}, ${name})`
+      repaired.push([id, name])
+    }
+    return repaired
+  })
+
+/**
+ * Brings the database up to date. One program at a time: an advisory lock makes a second one wait, and then there is nothing left to do. All pending migrations
+ * are one transaction, so that a failed start leaves the database as it was.
+ */
+export const migrate = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // Building an index takes as long as it takes.
+  yield* sql`SET LOCAL statement_timeout = 0`
+  yield* sql`SELECT pg_advisory_xact_lock(hashtext('seatrial.migrations'))`
+  const state = compareSchema(yield* readSchema(sql))
+  if (state._tag === "Unsupported") return yield* state.error
+  const repaired = yield* repairGaps(sql)
+  return [...repaired, ...(yield* migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" }))]
+}).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))

@@ -1,0 +1,140 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process"
+import { mkdtemp } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Readable } from "node:stream"
+import { PgClient } from "@effect/sql-pg"
+import { assert, it } from "@effect/vitest"
+import { Ids } from "@seatrial/domain"
+import { ApiKeys, Database, Deployments, Organizations } from "@seatrial/store"
+import { makeCaller, makeEmptyDatabase, newModel } from "@seatrial/store/testing"
+import { Effect, Layer, Redacted } from "effect"
+import { inject } from "vitest"
+import { nextVersion } from "./nextVersion.ts"
+
+const ourServer = join(import.meta.dirname, "../../packages/server/src/main.ts")
+
+/** A server as a process of its own, with what it logs. */
+class Server {
+  #log = ""
+  readonly #process: ChildProcessByStdio<null, Readable, Readable>
+  constructor(program: string, env: Readonly<Record<string, string>>) {
+    this.#process = spawn(process.execPath, [program], {
+      env: {
+        ...process.env,
+        SERVER_PORT: "0",
+        SEATRIAL_CURSOR_KEY: "0123456789abcdef",
+        SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+        SERVER_REQUIRE_FIRST_PURCHASE: "false",
+        ...env
+      },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    for (const stream of [this.#process.stdout, this.#process.stderr]) stream.on("data", (chunk) => (this.#log += String(chunk)))
+  }
+  static readonly start = (program: string, env: Readonly<Record<string, string>>) =>
+    Effect.acquireRelease(
+      Effect.sync(() => new Server(program, env)),
+      (server) => Effect.sync(() => server.#process.kill("SIGKILL"))
+    )
+  /** Waits until the log contains the pattern, or the process has ended. */
+  readonly logged = (pattern: RegExp) =>
+    Effect.callback<RegExpExecArray>((resume) => {
+      const read = () => {
+        const match = pattern.exec(this.#log)
+        if (match !== null) resume(Effect.succeed(match))
+      }
+      for (const stream of [this.#process.stdout, this.#process.stderr]) stream.on("data", read)
+      this.#process.once("close", () => {
+        read()
+        resume(Effect.die(new Error(`the server ended: ${this.#log}`)))
+      })
+      read()
+    })
+  readonly port = Effect.map(this.logged(/Listening on [^"]*:(\d+)/), (match) => Number(match[1]))
+  readonly exit = Effect.callback<number | null>((resume) => {
+    if (this.#process.exitCode !== null) resume(Effect.succeed(this.#process.exitCode))
+    this.#process.once("close", (code) => resume(Effect.succeed(code)))
+  })
+}
+
+const get = (port: number, path: string, secret = "") =>
+  Effect.promise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: secret === "" ? {} : { authorization: `Bearer ${secret}` } })
+    return { status: response.status, text: await response.text() }
+  })
+
+const isReady = (port: number) => Effect.map(get(port, "/readyz"), ({ status }) => status === 200)
+
+it.live(
+  "this version and the next one serve on one database during an upgrade; when a later migration removes something, this version is no longer ready",
+  () =>
+    Effect.gen(function* () {
+      const url = yield* makeEmptyDatabase(inject("postgres"))
+      const env = { DATABASE_URL: Redacted.value(url) }
+      const folder = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-next-")))
+      // The first only adds, as every migration does that comes with new programs; the second removes what this version uses.
+      const expanding = yield* nextVersion(join(folder, "expand"), 9000, [
+        "ALTER TABLE deployments ADD COLUMN next_note text NOT NULL DEFAULT 'none'",
+        "CREATE TABLE next_things (org_id text NOT NULL, id text PRIMARY KEY)"
+      ])
+      const contracting = yield* nextVersion(join(folder, "contract"), 9000, [
+        "ALTER TABLE deployments ADD COLUMN next_note text NOT NULL DEFAULT 'none'",
+        "UPDATE schema_requirements SET minimum_program_schema = 9000"
+      ])
+
+      const ours = yield* Server.start(ourServer, env)
+      const ourPort = yield* ours.port
+      assert.isTrue(yield* isReady(ourPort))
+
+      yield* Effect.gen(function* () {
+        const { caller, secret } = yield* makeCaller("upgrade")
+        const key = Redacted.value(secret)
+        const deployments = yield* Deployments
+        const next = yield* Server.start(expanding, env)
+        const nextPort = yield* next.port
+        assert.isTrue(yield* isReady(nextPort))
+        assert.isTrue(yield* isReady(ourPort))
+        const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
+        // Each shows what was written while both run, and one of this version still starts.
+        const again = yield* Server.start(ourServer, env)
+        for (const port of [ourPort, nextPort, yield* again.port]) {
+          const answer = yield* get(port, `/v1/deployments/${id}`, key)
+          assert.strictEqual(answer.status, 200, answer.text)
+          assert.isTrue(yield* isReady(port))
+        }
+        const sql = yield* PgClient.PgClient
+        yield* sql`DELETE FROM migrations WHERE migration_id = 9000`
+        yield* sql`ALTER TABLE deployments DROP COLUMN next_note`
+      }).pipe(
+        Effect.provide(
+          Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge([Database.layerUrl(url), Ids.layer]))
+        )
+      )
+
+      const later = yield* Server.start(contracting, env)
+      assert.isTrue(yield* isReady(yield* later.port))
+      const { status, text } = yield* get(ourPort, "/readyz")
+      assert.strictEqual(status, 503)
+      assert.match(text, /knows the database schema up to 0\d{3}, and the database requires programs that know 9000\. Start a later version/)
+      // It answers that it lives: nothing is gained by a restart.
+      assert.strictEqual((yield* get(ourPort, "/healthz")).status, 200)
+      const refused = yield* Server.start(ourServer, env)
+      assert.strictEqual(yield* refused.exit, 1)
+      yield* refused.logged(/seatrial server cannot start: This version knows the database schema up to 0\d{3}/)
+    }).pipe(Effect.scoped)
+)
+
+it.live("a program that may not migrate waits for `seatrial migrate`, and serves then", () =>
+  Effect.gen(function* () {
+    const url = yield* makeEmptyDatabase(inject("postgres"))
+    const waiting = yield* Server.start(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
+    yield* waiting.logged(/Waiting for the database: The database lacks migrations that this version needs: 0001_organizations.*Run `seatrial migrate`/)
+    yield* Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      assert.lengthOf(yield* sql`SELECT FROM pg_class WHERE relname = 'organizations'`, 0)
+      yield* Database.migrate
+    }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
+    assert.isTrue(yield* isReady(yield* waiting.port))
+  }).pipe(Effect.scoped)
+)
