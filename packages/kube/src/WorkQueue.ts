@@ -13,6 +13,8 @@ export interface WorkQueue<K extends string = string> {
   readonly size: Effect.Effect<number>
   /** Keys that are ready and wait for a worker. */
   readonly backlog: () => number
+  /** Whether a pass for this key is under way, is ready, or waits for a time that has not come. */
+  readonly isScheduled: (key: K) => Effect.Effect<boolean>
 }
 
 export interface WorkQueueOptions<K extends string, E, R> {
@@ -28,6 +30,8 @@ export interface WorkQueueOptions<K extends string, E, R> {
   readonly backoff?: Duration.Input
   /** Default one minute. */
   readonly maxBackoff?: Duration.Input
+  /** After which a pass that has not ended is interrupted, and counts as failed. By default a pass may take any time. */
+  readonly passTimeout?: Duration.Input
 }
 
 interface Entry {
@@ -57,6 +61,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     options.name === undefined ? Effect.void : update({ queue: options.name })
   const backoff = Duration.toMillis(options.backoff ?? "500 millis")
   const maxBackoff = Duration.toMillis(options.maxBackoff ?? "1 minute")
+  const work = (key: K) => (options.passTimeout === undefined ? options.work(key) : Effect.timeout(options.work(key), options.passTimeout))
   const entries = new Map<K, Entry>()
   // They hold each key that is ready once, in the order in which they became so.
   const urgent = new Set<K>()
@@ -131,7 +136,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     entry.state = "working"
     entry.again = false
     const startedAt = yield* monotonicMillis
-    const exit = yield* Effect.exit(Effect.suspend(() => options.work(key)))
+    const exit = yield* Effect.exit(Effect.suspend(() => work(key)))
     const now = yield* monotonicMillis
     const outcome = Exit.isSuccess(exit) ? "done" : "failed"
     yield* measured((labels) => kubeMetrics.passSeconds.update({ ...labels, outcome }, (now - startedAt) / 1_000))
@@ -167,7 +172,17 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   })
   if (options.name !== undefined) yield* Effect.forkScoped(Effect.repeat(sample, Schedule.spaced("5 seconds")))
 
-  const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size), backlog: () => urgent.size + others.size }
+  const queue: WorkQueue<K> = {
+    add,
+    addAfter,
+    size: Effect.sync(() => entries.size),
+    backlog: () => urgent.size + others.size,
+    isScheduled: (key) =>
+      Effect.map(monotonicMillis, (now) => {
+        const entry = entries.get(key)
+        return entry !== undefined && (entry.state !== "waiting" || entry.due > now)
+      })
+  }
   return queue
 })
 

@@ -246,6 +246,47 @@ describe("WorkQueue", () => {
     })
   )
 
+  it.effect("a pass that takes longer than it may is interrupted, counts as failed and is tried again, and others wait no longer for it", () =>
+    Effect.gen(function* () {
+      const passes: Array<string> = []
+      const queue = yield* WorkQueue.make({
+        concurrency: 1,
+        passTimeout: "1 minute",
+        work: (key: string) => {
+          passes.push(key)
+          return passes.length === 1 ? Effect.never : Effect.succeed(rest)
+        }
+      })
+      yield* queue.add("a")
+      yield* settle
+      yield* queue.add("b")
+      yield* TestClock.adjust("59 seconds")
+      assert.deepStrictEqual(passes, ["a"])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(passes, ["a", "b"])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(passes, ["a", "b", "a"])
+      assert.strictEqual(yield* queue.size, 0)
+    })
+  )
+
+  it.effect("a key is scheduled while it is ready, at work or waits for its time, and not while it rests", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const queue = yield* WorkQueue.make({ concurrency: 1, work: () => Effect.as(Deferred.await(gate), rest) })
+      assert.isFalse(yield* queue.isScheduled("a"))
+      yield* queue.addAfter("a", "1 second")
+      assert.isTrue(yield* queue.isScheduled("a"))
+      yield* queue.add("a")
+      assert.isTrue(yield* queue.isScheduled("a"))
+      yield* settle
+      assert.isTrue(yield* queue.isScheduled("a"))
+      yield* Deferred.succeed(gate, undefined)
+      yield* settle
+      assert.isFalse(yield* queue.isScheduled("a"))
+    })
+  )
+
   it.effect("no pass outlives the scope", () =>
     Effect.gen(function* () {
       const interrupted = yield* Deferred.make<void>()

@@ -19,8 +19,12 @@ import { makePhaseCounts } from "./phaseCounts.ts"
 import { reconcile } from "./reconcile.ts"
 import { toPodClass } from "./resources/HostClassResource.ts"
 import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
+import { makeWatchdog } from "./Watchdog.ts"
 import { makeBackground } from "./work/Background.ts"
 import type { StartWork } from "./work/startWork.ts"
+
+/** Longer than any pass takes: each of its requests is given up before. One that takes longer has met a fault, and keeps its run from all others. */
+const passTimeout = "5 minutes"
 
 /** Not those that nobody has looked at yet, and not those that wait for GPUs. */
 const isUnderWay = (phase: Phase | undefined) => phase !== undefined && phase !== "waiting" && phase !== "queued"
@@ -39,6 +43,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const followers = makeFollowers()
   const background = yield* makeBackground((id) => queue.add(id))
   const phases = yield* makePhaseCounts
+  const watchdog = yield* makeWatchdog({ enqueue: (id) => queue.add(id), isScheduled: (id) => queue.isScheduled(id) })
   const reconciler = {
     cluster,
     pool,
@@ -59,12 +64,14 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     benchmarks: yield* makeBenchmarksShown,
     settings,
     start,
+    watchdog,
     look: (id: DeploymentId): Effect.Effect<void> => queue.add(id),
     backlog: (): number => queue.backlog()
   }
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
     name: "runs",
     concurrency: settings.concurrency,
+    passTimeout,
     // What serves, and what is on its way: few are under way at once then, each of them briefly, and what changes in one is shown at once with all that follows.
     isUrgent: (id) => isUnderWay(phases.of(id)),
     work: (id: DeploymentId) => Effect.annotateLogs(reconcile(reconciler, id), { deployment: id })
@@ -80,12 +87,12 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     yield* hostClasses.replaceAll(classes.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : [])))
     return Option.none()
   })
-  const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, work: (_: "all") => mirrorClasses })
+  const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, passTimeout, work: (_: "all") => mirrorClasses })
   yield* classQueue.add("all")
 
   // Those that somebody applied are named after their models.
   const context = { cluster, settings, unrecorded: new Map<string, number>(), look: (id: DeploymentId) => queue.add(id) }
-  const applied = yield* WorkQueue.make({ name: "applied", concurrency: 8, work: (key: string) => reconcileApplied(context, key) })
+  const applied = yield* WorkQueue.make({ name: "applied", concurrency: 8, passTimeout, work: (key: string) => reconcileApplied(context, key) })
   const onDeployment = Effect.fnUntraced(function* (key: string) {
     yield* lookAtClasses
     const { name, namespace } = fromKey(key)

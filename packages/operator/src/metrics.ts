@@ -15,6 +15,11 @@ export const operatorMetrics = {
     unit: "models",
     meaning: "Models that should serve and have no engine that is ready and may have traffic, as the leader saw them last; those that idle are none of them"
   }),
+  lostWakeUps: counter("seatrial_operator_lost_wakeups_total", {
+    labels: ["phase"],
+    unit: "runs",
+    meaning: "Runs whose next pass was more than a minute late and was in no queue, by phase. Each was enqueued then. Each is a fault of the operator"
+  }),
   phaseSeconds: histogram("seatrial_operator_phase_seconds", long, {
     labels: ["phase", "outcome"],
     unit: "seconds",

@@ -17,6 +17,7 @@ import type { Followers } from "./gather/Followers.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { PhaseCounts } from "./phaseCounts.ts"
+import { passRecord, type Watchdog } from "./Watchdog.ts"
 import type { StartWork, WorkServices } from "./work/startWork.ts"
 
 export interface Reconciler extends GatherFrom {
@@ -30,6 +31,7 @@ export interface Reconciler extends GatherFrom {
   /** Runs that wait for a pass. */
   readonly backlog: () => number
   readonly start: StartWork
+  readonly watchdog: Watchdog
 }
 
 /** After the API server refused an object; somebody has to change something first. */
@@ -60,7 +62,7 @@ const earliest = (...dues: ReadonlyArray<Option.Option<Duration.Duration>>): Opt
 
 /** Decides once over a run, and applies that. */
 const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<Looked, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, backlog, benchmarks, followers, look, phases, pool, released, shown, start } = reconciler
+  const { background, backlog, benchmarks, followers, look, phases, pool, released, shown, start, watchdog } = reconciler
   const { id } = run
   followers.note(run)
   const origin = Option.toArray(fromTraceparent(run.traceparent))
@@ -70,6 +72,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   // Without a pause in between, so that no other run is let through on the same GPUs.
   const seen = gathered.observe()
   const decision = decide(seen, now)
+  watchdog.record(id, passRecord(seen, decision, now))
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
   const idle = isIdle(seen, now)
   // At once: a pass that fails after this is repeated, and then nothing changes here any more.
@@ -153,14 +156,14 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   return { moved: false, next: earliest(next, ...again) }
 })
 
-/**
- * One pass over one run: reads it, and looks, decides and applies until only somebody else, or time, can change the answer. The time after which to look again, if time
- * alone may.
- */
-export const reconcile = Effect.fn("reconcile")(function* (
+/** An unfinished run is never left to events alone: one that is lost, by whatever fault, delays it for so long at most. */
+const mostUnfinished = Duration.minutes(10)
+
+/** See `reconcile`; the last run that the pass read is null if there is none. */
+const passOver = Effect.fnUntraced(function* (
   reconciler: Reconciler,
   id: DeploymentId
-): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
+): Effect.fn.Return<{ readonly run: Run | null; readonly next: Option.Option<Duration.Duration> }, KubeError, Runs | KubeClient | WorkServices> {
   const { background, benchmarks, bootVerdicts, mergedAnswers, phases, pool, shown, withdrawn } = reconciler
   const runs = yield* Runs
   const pass = yield* Effect.option(Effect.currentSpan)
@@ -178,15 +181,31 @@ export const reconcile = Effect.fn("reconcile")(function* (
       yield* phases.note(id, null)
       yield* benchmarks.forget(id)
       yield* background.forget(id)
-      return yield* withoutRun(reconciler.cluster, id)
+      return { run: null, next: yield* withoutRun(reconciler.cluster, id) }
     }
     const run: Run = found.value
     if (moves === 0 && Option.isSome(pass)) pass.value.addLinks(Option.toArray(fromTraceparent(run.traceparent)).map((span) => ({ span, attributes: {} })))
-    if (known === null && before === stateOf(run)) return unmoved
+    if (known === null && before === stateOf(run)) return { run, next: unmoved }
     before = stateOf(run)
     const looked: Looked = yield* lookOnce(reconciler, run)
-    if (!looked.moved) return looked.next
+    if (!looked.moved) return { run, next: looked.next }
     known = looked.run
   }
-  return Option.some(Duration.zero)
+  return { run: known, next: Option.some(Duration.zero) }
+})
+
+/**
+ * One pass over one run: reads it, and observes, decides and applies until only someone else, or time, can change the answer. Gives the time after which the next pass is due;
+ * none only for a run that has ended or does not exist.
+ */
+export const reconcile = Effect.fn("reconcile")(function* (reconciler: Reconciler, id: DeploymentId) {
+  const { watchdog } = reconciler
+  const { next, run } = yield* passOver(reconciler, id)
+  const due =
+    run === null || isFinished(run.phase)
+      ? next
+      : Option.some(Option.match(next, { onNone: () => mostUnfinished, onSome: (delay) => Duration.min(delay, mostUnfinished) }))
+  if (Option.isSome(due)) yield* watchdog.expect(id, due.value)
+  else watchdog.forget(id)
+  return due
 })

@@ -47,6 +47,8 @@ const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done"
 export const makeBackground = Effect.fnUntraced(function* (done: (id: DeploymentId) => Effect.Effect<void>): Effect.fn.Return<Background, never, Scope.Scope> {
   const fibres = yield* FiberMap.make<DeploymentId>()
   const entries = new Map<DeploymentId, Entry>()
+  // Before the work itself is interrupted, so that it does not count as ended.
+  yield* Effect.addFinalizer(() => Effect.sync(() => entries.clear()))
 
   const finish = (id: DeploymentId, entry: Entry, { about, kind }: Pick<WorkEnded, "kind" | "about">, exit: Exit.Exit<void, WorkRefused | WorkUnavailable>) =>
     Effect.gen(function* () {
@@ -90,13 +92,14 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       yield* FiberMap.run(
         fibres,
         id,
-        Effect.onExit(start, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : finish(id, made, work, exit)))
+        // Also work that was interrupted by something else than `want` and `forget`: it runs no more, and nothing would begin it again.
+        Effect.onExit(start, (exit) => finish(id, made, work, exit))
       )
     }),
     forget: (id) =>
       Effect.andThen(
-        FiberMap.remove(fibres, id),
-        Effect.sync(() => entries.delete(id))
+        Effect.sync(() => entries.delete(id)),
+        FiberMap.remove(fibres, id)
       )
   }
 })

@@ -99,7 +99,8 @@ describe("a run", () => {
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
       const shown = stage.writes.filter((write) => write.startsWith("status ModelDeployment"))
-      assert.isAtMost(shown.length, 2)
+      // When it begins, when its object is applied once more since no watch has told of it yet, and when it serves.
+      assert.isAtMost(shown.length, 3)
       const { phases } = stage.mirrored() ?? {}
       assert.strictEqual(Array.isArray(phases) ? phases.length : 0, whole.length)
       // Of each phase the pass that enters it, and at most one more: what was written of the run is no news. And one in which the image is noted.
@@ -277,6 +278,27 @@ describe("a run", () => {
       )
       assert.strictEqual(stage.row().failure?.code, "boot_timeout")
       assert.deepStrictEqual(stage.kube.names("Pod"), [])
+    })
+  })
+
+  it.effect("goes on within ten minutes if the event is lost that it waits for alone", () => {
+    const stage = makeStage()
+    // Its checks never end, and no pass asks for a time.
+    stage.setPatience(Effect.never)
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.row().phase === "screening" && stage.worked.length > 0)
+          // Until its status is written, which asks for passes too.
+          yield* TestClock.adjust("1 minute")
+          stage.cancelUnheard(0)
+          yield* TestClock.adjust("8 minutes")
+          assert.strictEqual(stage.released(), 0)
+          yield* TestClock.adjust("2 minutes")
+          yield* stage.until(() => stage.released() > 0)
+        })
+      )
+      assert.strictEqual(stage.row().phase, "cancelled")
     })
   })
 

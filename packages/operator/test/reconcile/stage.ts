@@ -369,6 +369,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     rows: () => [...rows.values()],
     applied,
     made: applied.made,
+    /** A cancel of which no notification comes. */
+    cancelUnheard: (now: number) => {
+      const row = rows.get(run.id)
+      if (row !== undefined) rows.set(run.id, move(row, "cancelled", now, "cancelled", null))
+    },
     cancel: (now: number) => change(run.id, (row) => move(row, "cancelled", now, "cancelled", null)),
     until,
     /** The phase that the custom resource shows. */

@@ -5,7 +5,7 @@ import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { ProcessEnded, suite } from "@seatrial/trial"
-import { Deferred, Effect, Fiber, Layer, Option, Ref, Result } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Option, Ref, Result, Scope } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
@@ -135,6 +135,36 @@ describe("background work", () => {
       yield* background.want(deploymentId, null, Effect.void)
       assert.isTrue(yield* Ref.get(stopped))
       assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, with: "pod-1", ended: null })
+      assert.strictEqual(yield* Ref.get(count), 0)
+    })
+  )
+
+  it.effect("that something else interrupts has failed, and its end is reported", () =>
+    Effect.gen(function* () {
+      const { background, count } = yield* told
+      const of = { kind: "checking", about: "1", with: "pod-1" } as const
+      yield* background.want(deploymentId, of, Effect.interrupt)
+      yield* Effect.yieldNow
+      assert.strictEqual(yield* Ref.get(count), 1)
+      const { ended, running } = yield* background.seen(deploymentId)
+      assert.deepStrictEqual([running, ended?.kind, ended?.attempts, ended?.failure], [null, "checking", 1, null])
+      // It can be done again.
+      yield* background.want(deploymentId, of, Effect.void)
+      yield* Effect.yieldNow
+      assert.strictEqual(yield* Ref.get(count), 2)
+    })
+  )
+
+  it.effect("that ends with its operator, or with its run, has not failed and is not reported", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const { background, count } = yield* Scope.provide(told, scope)
+      const of = { kind: "checking", about: "1", with: "pod-1" } as const
+      yield* background.want(deploymentId, of, Effect.never)
+      yield* background.forget(deploymentId)
+      yield* background.want(deploymentId, of, Effect.never)
+      yield* Effect.yieldNow
+      yield* Scope.close(scope, Exit.void)
       assert.strictEqual(yield* Ref.get(count), 0)
     })
   )

@@ -1,0 +1,112 @@
+import type { DeploymentId, Phase } from "@seatrial/domain"
+import { monotonicMillis } from "@seatrial/kube"
+import { Duration, Effect, Schedule, type Scope } from "effect"
+import type { Decision } from "./decide/Decision.ts"
+import type { Observation } from "./decide/Observation.ts"
+import { operatorMetrics } from "./metrics.ts"
+
+/** What a pass saw and decided, in short, for the log. */
+export interface PassRecord {
+  readonly phase: Phase
+  /** The phase that the custom resource shows; null if there is none. */
+  readonly shownPhase: string | null
+  readonly pod: { readonly uid: string; readonly ready: boolean; readonly scheduled: boolean; readonly deleting: boolean; readonly lost: string | null } | null
+  readonly download: string
+  readonly endpoints: number
+  /** The background work that ran, and the work that was decided. */
+  readonly running: string | null
+  readonly work: string | null
+  readonly actions: ReadonlyArray<string>
+  readonly message: string
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly requeueAt: number | null
+}
+
+export const passRecord = ({ fetch, pod, resource, run, work }: Observation, decision: Decision, at: number): PassRecord => ({
+  phase: run.phase,
+  shownPhase: resource?.mirroredPhase ?? null,
+  pod: pod === null ? null : { uid: pod.uid, ready: pod.ready, scheduled: pod.scheduled, deleting: pod.deleting, lost: pod.lost },
+  download: fetch._tag,
+  endpoints: run.endpoints.length,
+  running: work.running,
+  work: decision.work,
+  actions: decision.actions.map(({ _tag }) => _tag),
+  message: decision.message,
+  at,
+  requeueAt: decision.lookAgainAt
+})
+
+/** Finds the runs whose next pass was lost: nothing asked for it, although it was due. */
+export interface Watchdog {
+  /** What the latest pass over the run saw and decided. */
+  readonly record: (id: DeploymentId, pass: PassRecord) => void
+  /** A pass has ended, and the next one is due after that time. */
+  readonly expect: (id: DeploymentId, delay: Duration.Duration) => Effect.Effect<void>
+  /** No pass over the run is due any more. */
+  readonly forget: (id: DeploymentId) => void
+}
+
+export interface WatchdogOptions {
+  /** Whether a pass over the run is under way, is about to begin, or waits for a time that has not come. */
+  readonly isScheduled: (id: DeploymentId) => Effect.Effect<boolean>
+  /** Asks for a pass over the run. */
+  readonly enqueue: (id: DeploymentId) => Effect.Effect<void>
+}
+
+interface Expectation {
+  /** Monotonic milliseconds; infinity until the first pass has ended. */
+  dueAt: number
+  pass: PassRecord | null
+}
+
+/** How late a pass may be, and how often the watchdog looks, milliseconds. */
+const patience = 60_000
+
+/**
+ * Looks once a minute for as long as the scope at the runs for which a pass is due. It asks nobody: it compares what passes asked for with what the queue has. If a pass is more
+ * than one minute late and the queue has none for its run, the run is enqueued, counted and logged with what its last pass saw and decided.
+ */
+export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled }: WatchdogOptions): Effect.fn.Return<Watchdog, never, Scope.Scope> {
+  const expectations = new Map<DeploymentId, Expectation>()
+  const expectationOf = (id: DeploymentId): Expectation => {
+    const known = expectations.get(id)
+    if (known !== undefined) return known
+    const made: Expectation = { dueAt: Number.POSITIVE_INFINITY, pass: null }
+    expectations.set(id, made)
+    return made
+  }
+
+  const recover = Effect.fnUntraced(function* (id: DeploymentId, { dueAt, pass }: Expectation, now: number) {
+    yield* operatorMetrics.lostWakeUps.update({ phase: pass?.phase ?? "unknown" }, 1)
+    const late = Math.round((now - dueAt) / 1_000)
+    yield* Effect.logWarning(`no pass over ${id} came, although one was due ${late} s ago; it is enqueued now. Its last pass:`, pass).pipe(
+      Effect.annotateLogs({ deployment: id })
+    )
+    yield* enqueue(id)
+  })
+
+  const isLost = Effect.fnUntraced(function* (id: DeploymentId, { dueAt }: Expectation, now: number) {
+    return dueAt + patience < now && !(yield* isScheduled(id))
+  })
+  const sweep = Effect.gen(function* () {
+    const now = yield* monotonicMillis
+    const late = yield* Effect.filter([...expectations], ([id, expectation]) => isLost(id, expectation, now))
+    if (late.length === 0) return
+    // A program that was suspended finds all of its timers late at once, this one among them: the others have their turn first.
+    yield* Effect.sleep("1 second")
+    for (const [id, expectation] of late) if (yield* isLost(id, expectation, now)) yield* recover(id, expectation, now)
+  })
+  yield* Effect.forkScoped(Effect.repeat(sweep, Schedule.spaced(patience)))
+
+  return {
+    record: (id, pass) => {
+      expectationOf(id).pass = pass
+    },
+    expect: (id, delay) =>
+      Effect.map(monotonicMillis, (now) => {
+        expectationOf(id).dueAt = now + Duration.toMillis(delay)
+      }),
+    forget: (id) => void expectations.delete(id)
+  }
+})
