@@ -18,7 +18,7 @@ import {
   roleLabel,
   traceparentAnnotation
 } from "../resources/objectNames.ts"
-import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
+import { adapterPath, weightsMounts, weightsPath } from "../resources/weightFiles.ts"
 import { mergedFrom, mergedPath } from "./mergedWeights.ts"
 import { weightsFrom } from "./weightsCopy.ts"
 
@@ -214,7 +214,7 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
           livenessProbe: { tcpSocket: { port: container.port }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 30 },
           terminationMessagePolicy: "FallbackToLogsOnError",
           volumeMounts: [
-            { name: "weights", mountPath: "/models", readOnly: true },
+            ...weightsMounts("/models", revision),
             ...(merge === null ? [] : [merge.mount]),
             { name: "scratch", mountPath: "/tmp", ...ownFolder(scratch, enginePodName(run.id)) },
             ...(compileCache === null

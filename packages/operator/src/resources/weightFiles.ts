@@ -2,8 +2,15 @@ import { weightCommits } from "@seatrial/domain"
 import { manifestSha256 } from "@seatrial/hub"
 import type { RunRevision } from "@seatrial/store"
 
+/** The folder of a commit's files, relative to the root of a volume of weights. */
+const subPathOf = ({ commit, repo }: { readonly repo: string; readonly commit: string }): string => `${repo}/${commit}`
+
 /** Where a commit's files lie, under the place where the claim is mounted. */
-const folderOf = (mount: string, { commit, repo }: { readonly repo: string; readonly commit: string }): string => `${mount}/${repo}/${commit}`
+const folderOf = (mount: string, commit: { readonly repo: string; readonly commit: string }): string => `${mount}/${subPathOf(commit)}`
+
+/** The mounts of the container that runs the engine: read-only, and of each commit that it serves only that folder. The volume may hold other organizations' weights. */
+export const weightsMounts = (mount: string, { facts }: RunRevision) =>
+  weightCommits(facts).map((commit) => ({ name: "weights", mountPath: folderOf(mount, commit), subPath: subPathOf(commit), readOnly: true }))
 
 /** Where the files of the model lie, of an adapter those of its base. */
 export const weightsPath = (mount: string, { facts }: RunRevision): string => folderOf(mount, weightCommits(facts)[0])

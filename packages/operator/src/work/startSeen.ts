@@ -13,10 +13,11 @@ export const startSeen = (pod: Pod | undefined, seen: PodSeen, revision: RunRevi
   // The list of files in one hash, which the container that came first held every file to.
   const manifests = weightsWords(revision, null).filter((word) => word.includes("manifest="))
   const looked = seen.copy?.done === true && manifests.every((word) => first?.args?.includes(word) === true)
+  const mounts = engine?.volumeMounts?.filter(({ name }) => name === "weights") ?? []
   const digest = revision.engineDigest
   return {
     verifiedFiles: looked ? weightCommits(revision.facts).reduce((sum, { files }) => sum + files.length, 0) : null,
-    readOnly: engine?.volumeMounts?.some(({ name, readOnly }) => name === "weights" && readOnly === true) === true,
+    readOnly: mounts.length > 0 && mounts.every(({ readOnly }) => readOnly === true),
     offline: engine?.env?.some(({ name, value }) => name === "HF_HUB_OFFLINE" && value === "1") === true,
     localPath: engine?.args?.some((word) => word.endsWith(weightsPath("/models", revision))) === true,
     ownImage: digest === null || seen.imageDigest === null ? null : digest === seen.imageDigest

@@ -8,6 +8,7 @@ import { copiesInUse, tellCopiesInUse } from "../../src/apply/weightsCopy.ts"
 import { copySeen } from "../../src/gather/copySeen.ts"
 import { podSeen } from "../../src/gather/podSeen.ts"
 import type { WeightsCache } from "../../src/resources/HostClassResource.ts"
+import { adapted, baseCommit } from "../adapted.ts"
 import { commit, podClass, revision, run } from "../observations.ts"
 
 const engine = engineFor("reference")
@@ -25,6 +26,8 @@ const wanted = (weightsCache: WeightsCache | null, runAsRoot = false) =>
     settings,
     weightsClaim: "weights"
   })
+/** The folder of one commit. */
+const mountOf = (repo: string, commit: string) => ({ name: "weights", mountPath: `/models/${repo}/${commit}`, subPath: `${repo}/${commit}`, readOnly: true })
 const json = (object: object) => JSON.parse(JSON.stringify(object))
 const decodePod = Schema.decodeUnknownSync(Pod.schema)
 
@@ -51,7 +54,7 @@ describe("weights that a node keeps a copy of", () => {
       { name: "weights", persistentVolumeClaim: { claimName: "node-weights" } }
     ])
     const mounts = spec.containers[0].volumeMounts
-    assert.deepInclude(mounts, { name: "weights", mountPath: "/models", readOnly: true })
+    assert.deepInclude(mounts, mountOf("seatrial/tiny-chat", commit))
     assert.notInclude(JSON.stringify(mounts), "store")
     // The GPUs are the engine's.
     assert.notProperty(copy.resources.limits, podClass.gpuResource)
@@ -79,6 +82,19 @@ describe("weights that a node keeps a copy of", () => {
       message: "In the weights store model.safetensors is no longer what was downloaded."
     })
     assert.isFalse(podSeen(failed, undefined).started)
+  })
+
+  it("are visible to the engine only as the commits that it serves, read-only, whatever else the volume holds", () => {
+    const mountsOf = (of: typeof revision, cache: WeightsCache | null) => {
+      const { containers } = json(
+        enginePod({ run, revision: of, podClass: { ...podClass, weightsCache: cache }, engine, settings, weightsClaim: "weights" })
+      ).spec
+      return containers[0].volumeMounts.filter(({ name }: { name: string }) => name === "weights" || name === "store")
+    }
+    for (const cache of [null, onClaim, { ...onClaim, claimName: null }]) {
+      assert.deepStrictEqual(mountsOf(revision, cache), [mountOf("seatrial/tiny-chat", commit)])
+      assert.deepStrictEqual(mountsOf(adapted, cache), [mountOf("seatrial/tiny-chat", baseCommit), mountOf("acme/tuned", adapted.facts.commit)])
+    }
   })
 
   it("are copied as the restricted Pod Security Standard demands, by the same user for every engine, and on no path of the host", () => {

@@ -162,7 +162,8 @@ describe("the objects of a run", () => {
   it("start an engine on read-only weights, offline, without credentials, with all GPUs of its class", () => {
     const [container] = pod.spec.containers
     assert.deepInclude(pod.spec, { automountServiceAccountToken: false, enableServiceLinks: false, restartPolicy: "Always" })
-    assert.deepInclude(container.volumeMounts, { name: "weights", mountPath: "/models", readOnly: true })
+    const folder = `seatrial/tiny-chat/${revision.facts.commit}`
+    assert.deepInclude(container.volumeMounts, { name: "weights", mountPath: `/models/${folder}`, subPath: folder, readOnly: true })
     assert.deepInclude(container.env, { name: "HF_HUB_OFFLINE", value: "1" })
     assert.deepStrictEqual(container.env[0], { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } })
     assert.deepStrictEqual(container.resources.limits, { "nvidia.com/gpu": "1" })

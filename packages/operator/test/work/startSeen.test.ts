@@ -28,7 +28,7 @@ describe("how an engine was started", () => {
   const commit = revision.facts.commit
   const changes: ReadonlyArray<readonly [what: string, from: string | RegExp, to: string, lost: "verifiedFiles" | "readOnly" | "offline" | "localPath"]> = [
     ["another list of files was looked at", /manifest=[0-9a-f]{64}/, `manifest=${"0".repeat(64)}`, "verifiedFiles"],
-    ["its files can be written to", /"mountPath":"\/models","readOnly":true\},\{"name":"scratch"/, '"mountPath":"/models"},{"name":"scratch"', "readOnly"],
+    ["its files can be written to", /,"readOnly":true\},\{"name":"scratch"/, '},{"name":"scratch"', "readOnly"],
     ["it may read from the hub", '"HF_HUB_OFFLINE","value":"1"', '"HF_HUB_OFFLINE","value":"0"', "offline"],
     ["it was given another folder", `--model=/models/seatrial/tiny-chat/${commit}`, `--model=/models/seatrial/tiny-chat/${"f".repeat(40)}`, "localPath"]
   ]
