@@ -17,7 +17,8 @@ class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
     Plane,
     Effect.gen(function* () {
       const plane = yield* startControlPlane(yield* scratchFolder("chart"))
-      const definitions = ["-f", join(root, "k8s/crds"), "-f", join(import.meta.dirname, "fixtures/monitoring.yaml")]
+      const foreign = ["monitoring.yaml", "gateway-api.yaml"].flatMap((file) => ["-f", join(import.meta.dirname, "fixtures", file)])
+      const definitions = ["-f", join(root, "k8s/crds"), ...foreign]
       yield* plane.command("kubectl", ["apply", "--server-side", "--validate=strict", ...definitions])
       yield* plane.command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=300s"])
       for (const name of [namespace, "team-a", "team-b"]) yield* plane.command("kubectl", ["create", "namespace", name])
@@ -27,6 +28,27 @@ class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
     })
   )
 }
+
+const Labels = Schema.Record(Schema.String, Schema.String)
+const Metadata = Schema.Struct({ name: Schema.optionalKey(Schema.String), labels: Schema.optionalKey(Labels) })
+const Template = Schema.Struct({ metadata: Metadata })
+/** What these tests read of a rendered object. */
+const Rendered = Schema.Struct({
+  kind: Schema.String,
+  metadata: Metadata,
+  data: Schema.optionalKey(Labels),
+  spec: Schema.optionalKey(
+    Schema.Struct({
+      podSelector: Schema.optionalKey(Schema.Struct({ matchLabels: Schema.optionalKey(Labels) })),
+      policyTypes: Schema.optionalKey(Schema.Array(Schema.String)),
+      egress: Schema.optionalKey(Schema.Unknown),
+      template: Schema.optionalKey(Template),
+      jobTemplate: Schema.optionalKey(Schema.Struct({ spec: Schema.Struct({ template: Template }) }))
+    })
+  )
+})
+const decodeRendered = Schema.decodeUnknownSync(Rendered)
+const objectsOf = (rendered: string) => parseAllDocuments(rendered).flatMap((document) => (document.contents === null ? [] : [decodeRendered(document.toJS())]))
 
 /** Asks the server whether it would take all of it as it is: no unknown field, no warning. */
 const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
@@ -69,12 +91,44 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
-  it.effect("no secret is rendered: every one is a reference", () =>
+  it.effect("the only Secret that the chart makes is that of the gateways' salts, and none if one is named", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
-      for (const values of ["", "postgres.embedded.enabled=true"]) {
-        const rendered = yield* plane.command("helm", ["template", "seatrial", chart, ...(values === "" ? [] : ["--set", values])])
-        assert.notMatch(rendered, /^kind: Secret$/mu)
+      const secrets = (...set: ReadonlyArray<string>) =>
+        Effect.map(plane.command("helm", ["template", "seatrial", chart, ...set.flatMap((each) => ["--set", each])]), (rendered) =>
+          objectsOf(rendered).filter(({ kind }) => kind === "Secret")
+        )
+      for (const set of [[], ["postgres.embedded.enabled=true"]]) {
+        const [secret, ...further] = yield* secrets(...set)
+        assert.deepStrictEqual([secret?.metadata.name, further], ["seatrial-gateway", []])
+        assert.match(Buffer.from(secret?.data?.["cache-secret"] ?? "", "base64").toString(), /^[A-Za-z0-9]{48}$/)
+      }
+      assert.deepStrictEqual(yield* secrets("gateway.cacheSecret.existingSecret=salts"), [])
+    })
+  )
+
+  it.effect("each pod of the release is selected by one network policy, for connections in and out", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      for (const set of ["postgres.embedded.enabled=true", "postgres.embedded.enabled=false"]) {
+        const objects = objectsOf(yield* plane.command("helm", ["template", "seatrial", chart, "--is-upgrade=false", "--set", set]))
+        const policies = objects.filter(({ kind }) => kind === "NetworkPolicy")
+        const selecting = (labels: Readonly<Record<string, string>>) =>
+          policies.filter(({ spec }) => Object.entries(spec?.podSelector?.matchLabels ?? {}).every(([name, value]) => labels[name] === value))
+        const pods = objects.flatMap(({ kind, metadata, spec }) => {
+          const template = kind === "Pod" ? { metadata } : (spec?.template ?? spec?.jobTemplate?.spec.template)
+          return template === undefined ? [] : [template.metadata.labels ?? {}]
+        })
+        assert.isAtLeast(pods.length, 7)
+        const ofOperator = ["engine", "fetch"].map((role) => ({ "app.kubernetes.io/managed-by": "seatrial", "seatrial.dev/role": role }))
+        for (const labels of [...pods, ...ofOperator]) {
+          const found = selecting(labels)
+          assert.deepStrictEqual([found.length, found[0]?.spec?.policyTypes], [1, ["Ingress", "Egress"]], JSON.stringify(labels))
+        }
+        const [downloads] = selecting(ofOperator[1] ?? {})
+        const ports = JSON.stringify(downloads?.spec?.egress)
+        assert.include(ports, "169.254.0.0/16")
+        assert.notInclude(ports, "5432")
       }
     })
   )

@@ -8,7 +8,21 @@ export const chartValues: Readonly<Record<string, unknown>> = {
       env: { SERVER_HOST: "::", SERVER_MAX_BODY_BYTES: 1_048_576, SERVER_REQUIRE_FIRST_PURCHASE: false },
       service: { type: "LoadBalancer", port: 443, annotations: { "example.com/internal": "true" } }
     },
-    gateway: { replicas: 9, graceSeconds: 600, heapMegabytes: 4_096, env: { GATEWAY_MAX_BODY_BYTES: 33_554_432 }, service: { type: "NodePort" } },
+    networkPolicy: {
+      databasePorts: [6432],
+      hubPorts: [443, 8443],
+      blockedNetworks: ["10.0.0.0/8", "fd00::/8"],
+      metricsFrom: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } }],
+      extraEgress: [{ to: [{ namespaceSelector: {} }], ports: [{ port: 3128, protocol: "TCP" }] }]
+    },
+    gateway: {
+      replicas: 9,
+      graceSeconds: 600,
+      cacheSecret: { existingSecret: "salts", key: "salt" },
+      heapMegabytes: 4_096,
+      env: { GATEWAY_MAX_BODY_BYTES: 33_554_432 },
+      service: { type: "NodePort" }
+    },
     operator: { replicas: 3, leaseSeconds: 30, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
     weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },
     monitoring: {
@@ -56,6 +70,9 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ["weights.accessModes={ReadOnlyMany}", /'\/weights\/accessModes\/0': value must be one of/],
   ["operator.resources.requests.cpu=lots", /'\/operator\/resources\/requests\/cpu': 'lots' does not match/],
   ["networkPolicy.enabled=perhaps", /'\/networkPolicy\/enabled': got string, want boolean/],
+  ["networkPolicy.databasePorts[0]=postgres", /'\/networkPolicy\/databasePorts\/0': got string, want integer/],
+  ["networkPolicy.blockedNetworks[0]=metadata", /'\/networkPolicy\/blockedNetworks\/0': 'metadata' does not match/],
+  ["gateway.env.GATEWAY_CACHE_SECRET=salt", /gateway\.env\.GATEWAY_CACHE_SECRET cannot be set: it comes from the Secret of gateway\.cacheSecret/],
   ["image.digest=sha256:abc", /'\/image\/digest': 'sha256:abc' does not match/],
   ["image.pullSecrets={registry}", /'\/image\/pullSecrets\/0': got string, want object/],
   ["database.poolSize=0", /'\/database\/poolSize': minimum: got 0, want 1/],

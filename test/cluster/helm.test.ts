@@ -129,6 +129,8 @@ it.live(
       }
       yield* mayGo
 
+      const salts = kubectl("get", "secret", "seatrial-gateway", "-o", "jsonpath={.data}")
+      const saltsBefore = yield* salts
       const before = yield* programs
       const next = yield* later("0.3.0", "0.2.0")
       yield* helm("upgrade", "seatrial", next, "--reset-then-reuse-values", "--set", "database.poolSize=7", ...patient)
@@ -137,6 +139,7 @@ it.live(
         const left = new Set(before.flat())
         return now.flat().length === 5 && now.flat().every((name) => !left.has(name))
       })
+      assert.strictEqual(yield* salts, saltsBefore)
       const migrated = yield* migration
       assert.strictEqual(migrated?.phase, "Succeeded")
       const made = yield* kube.list(Pod, { namespace, labelSelector: "seatrial.dev/metrics=true" })

@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { FailureCode, failureOwners, type MetricFamily } from "@seatrial/domain"
+import { FailureCode, failureOwners, type MetricFamily, requestVocabulary } from "@seatrial/domain"
 import { gatewayMetrics } from "@seatrial/gateway"
 import { kubeMetrics } from "@seatrial/kube"
 import { operatorMetrics } from "@seatrial/operator"
 import { serverMetrics } from "@seatrial/server"
 import { storeMetrics } from "@seatrial/store"
+import { Schema } from "effect"
+import { parseDocument } from "yaml"
 
 const text = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8")
 
@@ -108,5 +110,42 @@ describe("the document for operators", () => {
       const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : /^seatrial_(benchmark|gateway)_/u.test(name) ? "model" : undefined
       for (const label of labels) if (label !== ending) assert.notMatch(label, /key|model|deployment|request|user|pod|prompt|_id$/, name)
     }
+  })
+})
+
+describe("the samples that expose the Services", () => {
+  const sample = (file: string) => parseDocument(readFileSync(new URL(`../../k8s/samples/${file}`, import.meta.url), "utf8")).toJS()
+  const paths = Object.keys(requestVocabulary).sort()
+
+  it("send each path of inference to the gateway and everything else to the server: an Ingress", () => {
+    const Path = Schema.Struct({
+      path: Schema.String,
+      pathType: Schema.String,
+      backend: Schema.Struct({ service: Schema.Struct({ name: Schema.String }) })
+    })
+    const Ingress = Schema.Struct({ spec: Schema.Struct({ rules: Schema.Tuple([Schema.Struct({ http: Schema.Struct({ paths: Schema.Array(Path) }) })]) }) })
+    const rows = Schema.decodeUnknownSync(Ingress)(sample("ingress.yaml")).spec.rules[0].http.paths
+    const to = (service: string) => rows.filter(({ backend }) => backend.service.name === service).map(({ path, pathType }) => `${pathType} ${path}`)
+    assert.deepStrictEqual(
+      to("seatrial-gateway").sort(),
+      paths.map((path) => `Exact ${path}`)
+    )
+    assert.deepStrictEqual(to("seatrial-server"), ["Prefix /"])
+  })
+
+  it("send each path of inference to the gateway and everything else to the server: an HTTPRoute", () => {
+    const Rule = Schema.Struct({
+      matches: Schema.Array(Schema.Struct({ path: Schema.Struct({ type: Schema.String, value: Schema.String }) })),
+      backendRefs: Schema.Tuple([Schema.Struct({ name: Schema.String })])
+    })
+    const Route = Schema.Struct({ spec: Schema.Struct({ rules: Schema.Array(Rule) }) })
+    const rules = Schema.decodeUnknownSync(Route)(sample("httproute.yaml")).spec.rules
+    const to = (service: string) =>
+      rules.filter(({ backendRefs }) => backendRefs[0].name === service).flatMap(({ matches }) => matches.map(({ path }) => `${path.type} ${path.value}`))
+    assert.deepStrictEqual(
+      to("seatrial-gateway").sort(),
+      paths.map((path) => `Exact ${path}`)
+    )
+    assert.deepStrictEqual(to("seatrial-server"), ["PathPrefix /"])
   })
 })

@@ -106,6 +106,7 @@ capabilities:
   "SEATRIAL_ENCRYPTION_KEY" "it comes from the Secret of keys.existingSecret"
   "SEATRIAL_CURSOR_KEY" "it comes from the Secret of keys.existingSecret"
   "SEATRIAL_SIGNING_KEYS" "it comes from the Secret of keys.existingSecret"
+  "GATEWAY_CACHE_SECRET" "it comes from the Secret of gateway.cacheSecret"
   "HF_TOKEN" "hub tokens belong to users: seatrial admin hub-connections set"
   "SERVER_METRICS_PORT" "the chart's Service of metrics uses 9090"
   "GATEWAY_METRICS_PORT" "the chart's Service of metrics uses 9090"

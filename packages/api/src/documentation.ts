@@ -1,3 +1,4 @@
+import { requestVocabulary } from "@seatrial/domain"
 import { exampleIds } from "./examples.ts"
 
 interface Words {
@@ -83,16 +84,16 @@ interface ParameterWords {
 /** What each parameter is, by its name. */
 export const parameterWords: Readonly<Record<string, ParameterWords>> = {
   cursor: { description: "`next_cursor` of the page before. It belongs to this list, organization and filters; `limit` may change." },
-  limit: { description: "Records in a page.", example: 20 },
-  model_id: { description: "Only records of this model.", example: exampleIds.model },
-  api_key_id: { description: "Only requests made with this key.", example: exampleIds.key },
-  actor_user_id: { description: "Only changes made by this user.", example: exampleIds.user },
+  limit: { description: "Records in a page." },
+  model_id: { description: "Only records of this model." },
+  api_key_id: { description: "Only requests made with this key." },
+  actor_user_id: { description: "Only changes made by this user." },
   resource_type: { description: "Only changes of this kind of resource." },
   status: { description: "Only records in this state." },
   visibility: { description: "Only models of this visibility." },
-  q: { description: "Part of slug, display name or repository, in any case; `%`, `_` and `\\` stand for themselves.", example: "tiny" },
-  from: { description: "Not before this time: Unix milliseconds, inclusive.", example: 1_700_000_000_000 },
-  to: { description: "Before this time: Unix milliseconds, exclusive; has to be later than `from`.", example: 4_000_000_000_000 },
+  q: { description: "Part of slug, display name or repository, in any case; `%`, `_` and `\\` stand for themselves." },
+  from: { description: "Not before this time: Unix milliseconds, inclusive, for example 1700000000000." },
+  to: { description: "Before this time: Unix milliseconds, exclusive; has to be later than `from`." },
   "idempotency-key": {
     description: "Names this create in the organization, so that it can be repeated: 1 to 128 letters, digits, `.`, `_`, `:` and `-`.",
     example: "deploy-2026-03-02"
@@ -137,6 +138,10 @@ export const tagWords: Readonly<Record<string, string>> = {
   system: "Probes, the keys of receipts' signatures and this document; no key is needed."
 }
 
+const inferencePaths = Object.keys(requestVocabulary)
+  .map((path) => `\`POST ${path}\``)
+  .join(", ")
+
 /** What holds for every operation. */
 export const introduction = `Model serving: the organization's requests, receipts, models, deployments and audit events, and the public catalog.
 
@@ -146,4 +151,4 @@ export const introduction = `Model serving: the organization's requests, receipt
 
 **Input.** Query parameters and members that an operation does not know, and repeated or empty parameters, are 400 and named in \`param\`. Operations without a key ignore query parameters, the catalog excepted. Bodies are JSON in UTF-8.
 
-**Inference** (\`POST /v1/chat/completions\`, \`POST /v1/completions\`) is served by the gateway, at its own address where it has one, and is not part of this document; \`supported_endpoints\` and \`supported_parameters_by_endpoint\` of a model tell what it takes there.`
+**Inference** is served by the gateway, at its own address where it has one, and is not part of this document: ${inferencePaths}. A model's \`supported_endpoints\` and \`supported_parameters_by_endpoint\` name what it takes there.`

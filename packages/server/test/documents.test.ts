@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it as each, layer } from "@effect/vitest"
+import { requestVocabulary } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { operations, schemaFault } from "./conformance.ts"
 import { jsonOf, layerStage, Stage } from "./stage.ts"
@@ -35,6 +36,11 @@ describe("the interface document", () => {
       }
       if (requestBody !== undefined) for (const media of Object.values(requestBody.content)) assert.isNotEmpty(media.examples ?? {})
       for (const { name, schema, in: place } of parameters) if (place !== "path") assert.property(schema, "type", name)
+      // A page that shows the document fills its form with examples: one of a filter would hide what the list holds.
+      assert.deepStrictEqual(
+        parameters.filter(({ example, in: place }) => place === "query" && example !== undefined),
+        []
+      )
     })
   }
 })
@@ -63,6 +69,8 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
       const served = jsonOf(yield* call("GET", "/openapi.json"))
       assert.deepInclude(served, { openapi: "3.1.0", servers: [{ url: "/", description: "This installation." }] })
       assert.deepNestedInclude(served, { "info.version": "1.0.0" })
+      const { info } = Schema.decodeUnknownSync(Schema.Struct({ info: Schema.Struct({ description: Schema.String }) }))(served)
+      for (const path of Object.keys(requestVocabulary)) assert.include(info.description, `\`POST ${path}\``)
     })
   )
 
