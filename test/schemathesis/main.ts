@@ -91,8 +91,15 @@ const settingsFile = Effect.fnUntraced(function* (port: number, key: string) {
     yield* ids("models", "/v1/org/models"),
     yield* ids("events", "/v1/org/audit-events"),
     `[parameters]\n"path.request_id" = { dictionary = "requests", probability = 0.5 }\n"query.model_id" = { dictionary = "models", probability = 0.5 }`,
-    idOf("deployments", "/v1/deployments/{id}", "/v1/deployments/{id}/events", "/v1/deployments/{id}/cancel", "/v1/org/deployments/{id}"),
-    idOf("models", "/v1/org/models/{id}"),
+    idOf(
+      "deployments",
+      "/v1/deployments/{id}",
+      "/v1/deployments/{id}/events",
+      "/v1/deployments/{id}/progress",
+      "/v1/deployments/{id}/cancel",
+      "/v1/org/deployments/{id}"
+    ),
+    idOf("models", "/v1/org/models/{id}", "/v1/models/{id}/disable", "/v1/models/{id}/enable"),
     idOf("events", "/v1/org/audit-events/{id}")
   ]
   return parts.join("\n\n")

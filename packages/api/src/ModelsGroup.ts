@@ -1,8 +1,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { CatalogModelList, cached } from "./envelopes.ts"
+import { CatalogModelList, cached, Empty } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
+import { BodyTooLarge, InvalidBody, ModelManaged, ModelNotActivated, NotFound, UnsupportedMediaType } from "./publicErrors.ts"
 import { NoQuery } from "./queries.ts"
 
 /** The published models, for everybody: no key is asked for, and one that is sent is not looked at. */
@@ -15,13 +16,31 @@ export class CatalogGroup extends HttpApiGroup.make("catalog")
   )
   .middleware(Boundary) {}
 
-/** The organisation's own served models, as the OpenAI clients list them. */
+/** A change of one of the organization's own models, by its id or name; repeated, it changes nothing. */
+const change = <const Name extends "disable" | "enable">(name: Name) =>
+  HttpApiEndpoint.post(name, `/v1/models/:id/${name}`, {
+    params: { id: Schema.String },
+    query: NoQuery,
+    payload: [Empty, HttpApiSchema.NoContent],
+    success: HttpApiSchema.NoContent,
+    error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound, ModelNotActivated]
+  }).annotateMerge(policy("write", ["models:write"]))
+
+/** The organization's own served models, as the OpenAI clients list them, and what it does to them. */
 export class ModelsGroup extends HttpApiGroup.make("models")
   .add(
     HttpApiEndpoint.get("list", "/v1/models", {
       query: NoQuery,
       success: CatalogModelList
-    }).annotateMerge(policy("read", ["models:read"], ["inference:write"]))
+    }).annotateMerge(policy("read", ["models:read"], ["inference:write"])),
+    change("disable"),
+    change("enable"),
+    HttpApiEndpoint.delete("delete", "/v1/models/:id", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: HttpApiSchema.NoContent,
+      error: [NotFound, ModelManaged]
+    }).annotateMerge(policy("write", ["models:write"]))
   )
   .middleware(Authorization)
   .middleware(Boundary) {}

@@ -54,6 +54,20 @@ export const operationWords: Readonly<Record<string, Words>> = {
     summary: "List own served models",
     description: "The organization's own served models as catalog records with rates of zero: what the ordinary OpenAI clients ask for."
   },
+  "models.disable": {
+    summary: "Disable a model",
+    description:
+      "The model takes no requests from now on, and its GPUs are given back once those under way have ended. Its weights and settings stay. 204 also if it is disabled already. Takes no body, or `{}`."
+  },
+  "models.enable": {
+    summary: "Enable a model",
+    description: "The revision that served before serves again, once its engine is ready. 204 also if the model is enabled already. Takes no body, or `{}`."
+  },
+  "models.delete": {
+    summary: "Delete a model",
+    description:
+      "Deletes the model for good: its unfinished deployment is canceled, what serves ends with its last request, and its name is free. Requests, receipts and audit events stay. A second call is 404. A model that a ModelDeployment in the cluster manages is 409: delete that object."
+  },
   "catalog.list": {
     summary: "List published models",
     description:
@@ -109,6 +123,12 @@ export const pathIds: Readonly<Record<string, ParameterWords>> = {
   "audit-events": { description: "Id of the audit event.", example: exampleIds.auditEvent }
 }
 
+/** What `id` is in the paths of the organization's own models. */
+export const modelIdOrName: ParameterWords = {
+  description: "Id of the model, or its name: `tiny-chat`, or `acme%2Ftiny-chat` with the organization.",
+  example: "tiny-chat"
+}
+
 /** Where the records of a list or an operation lead: from operation to operation, by its path parameter. */
 export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
   listRequests: { getRequest: { request_id: "/data/0/id" }, getReceipt: { request_id: "/data/0/id" } },
@@ -133,7 +153,7 @@ export const tagWords: Readonly<Record<string, string>> = {
   deployments: "Preview, create, follow and cancel deployments; phases as the `/v1` family names them.",
   requests: "Inference requests and their receipts.",
   org: "The organization's data for reading; deployments with every phase under its full name.",
-  models: "The organization's own served models, as the OpenAI clients list them.",
+  models: "The organization's own served models, as the OpenAI clients list them, and what is done to them.",
   catalog: "The published models, for everybody.",
   system: "Probes, the keys of receipts' signatures and this document; no key is needed."
 }

@@ -42,8 +42,16 @@ const errors: Readonly<Record<string, ExampleError>> = {
   model_name_taken: {
     type: "conflict_error",
     message:
-      "The organization has a model first. Choose another model_name, redeploy it with its model_id, or have an administrator delete it, which frees the name.",
+      "The organization has a model first. Choose another model_name, redeploy it with its model_id, or delete it (DELETE /v1/models/first), which frees the name.",
     param: "model_name"
+  },
+  model_not_activated: {
+    type: "conflict_error",
+    message: "No revision of the model was ever activated: it does not serve. Deploy it again with its model_id, or delete it."
+  },
+  model_managed: {
+    type: "conflict_error",
+    message: "The model is managed by the ModelDeployment tiny in the namespace team-a. Delete that object: kubectl -n team-a delete modeldeployment tiny."
   },
   deployment_finished: { type: "conflict_error", message: "The deployment is over: it is activated." },
   host_class_unknown: { type: "refused_error", message: "There is no host class h200; choose one of h100, h100-2.", param: "serving.host_class" },

@@ -331,7 +331,9 @@ export const requestExamples: Readonly<Record<string, Examples>> = {
     candidate: { source, model_name: "candidate", serve: false },
     redeploy: { model_id: exampleIds.model, serving: { max_context: 512 } }
   },
-  "deployments.cancel": { nothing: {} }
+  "deployments.cancel": { nothing: {} },
+  "models.disable": { nothing: {} },
+  "models.enable": { nothing: {} }
 }
 
 /** Bodies of successful answers by operation, each under a name. */

@@ -1,5 +1,5 @@
 import { signatureHeader, signedMediaType } from "@seatrial/domain"
-import { introduction, links, operationWords, parameterWords, pathIds, tagWords } from "./documentation.ts"
+import { introduction, links, modelIdOrName, operationWords, parameterWords, pathIds, tagWords } from "./documentation.ts"
 import { edgeResponses, ifNoneMatch, ownPaths } from "./edge.ts"
 import { exampleError } from "./exampleErrors.ts"
 import { answerExamples, requestExamples, signedExamples } from "./examples.ts"
@@ -38,6 +38,7 @@ const headerWords: Readonly<Record<string, Json>> = {
 const statusWords: Readonly<Record<string, string>> = {
   "200": "Success.",
   "201": "Created.",
+  "204": "Done. There is no body.",
   "304": "Not modified since the answer that `If-None-Match` names.",
   "400": "A parameter, header or the body is not as it has to be; `param` names what.",
   "401": "No key, or one that is unknown, revoked or expired, or an inactive organization.",
@@ -126,10 +127,11 @@ const describeResponse = (schemas: Json, operationId: string) => (response: unkn
 const describeParameter = (path: string) => (parameter: unknown) => {
   if (!isRecord(parameter) || typeof parameter.name !== "string") return parameter
   const { in: place, name } = parameter
-  const words = name === "id" ? pathIds[path.replace(/\/\{id\}.*$/, "").replace(/^.*\//, "")] : parameterWords[name]
+  const isOwnModel = path.startsWith("/v1/models/")
+  const words = name === "id" ? (isOwnModel ? modelIdOrName : pathIds[path.replace(/\/\{id\}.*$/, "").replace(/^.*\//, "")]) : parameterWords[name]
   const schema =
     place === "path"
-      ? { type: "string", minLength: 1, maxLength: 64 }
+      ? { type: "string", minLength: 1, maxLength: isOwnModel ? 128 : 64 }
       : place === "query" && name in integerParameters
         ? integerParameters[name]
         : parameter.schema

@@ -80,6 +80,16 @@ export class ModelNameTaken extends failure<ModelNameTaken>()("ModelNameTakenErr
   readonly _tag = "ModelNameTaken"
 }
 
+/** 409: no revision of the model was ever activated, so there is nothing to disable or enable. */
+export class ModelNotActivated extends failure<ModelNotActivated>()("ModelNotActivatedError", 409, "conflict_error", ["model_not_activated"]) {
+  readonly _tag = "ModelNotActivated"
+}
+
+/** 409: an object in the cluster is the model's source, and would deploy it again. */
+export class ModelManaged extends failure<ModelManaged>()("ModelManagedError", 409, "conflict_error", ["model_managed"]) {
+  readonly _tag = "ModelManaged"
+}
+
 /** 409: the run is over. */
 export class DeploymentFinished extends failure<DeploymentFinished>()("DeploymentFinishedError", 409, "conflict_error", ["deployment_finished"]) {
   readonly _tag = "DeploymentFinished"

@@ -39,6 +39,7 @@ describe("the OpenAPI document", () => {
   const receipts = [...reads, "406"].sort()
   const lists = ["200", "400", "401", "403", "405", "408", "429", "431", "500", "503"]
   const writes = [...lists, "413", "415"].sort()
+  const changes = [...writes.filter((status) => status !== "200"), "204", "404", "409"].sort()
   const published = ["200", "304", "400", "405", "408", "431", "500", "503"]
   const models = ["cursor", "limit", "q", "status", "visibility"]
   const events = ["actor_user_id", "cursor", "from", "limit", "resource_type", "to"]
@@ -65,6 +66,9 @@ describe("the OpenAPI document", () => {
     ["post", "/v1/deployments", "deployments.create", [], [...writes, "201", "402", "404", "409", "422"].sort(), ["deployments:write"]],
     ["post", "/v1/deployments/{id}/cancel", "deployments.cancel", [], [...writes, "404", "409"].sort(), ["deployments:write"]],
     ["get", "/v1/models", "models.list", [], lists, ["models:read", "inference:write"]],
+    ["post", "/v1/models/{id}/disable", "models.disable", [], changes, ["models:write"]],
+    ["post", "/v1/models/{id}/enable", "models.enable", [], changes, ["models:write"]],
+    ["delete", "/v1/models/{id}", "models.delete", [], changes.filter((status) => status !== "413" && status !== "415"), ["models:write"]],
     ["get", "/v1/catalog/models", "catalog.list", [], published, []],
     ["get", "/healthz", "system.health", [], ["200", "400", "405", "408", "431", "500"], []],
     ["get", "/readyz", "system.readiness", [], ["200", "400", "405", "408", "431", "500", "503"], []],

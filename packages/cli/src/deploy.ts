@@ -52,7 +52,7 @@ export const previewCommand = Command.make(
 
 /** After a typo in the repository's name. */
 const nameStays = (model: string) =>
-  `The name ${model} stays with this model: deploy it again with --model-id, or have an administrator free the name (\`seatrial admin models delete\`).`
+  `The name ${model} stays with this model: deploy it again with --model-id, or free the name with \`seatrial models delete ${model}\`.`
 
 export const deployCommand = Command.make(
   "deploy",

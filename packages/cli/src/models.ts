@@ -1,7 +1,8 @@
 import { SeatrialClient } from "@seatrial/client"
 import { type CatalogModel, ModelStatus, type OrgModel, Visibility } from "@seatrial/domain"
 import { Effect, type Layer, Option } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
+import { confirm, yesFlag } from "./admin/confirm.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
 import { dollars, readableRecord } from "./readable.ts"
@@ -50,11 +51,51 @@ const get = Command.make(
   })
 ).pipe(Command.withDescription("Shows a model and the revision that serves."))
 
+const model = Argument.String("model").pipe(Argument.withDescription("The model's name, tiny-chat or acme/tiny-chat, or its id, mdl_..."))
+
+const disable = Command.make(
+  "disable",
+  { model, json: jsonFlag },
+  Effect.fn(function* ({ json, model }) {
+    const api = yield* SeatrialClient
+    yield* told(api.models.disable(model))
+    yield* printRecord(json, { model, disabled: true })
+  })
+).pipe(Command.withDescription("Takes one of the organization's models out of service. Its engine ends with its last request; its weights stay."))
+
+const enable = Command.make(
+  "enable",
+  { model, json: jsonFlag },
+  Effect.fn(function* ({ json, model }) {
+    const api = yield* SeatrialClient
+    yield* told(api.models.enable(model))
+    yield* printRecord(json, { model, enabled: true })
+  })
+).pipe(Command.withDescription("Puts a disabled model back into service: it serves once its engine is ready."))
+
+const remove = Command.make(
+  "delete",
+  { model, yes: yesFlag, json: jsonFlag },
+  Effect.fn(function* ({ json, model, yes }) {
+    const api = yield* SeatrialClient
+    yield* confirm(yes, `${model} is deleted for good: what runs of it ends, and its name is free. Requests and receipts stay.`)
+    yield* told(api.models.delete(model))
+    yield* printRecord(json, { model, deleted: true })
+  })
+).pipe(Command.withDescription("Deletes one of the organization's models for good, also one whose deployment failed, and frees its name."))
+
 /** `show`: what the API has no place for, from the database. */
 export const makeModelsCommand = <E, E2, R>(layerKeyed: Layer.Layer<SeatrialClient, E>, show: Command.Command<"show", never, object, E2, R>) =>
   Command.make("models").pipe(
     Command.withDescription("The organization's models."),
-    Command.withSubcommands([list.pipe(Command.provide(layerKeyed)), get.pipe(Command.provide(layerKeyed)), show])
+    Command.withSubcommands([
+      list.pipe(Command.provide(layerKeyed)),
+      get.pipe(Command.provide(layerKeyed)),
+      disable.pipe(Command.provide(layerKeyed)),
+      enable.pipe(Command.provide(layerKeyed)),
+      remove.pipe(Command.provide(layerKeyed)),
+      show
+    ])
   )
 
 const catalogRow = (model: CatalogModel) => ({

@@ -42,6 +42,17 @@ describe("wrong use", () => {
     })
   )
 
+  it.live("a model is not deleted without a terminal to confirm at, unless --yes says so", () =>
+    Effect.gen(function* () {
+      const nobody = { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" }
+      const asked = yield* seatrial(["models", "delete", "tiny"], nobody)
+      assert.strictEqual(asked.code, 2)
+      assert.match(asked.out + asked.err, /tiny is deleted for good.*Nothing was done: say so with --yes\./)
+      const sent = yield* seatrial(["models", "delete", "tiny", "--yes"], nobody)
+      assert.strictEqual(sent.code, 4)
+    })
+  )
+
   it.live("a server that does not answer is a sentence, not a trace", () =>
     Effect.gen(function* () {
       const ran = yield* seatrial(["status", "dep_x"], { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" })

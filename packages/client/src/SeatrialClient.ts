@@ -97,6 +97,19 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
       })
     })
 
+  /** Deletes a model for good. If the answer of a try was lost and the next try finds no model, the first try deleted it. */
+  const deleteModel = (model: string) =>
+    Effect.suspend(() => {
+      let isUncertain = false
+      const operation = Effect.flatMap(segment(model), (id) => once(raw.models.delete({ params: { id }, ...none })))
+      const noted = Effect.tapError(operation, (failure) =>
+        Effect.sync(() => {
+          isUncertain ||= failure instanceof Unreachable || failure instanceof Unavailable
+        })
+      )
+      return Effect.catchTag(again(noted), "NotFound", (missing) => (isUncertain ? Effect.void : Effect.fail(missing)))
+    })
+
   return {
     /** Deployments with the phases of the `/v1` family, and what is done to them. */
     deployments: {
@@ -162,8 +175,16 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
         get: (event: string) => withId(event, (id) => raw.org.getAuditEvent({ params: { id }, ...none }))
       }
     },
-    /** The organisation's own served models, all at once. */
-    models: { list: () => Effect.map(call(raw.models.list(none)), ({ data }) => data) },
+    /** The organization's own models; each by its id or name. */
+    models: {
+      /** Those that serve, all at once. */
+      list: () => Effect.map(call(raw.models.list(none)), ({ data }) => data),
+      /** It takes no requests until it is enabled, and its GPUs are given back. */
+      disable: (model: string) => withId(model, (id) => raw.models.disable({ params: { id }, ...none, payload: {} })),
+      /** The revision that served before serves again. */
+      enable: (model: string) => withId(model, (id) => raw.models.enable({ params: { id }, ...none, payload: {} })),
+      delete: deleteModel
+    },
     /** The published models, all at once; needs no key. */
     catalog: {
       list: () =>

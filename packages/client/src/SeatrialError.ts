@@ -10,7 +10,9 @@ import type {
   InvalidParameter,
   MissingScope,
   ModelDeleted,
+  ModelManaged,
   ModelNameTaken,
+  ModelNotActivated,
   NotFound,
   NotSigned,
   RateLimited,
@@ -34,7 +36,9 @@ export type PublicError =
   | InvalidParameter
   | MissingScope
   | ModelDeleted
+  | ModelManaged
   | ModelNameTaken
+  | ModelNotActivated
   | NotFound
   | NotSigned
   | RateLimited
@@ -55,7 +59,9 @@ const statuses: Readonly<Record<PublicError["_tag"], number>> = {
   InvalidParameter: 400,
   MissingScope: 403,
   ModelDeleted: 404,
+  ModelManaged: 409,
   ModelNameTaken: 409,
+  ModelNotActivated: 409,
   NotFound: 404,
   NotSigned: 406,
   RateLimited: 429,

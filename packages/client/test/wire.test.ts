@@ -13,7 +13,7 @@ import {
   Unreachable,
   VersionSkew
 } from "../src/index.ts"
-import { error, misbehaving, reset, type Scripted, seatrial } from "./misbehaving.ts"
+import { error, misbehaving, requestId, reset, type Scripted, seatrial } from "./misbehaving.ts"
 
 const at = "2026-01-02T03:04:05.006Z"
 const operation = { id: "dep_x", object: "deployment", model_id: "mdl_x", revision_id: null, status: "screening", status_url: "/v1/deployments/dep_x" }
@@ -76,6 +76,31 @@ describe("a create", () => {
       const { client, server } = yield* stage([error(409, "conflict_error", "idempotency_key_reused")])
       assert.instanceOf(yield* Effect.flip(client.deployments.create(payload)), IdempotencyKeyReused)
       assert.strictEqual(server.seen.length, 1)
+    })
+  )
+})
+
+describe("a change of a model", () => {
+  const done: Scripted = { status: 204, headers: { "x-request-id": requestId }, body: "" }
+  const missing = error(404, "not_found_error", "not_found")
+
+  live("names the model as one segment of the path, by id or by name", () =>
+    Effect.gen(function* () {
+      const { client, server } = yield* stage([done, done, done])
+      yield* client.models.disable("acme/tiny")
+      yield* client.models.enable("mdl_x")
+      yield* client.models.delete("tiny")
+      assert.deepStrictEqual(
+        server.seen.map(({ method, url }) => `${method} ${url}`),
+        ["POST /v1/models/acme%2Ftiny/disable", "POST /v1/models/mdl_x/enable", "DELETE /v1/models/tiny"]
+      )
+    })
+  )
+
+  live("that deletes it may find no model after a try whose answer was lost, and at no other time", () =>
+    Effect.gen(function* () {
+      yield* (yield* stage([reset, missing])).client.models.delete("tiny")
+      for (const script of [[missing], [limited, missing]]) assert.instanceOf(yield* Effect.flip((yield* stage(script)).client.models.delete("tiny")), NotFound)
     })
   )
 })

@@ -47,7 +47,7 @@ import { targetOf } from "./vocabulary/targetOf.ts"
 export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
 
 /** Whether a path is the gateway's: where gateway and API share an address, all else is the API's. */
-export const isGatewayPath = (url: string | undefined): boolean => isInferencePath(url) || isOtherPath(pathOf(url))
+export const isGatewayPath = (url: string | undefined, method = "GET"): boolean => isInferencePath(url) || isOtherPath(pathOf(url), method)
 
 /** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
 const linger = 2_000

@@ -23,8 +23,12 @@ const unserved = new Set([
 export const methodsOf = (path: string): string | null =>
   unserved.has(path) ? "OPTIONS, POST" : path === list || path.startsWith(prefix) ? "GET, HEAD, OPTIONS" : null
 
-/** The paths that are the gateway's where API and gateway share an address, beside those of inference: the list of models is the API's there, and the same. */
-export const isOtherPath = (path: string): boolean => path !== list && methodsOf(path) !== null
+/**
+ * The requests that are the gateway's where API and gateway share an address, in addition to those of inference. The list of models is the API's there, and the same; so
+ * are the changes of a model.
+ */
+export const isOtherPath = (path: string, method: string): boolean =>
+  path !== list && methodsOf(path) !== null && !(path.startsWith(prefix) && (method === "POST" || method === "DELETE"))
 
 /** The name in a path, where slashes may stand encoded or as they are; null where its encoding means nothing, or has what no text in the database has. */
 const nameIn = (path: string): string | null => {

@@ -22,6 +22,7 @@ import {
   Metering,
   Organizations,
   OrgModels,
+  OwnModels,
   Requests,
   Routes,
   Runs
@@ -132,6 +133,7 @@ const layerRecords = Layer.mergeAll(
   Metering.layerSql,
   Organizations.layerSql,
   OrgModels.layerSql,
+  OwnModels.layerSql,
   Requests.layerSql,
   Routes.layerSql
 )

@@ -8,6 +8,7 @@ import { catalogOperation, ownModelsOperation } from "./catalog.ts"
 import { createOperation } from "./create.ts"
 import { deploymentReads, orgFamily, v1Family } from "./deploymentReads.ts"
 import { orgModelReads } from "./orgModels.ts"
+import { ownModelChanges } from "./ownModels.ts"
 import { previewOperation } from "./preview.ts"
 import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
@@ -32,6 +33,7 @@ const operations = Effect.all({
   create: createOperation,
   deployments: deploymentReads,
   models: orgModelReads,
+  ownModelChanges,
   ownModels: ownModelsOperation,
   preview: previewOperation,
   readiness,
@@ -46,6 +48,7 @@ const groups = ({
   create,
   deployments,
   models,
+  ownModelChanges,
   ownModels,
   preview,
   readiness,
@@ -78,7 +81,13 @@ const groups = ({
         .handle("listAuditEvents", audit.list)
         .handle("getAuditEvent", audit.get)
     ),
-    HttpApiBuilder.group(Api, "models", (handlers) => handlers.handle("list", ownModels)),
+    HttpApiBuilder.group(Api, "models", (handlers) =>
+      handlers
+        .handle("list", ownModels)
+        .handleRaw("disable", ownModelChanges.disable)
+        .handleRaw("enable", ownModelChanges.enable)
+        .handle("delete", ownModelChanges.remove)
+    ),
     HttpApiBuilder.group(Api, "catalog", (handlers) => handlers.handle("list", catalog)),
     HttpApiBuilder.group(Api, "system", (handlers) =>
       handlers

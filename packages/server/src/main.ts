@@ -14,6 +14,7 @@ import {
   layerProbe,
   layerRetention,
   OrgModels,
+  OwnModels,
   Requests
 } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
@@ -33,6 +34,7 @@ const layerServices = Layer.mergeAll(
   HostClasses.layerSql,
   HubConnections.layerSql,
   OrgModels.layerSql,
+  OwnModels.layerSql,
   Requests.layerSql,
   Hub.layer,
   ServerSettings.layerConfig

@@ -165,9 +165,32 @@ export const modelNameTaken = (slug: string) =>
     (request_id) =>
       new Public.ModelNameTaken({
         error: {
-          message: `The organization has a model ${slug}. Choose another model_name, redeploy it with its model_id, or have an administrator delete it, which frees the name.`,
+          message: `The organization has a model ${slug}. Choose another model_name, redeploy it with its model_id, or delete it (DELETE /v1/models/${slug}), which frees the name.`,
           code: "model_name_taken",
           param: "model_name",
+          request_id
+        }
+      })
+  )
+
+export const modelNotActivated = refused(
+  (request_id) =>
+    new Public.ModelNotActivated({
+      error: {
+        message: "No revision of the model was ever activated: it does not serve. Deploy it again with its model_id, or delete it.",
+        code: "model_not_activated",
+        request_id
+      }
+    })
+)
+
+export const modelManaged = (namespace: string, name: string) =>
+  refused(
+    (request_id) =>
+      new Public.ModelManaged({
+        error: {
+          message: `The model is managed by the ModelDeployment ${name} in the namespace ${namespace}. Delete that object: kubectl -n ${namespace} delete modeldeployment ${name}.`,
+          code: "model_managed",
           request_id
         }
       })

@@ -2,7 +2,20 @@ import { type IncomingHttpHeaders, request as send } from "node:http"
 import { NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { type Commit, Ids, type RepositoryFacts, type Scope, scopes } from "@seatrial/domain"
 import { Hub, type HubRefusal, type HubUnavailable } from "@seatrial/hub"
-import { ApiKeys, AuditEvents, Catalog, Deployments, HostClasses, HubConnections, Metering, Organizations, OrgModels, Requests, Runs } from "@seatrial/store"
+import {
+  ApiKeys,
+  AuditEvents,
+  Catalog,
+  Deployments,
+  HostClasses,
+  HubConnections,
+  Metering,
+  Organizations,
+  OrgModels,
+  OwnModels,
+  Requests,
+  Runs
+} from "@seatrial/store"
 import { layerTestDatabase } from "@seatrial/store/testing"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Option, Redacted, Ref, References, Schema } from "effect"
 import { HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
@@ -122,6 +135,7 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
     HostClasses.layerSql,
     HubConnections.layerSql,
     OrgModels.layerSql,
+    OwnModels.layerSql,
     Requests.layerSql,
     Metering.layerSql,
     Runs.layerSql.pipe(Layer.provide(HubConnections.layerSql))

@@ -82,7 +82,7 @@ export class AppliedResources extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
-      const remove = deleteModel(sql, ids, "system")
+      const remove = deleteModel(sql, ids)
       const cancel = cancelApplied(sql)
 
       const findOwner = SqlSchema.findOneOption({
@@ -143,7 +143,7 @@ export class AppliedResources extends Context.Service<
           Effect.gen(function* () {
             yield* lockResource(sql, place)
             const model = yield* lockModel(place)
-            if (Option.isSome(model)) yield* remove(model.value.orgId, model.value)
+            if (Option.isSome(model)) yield* remove(model.value.orgId, model.value, { actorKind: "system" })
             else yield* cancel(place, new Date(yield* Clock.currentTimeMillis), "Its ModelDeployment was deleted.")
             const gone = yield* sql`DELETE FROM applied_resources WHERE namespace = ${place.namespace} AND name = ${place.name} RETURNING 1`
             return gone.length > 0

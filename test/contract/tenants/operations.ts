@@ -6,7 +6,7 @@ import { HttpApi } from "effect/http-api"
 export type Kind = "request" | "receipt" | "model" | "deployment" | "audit"
 
 export interface Operation {
-  readonly method: "GET" | "POST"
+  readonly method: "GET" | "POST" | "DELETE"
   readonly path: string
   /** Any one of these sets opens it; none where it is public. */
   readonly scopes: ReadonlyArray<ReadonlyArray<Scope>>
@@ -23,6 +23,7 @@ const receipts = [["requests:read"], ["inference:write"]] as const
 const models = [["models:read"]] as const
 const reads = [["deployments:read"]] as const
 const writes = [["deployments:write"]] as const
+const changes = [["models:write"]] as const
 const audit = [["audit:read"]] as const
 const page = { method: "GET", right: 200 } as const
 const record = { method: "GET", right: 200 } as const
@@ -51,6 +52,10 @@ export const operations: ReadonlyArray<Operation> = [
   // The organisation's own run is over.
   { method: "POST", path: "/v1/deployments/:id/cancel", scopes: writes, id: "deployment", body: "cancel", right: 409 },
   { ...page, path: "/v1/models", scopes: [["models:read"], ["inference:write"]] },
+  { method: "POST", path: "/v1/models/:id/disable", scopes: changes, id: "model", body: "cancel", right: 204 },
+  { method: "POST", path: "/v1/models/:id/enable", scopes: changes, id: "model", body: "cancel", right: 204 },
+  // The organization's own model is managed by an object in the cluster.
+  { method: "DELETE", path: "/v1/models/:id", scopes: changes, id: "model", right: 409 },
   { ...page, path: "/v1/catalog/models", scopes: [] },
   { ...page, path: "/healthz", scopes: [] },
   { ...page, path: "/readyz", scopes: [] },

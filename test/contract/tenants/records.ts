@@ -46,6 +46,9 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
     yield* sql`
       INSERT INTO audit_events (org_id, created_at, id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after)
       VALUES (${orgId}, ${at}, ${auditId}, 'admin', ${userId}, 'org', ${orgId}, 'updated', ${sql.json({ word })}, ${sql.json({ word })})`
+    yield* sql`
+      INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
+      VALUES (${orgId}, ${word}, ${word}, ${word}, 1, ${word}, ${serving.modelId}, true, ${serving.operation.id}, ${at}, ${at})`
   }).pipe(Effect.orDie)
 
   const all = yield* sql`

@@ -25,5 +25,5 @@ export const openFront = Effect.fn("openFront")(function* (port: number, program
   }
   const server = programs.server ? yield* makeRequestListener : nothing
   const gateway = programs.gateway ? (yield* Gateway).handler : nothing
-  return yield* listenNear((request, response) => (isGatewayPath(request.url) ? gateway : server)(request, response), port)
+  return yield* listenNear((request, response) => (isGatewayPath(request.url, request.method) ? gateway : server)(request, response), port)
 })

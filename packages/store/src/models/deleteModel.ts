@@ -1,7 +1,8 @@
 import type { PgClient } from "@effect/sql-pg"
-import type { ActorKind, Ids, ModelId, OrgId } from "@seatrial/domain"
+import type { Ids, ModelId, OrgId } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { writeAudit } from "../audit.ts"
+import type { ModelActor } from "./changeModel.ts"
 
 /** What the audit event says of it. */
 interface DeletedModel {
@@ -17,8 +18,8 @@ interface DeletedModel {
  * Writes that the model is deleted, and ends its unfinished runs; to be called inside a transaction that holds the model's row. That nothing of it runs any more is
  * what the operator brings about: each of its runs says from now on that its model is gone, however often somebody has to look.
  */
-export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"], actorKind: ActorKind = "admin") =>
-  Effect.fnUntraced(function* (orgId: OrgId, model: DeletedModel) {
+export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
+  Effect.fnUntraced(function* (orgId: OrgId, model: DeletedModel, actor: ModelActor) {
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     yield* sql`UPDATE models SET deleted_at = ${at}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${model.id}`
@@ -32,8 +33,8 @@ export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"], actorKi
       INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
       SELECT org_id, id, phase_count, 'cancelled', phase_since, 'The model was deleted.' FROM ended`
     yield* writeAudit(sql, ids, {
+      ...actor,
       orgId,
-      actorKind,
       resourceType: "model_config",
       resourceId: model.id,
       action: "deleted",

@@ -1,0 +1,144 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import type { OrgId } from "@seatrial/domain"
+import { Deployments, Runs } from "@seatrial/store"
+import { makeServing, newModel } from "@seatrial/store/testing"
+import { Effect, Option, Schema } from "effect"
+import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
+
+const Failure = Schema.Struct({ error: Schema.Struct({ code: Schema.String, message: Schema.String }) })
+const failureOf = (answer: Answer) => Schema.decodeUnknownSync(Failure)(jsonOf(answer)).error
+
+/** The audit events of users about the organization's models, oldest first. */
+const audited = Effect.fnUntraced(function* (orgId: OrgId) {
+  const sql = yield* PgClient.PgClient
+  return yield* sql`
+    SELECT actor_kind, actor_user_id, action, before, after FROM audit_events
+    WHERE org_id = ${orgId} AND resource_type = 'model_config' AND (after IS NULL OR NOT jsonb_exists(after, 'deployment_id')) AND actor_kind = 'user'
+    ORDER BY created_at, id`
+})
+
+const serving = Effect.fnUntraced(function* (name = "tiny") {
+  const tenant = yield* makeCaller()
+  const { modelId, operation, revisionId } = yield* makeServing(tenant.caller, "k1", name)
+  const { call } = yield* Stage
+  const status = Effect.map(
+    call("GET", `/v1/org/models/${modelId}`, { key: tenant.key }),
+    (answer) => Schema.decodeUnknownSync(Schema.Struct({ status: Schema.String }))(jsonOf(answer)).status
+  )
+  return { ...tenant, call, modelId, operation, revisionId, status }
+})
+
+layer(layerStage(), { excludeTestServices: true })("an organization's own model over the wire", (it) => {
+  it.effect("is disabled and enabled by name or id, as often as is asked, and each change is audited once with its user", () =>
+    Effect.gen(function* () {
+      const { call, key, modelId, orgId, revisionId, slug, status, userId } = yield* serving()
+      for (const model of ["tiny", modelId, `${slug}%2Ftiny`]) {
+        const answer = yield* call("POST", `/v1/models/${model}/disable`, { key })
+        assert.deepStrictEqual([answer.status, answer.text], [204, ""])
+        assert.strictEqual(yield* status, "disabled")
+      }
+      for (const body of [undefined, {}]) assert.strictEqual((yield* call("POST", "/v1/models/tiny/enable", { key, body })).status, 204)
+      assert.strictEqual(yield* status, "active")
+      const by = { actor_kind: "user", actor_user_id: userId, action: "updated" }
+      assert.deepStrictEqual<unknown>(yield* audited(orgId), [
+        { ...by, before: { status: "active" }, after: { status: "disabled", revision_id: revisionId } },
+        { ...by, before: { status: "disabled" }, after: { status: "active", revision_id: revisionId } }
+      ])
+    })
+  )
+
+  it.effect("is deleted once, with its unfinished deployment canceled, its engine's run told to end and its name free", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const { call, caller, key, modelId, operation, orgId, revisionId } = yield* serving()
+      const unfinished = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
+      yield* sql`DELETE FROM outbox WHERE org_id = ${orgId}`
+      assert.strictEqual((yield* call("DELETE", "/v1/models/tiny", { key })).status, 204)
+      for (const path of ["/v1/models/tiny", `/v1/models/${modelId}`]) assert.strictEqual((yield* call("DELETE", path, { key })).status, 404)
+      assert.strictEqual((yield* call("GET", `/v1/org/models/${modelId}`, { key })).status, 404)
+      assert.strictEqual(Option.getOrThrow(yield* deployments.find(orgId, unfinished.id)).status, "cancelled")
+      const work = yield* sql`SELECT DISTINCT deployment_id FROM outbox WHERE org_id = ${orgId} ORDER BY 1`
+      assert.deepStrictEqual<unknown>(
+        work.map(({ deployment_id }) => deployment_id),
+        [operation.id, unfinished.id].sort()
+      )
+      const before = { slug: "tiny", status: "active", visibility: "private", hf_repo: "seatrial/tiny-chat", revision_id: revisionId }
+      assert.deepInclude((yield* audited(orgId)).at(-1), { action: "deleted", before, after: null })
+      assert.notStrictEqual((yield* deployments.create(newModel(caller, "k3", "tiny"))).modelId, modelId)
+    })
+  )
+
+  it.effect("whose only deployment failed cannot be disabled, says what to do, and is deleted, which frees its name", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller, key, orgId } = yield* makeCaller()
+      const { call } = yield* Stage
+      const { id } = yield* deployments.create(newModel(caller, "k1", "typo"))
+      yield* (yield* Runs).enter({ id, orgId, from: "screening", to: "failed", reason: "no", failure: { code: "repository_not_found", text: "No." } })
+      const body = { model_name: "typo", source: { kind: "model_hub", repo: "seatrial/tiny-chat" } }
+      const create = (idempotencyKey: string) => call("POST", "/v1/deployments", { key, body, headers: { "idempotency-key": idempotencyKey } })
+      assert.include(failureOf(yield* create("k2")).message, "DELETE /v1/models/typo")
+      for (const change of ["disable", "enable"]) {
+        const answer = yield* call("POST", `/v1/models/typo/${change}`, { key })
+        assert.deepStrictEqual([answer.status, failureOf(answer).code], [409, "model_not_activated"])
+        assert.match(failureOf(answer).message, /Deploy it again with its model_id, or delete it\.$/)
+      }
+      assert.strictEqual((yield* call("DELETE", "/v1/models/typo", { key })).status, 204)
+      assert.strictEqual((yield* create("k3")).status, 201)
+    })
+  )
+
+  it.effect("is nobody else's, also if it is published, and needs models:write", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { call, modelId, orgId, status, withKey } = yield* serving("shared")
+      yield* sql`UPDATE models SET visibility = 'public' WHERE org_id = ${orgId} AND id = ${modelId}`
+      const stranger = yield* makeCaller()
+      const changes = (model: string) =>
+        [
+          ["POST", `/v1/models/${model}/disable`],
+          ["POST", `/v1/models/${model}/enable`],
+          ["DELETE", `/v1/models/${model}`]
+        ] as const
+      for (const model of ["shared", modelId, "%00", "a%2Fb", "x".repeat(500)]) {
+        for (const [method, path] of changes(model)) assert.strictEqual((yield* call(method, path, { key: stranger.key })).status, 404, path)
+      }
+      const reader = yield* withKey(["models:read", "deployments:write", "inference:write"])
+      for (const [method, path] of changes("shared")) assert.strictEqual((yield* call(method, path, { key: reader.secret })).status, 403)
+      assert.strictEqual(yield* status, "active")
+    })
+  )
+
+  it.effect("that an object in the cluster manages is not deleted, since it would be deployed again, but disabled", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { call, key, modelId, operation, orgId, status } = yield* serving()
+      yield* sql`
+        INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
+        VALUES (${orgId}, 'team-a', 'tiny', 'uid', 1, 'hash', ${modelId}, false, ${operation.id}, now(), now())`
+      const answer = yield* call("DELETE", "/v1/models/tiny", { key })
+      assert.deepStrictEqual([answer.status, failureOf(answer).code], [409, "model_managed"])
+      assert.include(failureOf(answer).message, "kubectl -n team-a delete modeldeployment tiny")
+      assert.strictEqual(yield* status, "active")
+      assert.strictEqual((yield* call("POST", "/v1/models/tiny/disable", { key })).status, 204)
+      assert.strictEqual(yield* status, "disabled")
+    })
+  )
+
+  it.effect("is changed nowhere in the org family, which is for reading", () =>
+    Effect.gen(function* () {
+      const { call, key, modelId } = yield* serving()
+      for (const [method, path] of [
+        ["DELETE", `/v1/org/models/${modelId}`],
+        ["PUT", `/v1/org/models/${modelId}`],
+        ["PATCH", `/v1/models/${modelId}/disable`]
+      ] as const)
+        assert.strictEqual((yield* call(method, path, { key })).status, 405)
+      assert.strictEqual((yield* call("POST", `/v1/org/models/${modelId}/disable`, { key })).status, 404)
+      assert.strictEqual((yield* call("POST", "/v1/models/tiny/disable", { key, body: { force: true } })).status, 400)
+      assert.strictEqual((yield* call("DELETE", "/v1/models/tiny?force=true", { key })).status, 400)
+    })
+  )
+})

@@ -1,0 +1,75 @@
+import { PgClient } from "@effect/sql-pg"
+import { Ids, type ModelId, type OrgId, type UserId } from "@seatrial/domain"
+import { Context, Data, Effect, Layer, Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { ModelNotFound, type ModelServesNothing } from "./models/administeredModel.ts"
+import { changeModel, findModel } from "./models/changeModel.ts"
+import { deleteModel } from "./models/deleteModel.ts"
+
+/** A `ModelDeployment` in the cluster is the model's source: while it is there it would be deployed again. */
+export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
+
+/** The user in whose name an organization's own models are changed. */
+export interface ModelOwner {
+  readonly orgId: OrgId
+  readonly orgSlug: string
+  readonly userId: UserId
+}
+
+/**
+ * What an organization does to its own models, by their ids or names (`tiny-chat`, or `acme/tiny-chat` as callers of inference write it). Each change writes its audit
+ * event as actor `user` in the same transaction; a change to the state that the model has already writes nothing. The operator and the gateways are notified.
+ */
+export class OwnModels extends Context.Service<
+  OwnModels,
+  {
+    /** It takes no requests, and its GPUs are given back; its weights and its settings stay. */
+    readonly disable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
+    /** The revision that served before serves again, once its engine is ready. */
+    readonly enable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
+    /** Frees its name, cancels its unfinished deployment and retires the revision that serves. Requests and receipts stay readable. */
+    readonly remove: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelManaged>
+  }
+>()("seatrial/OwnModels") {
+  static readonly layerSql = Layer.effect(
+    OwnModels,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const ids = yield* Ids
+      const { locked, setStatus } = changeModel(sql, ids)
+      const find = findModel(sql)
+      const remove = deleteModel(sql, ids)
+      const findObject = SqlSchema.findOneOption({
+        Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
+        Result: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
+        execute: ({ modelId, orgId }) => sql`SELECT namespace, name FROM applied_resources WHERE org_id = ${orgId} AND model_id = ${modelId} LIMIT 1`
+      })
+
+      const idOf = Effect.fnUntraced(function* ({ orgId, orgSlug }: ModelOwner, idOrName: string) {
+        const idOrSlug = idOrName.startsWith(`${orgSlug}/`) ? idOrName.slice(orgSlug.length + 1) : idOrName
+        // Postgres' text holds no NUL.
+        const found = idOrSlug.includes("\0") ? Option.none() : yield* Effect.orDie(find({ orgId, idOrSlug }))
+        if (Option.isNone(found)) return yield* new ModelNotFound()
+        return found.value.id
+      })
+      /** One change in one transaction, by the model's id. */
+      const changing = <E>(owner: ModelOwner, idOrName: string, change: (id: ModelId) => Effect.Effect<unknown, E>) =>
+        Effect.asVoid(Effect.flatMap(idOf(owner, idOrName), change)).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
+      const actor = ({ userId }: ModelOwner) => ({ actorKind: "user", actorUserId: userId }) as const
+
+      const deleteOwn = Effect.fnUntraced(function* (owner: ModelOwner, id: ModelId) {
+        const { orgId } = owner
+        const model = yield* locked(orgId, id)
+        const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
+        if (Option.isSome(object)) return yield* new ModelManaged(object.value)
+        yield* remove(orgId, model, actor(owner))
+      })
+
+      return OwnModels.of({
+        disable: Effect.fn("OwnModels.disable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "disabled"))),
+        enable: Effect.fn("OwnModels.enable")((owner, idOrName) => changing(owner, idOrName, (id) => setStatus(actor(owner), owner.orgId, id, "active"))),
+        remove: Effect.fn("OwnModels.remove")((owner, idOrName) => changing(owner, idOrName, (id) => deleteOwn(owner, id)))
+      })
+    })
+  )
+}

@@ -1,0 +1,87 @@
+import type { PgClient } from "@effect/sql-pg"
+import type { ActorKind, Ids, ModelId, OrgId, UserId } from "@seatrial/domain"
+import { Clock, Effect, Option, Schema } from "effect"
+import { SqlSchema, type Statement } from "effect/sql"
+import { writeAudit } from "../audit.ts"
+import { type AdministeredModel, AdministeredModelRow, administeredColumns, administeredJoin, ModelNotFound, ModelServesNothing } from "./administeredModel.ts"
+
+/** Who changes a model, for the audit event. */
+export interface ModelActor {
+  readonly actorKind: ActorKind
+  readonly actorUserId?: UserId
+}
+
+/** Finds the organization's model by id or slug. The id goes first: a slug may look like one. */
+export const findModel = (sql: PgClient.PgClient) =>
+  SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, idOrSlug: Schema.String }),
+    Result: AdministeredModelRow,
+    execute: ({ idOrSlug, orgId }) => sql`
+      SELECT ${sql.literal(administeredColumns)} FROM ${sql.literal(administeredJoin)}
+      WHERE m.org_id = ${orgId} AND m.deleted_at IS NULL AND (m.id = ${idOrSlug} OR m.slug = ${idOrSlug})
+      ORDER BY m.id = ${idOrSlug} DESC LIMIT 1`
+  })
+
+/** Changes of one model; each is to be called inside a transaction. */
+export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
+  const lock = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
+    Result: AdministeredModelRow,
+    execute: ({ id, orgId }) => sql`
+      SELECT ${sql.literal(administeredColumns)} FROM ${sql.literal(administeredJoin)}
+      WHERE m.org_id = ${orgId} AND m.deleted_at IS NULL AND m.id = ${id} FOR UPDATE OF m`
+  })
+  /** The model, held until the transaction ends. */
+  const locked = Effect.fnUntraced(function* (orgId: OrgId, id: ModelId) {
+    const found = yield* Effect.orDie(lock({ orgId, id }))
+    if (Option.isNone(found)) return yield* new ModelNotFound()
+    return found.value
+  })
+
+  /** Notifies the gateways, and the operator of every run of the revision that serves. */
+  const notify = (orgId: OrgId, model: AdministeredModel, at: Date) => sql`
+    WITH work AS (
+      INSERT INTO outbox (org_id, deployment_id, created_at)
+      SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND revision_id = ${model.revision_id}
+      RETURNING deployment_id
+    )
+    SELECT pg_notify('routes', ${model.id}), (SELECT count(pg_notify('deployments', deployment_id)) FROM work)`
+
+  /** One change of a model that serves or has served: its statements, its audit event and the notifications. */
+  const change = Effect.fnUntraced(function* (
+    actor: ModelActor,
+    input: {
+      readonly orgId: OrgId
+      readonly model: AdministeredModel
+      readonly action: "updated" | "activated"
+      readonly before: unknown
+      readonly after: unknown
+      readonly statements: (at: Date) => ReadonlyArray<Statement.Statement<unknown>>
+    }
+  ) {
+    const { action, after, before, model, orgId } = input
+    const now = yield* Clock.currentTimeMillis
+    const at = new Date(now)
+    for (const statement of input.statements(at)) yield* statement
+    yield* writeAudit(sql, ids, { ...actor, orgId, resourceType: "model_config", resourceId: model.id, action, before, after, at: now })
+    yield* notify(orgId, model, at)
+    return yield* Effect.orDie(locked(orgId, model.id))
+  })
+
+  /** Changes whether the model serves. A model that is in that state already is left alone. */
+  const setStatus = Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, status: "active" | "disabled") {
+    const model = yield* locked(orgId, id)
+    if (model.status === "pending" || model.revision_id === null) return yield* new ModelServesNothing()
+    if (model.status === status) return model
+    return yield* change(actor, {
+      orgId,
+      model,
+      action: status === "active" && actor.actorKind === "admin" ? "activated" : "updated",
+      before: { status: model.status },
+      after: { status, revision_id: model.revision_id },
+      statements: (at) => [sql`UPDATE models SET status = ${status}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`]
+    })
+  })
+
+  return { locked, change, setStatus }
+}
