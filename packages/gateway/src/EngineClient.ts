@@ -16,7 +16,7 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 export interface EngineCall {
   /** `http://address:port`. */
   readonly url: string
-  readonly path: InferencePath | "/health" | "/metrics" | "/ready"
+  readonly path: InferencePath | "/health" | "/metrics" | "/ready" | "/tokenize"
   readonly method: "GET" | "POST"
   /** Read when the request goes out, and not kept. */
   readonly body: (() => string) | null

@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { clientBlock, Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, DatabaseSchema, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
+import type { Admitted } from "./askEngine.ts"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
 import { Departure } from "./Departure.ts"
@@ -10,7 +11,7 @@ import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
 import { hostless } from "./endConnection.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
-import { type Admitted, Inference } from "./Inference.ts"
+import { Inference } from "./Inference.ts"
 import { ImageFetcher } from "./images/ImageFetcher.ts"
 import { inlineImages } from "./images/inlineImages.ts"
 import { layerReachability } from "./layerReachability.ts"
@@ -215,6 +216,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         }
         const letGo = () => {
           checked.engineBody = ""
+          checked.withoutImages = null
           admission.downloads = undefined
           share.release()
         }

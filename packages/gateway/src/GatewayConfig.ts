@@ -19,6 +19,7 @@ export interface GatewaySettings {
   readonly writeStall: number
   /** Whose `X-Forwarded-For` counts. */
   readonly trustedProxies: ReadonlyArray<Network>
+  readonly abandoned: number
   readonly platformName: string
   readonly connect: number
   readonly routing: RoutingSettings
@@ -65,6 +66,11 @@ export const gatewaySettings = [
   { name: "GATEWAY_SILENCE_SECONDS", description: "Silence of an engine within a stream after which it counts as dead", default: 60 },
   { name: "GATEWAY_HEARTBEAT_SECONDS", description: "Silence after which a comment keeps a stream's connection alive", default: 15 },
   { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 },
+  {
+    name: "GATEWAY_ABANDONED_SECONDS",
+    description: "Time for which an engine goes on after its caller left, until it reports the usage; then the prompt is counted without it",
+    default: 30
+  },
   { name: "GATEWAY_CONNECT_SECONDS", description: "Time until a connection to an engine must be open", default: 1 },
   { name: "GATEWAY_ENGINE_CONCURRENCY", description: "Requests at once for an engine of which nothing was measured", default: 256 },
   { name: "GATEWAY_QUEUE_SECONDS", description: "Longest wait of a request for an engine with room", default: 30 },
@@ -153,6 +159,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
         trustedProxies: networkSetting("GATEWAY_TRUSTED_PROXIES" satisfies Name),
+        abandoned: seconds("GATEWAY_ABANDONED_SECONDS"),
         platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         connect: seconds("GATEWAY_CONNECT_SECONDS"),
         routing: Config.all({

@@ -1,90 +1,19 @@
-import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
-import { type Caller, Metering, type RequestStart } from "@seatrial/store"
+import { Metering, type RequestStart } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
+import { type Admitted, makeAskEngine, type Work } from "./askEngine.ts"
 import { Beginning } from "./Beginning.ts"
-import type { Departure } from "./Departure.ts"
 import { deliver, handedOver } from "./deliver.ts"
-import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { EventStream } from "./EventStream.ts"
 import { elapsed, round } from "./elapsed.ts"
-import type { EngineAnswer } from "./engine/EngineAnswer.ts"
-import { readEngineError, roomLeft } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
-import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
-import { type Observation, Observer } from "./observability/Observer.ts"
-import { routingMetrics } from "./observability/RoutingMetrics.ts"
+import { failed, type Outcome, requestError } from "./Outcome.ts"
+import { Observer } from "./observability/Observer.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
-import { readWhole } from "./readWhole.ts"
-import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, unavailable } from "./refusals.ts"
-import { relay } from "./relay.ts"
-import type { Passage } from "./routing/Passage.ts"
-import { cutAnswer } from "./vocabulary/answerLimit.ts"
-import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
-import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
-
-export interface Admitted {
-  readonly id: RequestId
-  readonly caller: Caller
-  readonly checked: CheckedRequest
-  /** Its way to an engine, which it has entered. */
-  readonly passage: Passage
-  readonly response: ServerResponse
-  /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
-  readonly departure: Departure
-  /** `performance.now()` at the request's first byte. */
-  readonly startedAt: number
-  /** As the caller sent it. */
-  readonly traceparent: string | undefined
-  /** Lets go of the body: no engine is asked any more. */
-  readonly letGo: () => void
-}
-
-/** A request under way. */
-interface Work {
-  readonly admitted: Admitted
-  readonly dialect: Dialect
-  readonly stream: EventStream | null
-  /** Of the attempt under way: each engine's stream is read anew. */
-  reader: StreamReader
-  readonly progress: Progress
-  readonly beginning: Beginning
-  readonly observation: Observation
-  /** Whether it was asked again for an answer that its prompt leaves room for. */
-  cut: boolean
-}
-
-/** That the request is to be sent once more: to another engine where there is one, else `outcome` holds; or, cut, to the same. */
-type Again = { readonly retry: "lost" | "stale" | "full"; readonly outcome: Outcome } | { readonly retry: "cut" }
-
-/** Bytes of the largest answer that is not streamed. */
-const maxAnswer = 16 * 1024 * 1024
-
-const departed = ({ admitted: { departure }, progress }: Work): Outcome =>
-  departure.reason === "gone" ? failed(clientClosed, "The caller left.", progress) : failed(unavailable, "The gateway was stopped.", progress)
-
-/** An error of the engine before any frame; only one of the engine itself may have cost work, and tells of the engine. `status` is the answer's. */
-const turnedAway = (said: string, status: number, work: Work): Outcome | Again => {
-  const { checked, passage } = work.admitted
-  const room = work.cut ? null : roomLeft(said)
-  const shorter = room === null ? null : cutAnswer(checked.engineBody, room)
-  if (shorter !== null) {
-    work.cut = true
-    routingMetrics.retried(passage.route.model, "cut")
-    checked.engineBody = shorter
-    return { retry: "cut" }
-  }
-  const error = readEngineError(said, status, { endpoint: checked.endpoint, maxModelLen: passage.route.maxModelLen })
-  if (error === modelOverloaded) return { retry: "full", outcome: refused(error) }
-  if (error !== engineFailed) return refused(error)
-  passage.failed()
-  return failed(error, "The engine failed.", work.progress)
-}
-
-const untold = "The engine told no usage: the output counts what was delivered, the input is unknown."
+import { faultOf } from "./refusals.ts"
 
 /** Sends an admitted request to an engine, its answer to the caller, and its record to Postgres before the caller has the last byte. */
 export class Inference extends Context.Service<Inference, { readonly serve: (admitted: Admitted) => Effect.Effect<void> }>()("seatrial/Inference") {
@@ -97,119 +26,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const observer = yield* Observer
       const running = yield* Running.make
 
-      const relayStream = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, stream: EventStream) {
-        const { admitted, progress } = work
-        const { checked, departure, passage, startedAt } = admitted
-        const { route } = passage
-        work.reader = work.dialect.makeReader(checked)
-        const relayed = yield* relay({
-          upstream,
-          stream,
-          progress,
-          pulse: passage.pulse,
-          begun: admitted.letGo,
-          answered: () => passage.answered(),
-          reader: work.reader,
-          rename: namedAsAsked(route, checked),
-          firstFrame: config.firstFrame - (performance.now() - startedAt),
-          silence: config.silence,
-          whole: config.stream - (performance.now() - startedAt),
-          signal: departure
-        })
-        if (relayed._tag === "Departed") return departed(work)
-        if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
-        if (relayed._tag === "Broken") {
-          const outcome = failed(engineFailed, "The engine's stream broke off.", progress)
-          if (relayed.first) return { retry: "lost", outcome } as const
-          if (progress.firstContentAt === null) passage.failed()
-          return outcome
-        }
-        if (relayed._tag === "Failed") {
-          if (relayed.first) return turnedAway(relayed.payload, 200, work)
-          // Some begin each answer before they do anything for it.
-          const at = { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }
-          if (progress.firstContentAt === null && readEngineError(relayed.payload, 200, at) === engineFailed) passage.failed()
-          return failed(engineFailed, "The engine failed.", progress)
-        }
-        const { finishReason, told, usage } = progress
-        if (told === null) yield* Effect.logWarning("the engine told no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
-        return { state: "completed", status: 200, usage, finishReason, error: null, note: told === null ? untold : null, body: null } satisfies Outcome
-      })
-
-      const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer) {
-        const { admitted, progress } = work
-        const { checked, departure, passage, startedAt } = admitted
-        const { route } = passage
-        const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure)
-        if (departure.aborted) return departed(work)
-        if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
-        if (body === "broken") {
-          passage.failed()
-          return failed(engineFailed, "The engine's answer broke off.", progress)
-        }
-        const text = body.toString("utf8")
-        const answer = work.dialect.readWhole(text)
-        if (answer === null) return turnedAway(text, 200, work)
-        const { finished, finishReason, usage } = answer
-        if (!finished) {
-          passage.failed()
-          return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
-        }
-        passage.answered()
-        const told = namedAsAsked(route, checked)(answer.body)
-        return {
-          state: "completed",
-          status: 200,
-          usage: usage ?? noUsage,
-          finishReason,
-          error: null,
-          note: usage === null ? "The engine told no usage." : null,
-          body: told
-        } satisfies Outcome
-      })
-
-      /** One engine's answer; `retry` where another one may be asked. */
-      const attempt = Effect.fnUntraced(function* (work: Work) {
-        const { admitted, beginning, progress, stream } = work
-        const { checked, departure, id, passage } = admitted
-        const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
-        const opened = yield* Effect.result(
-          engine.call({
-            url: passage.url,
-            path: checked.endpoint,
-            method: "POST",
-            body: () => checked.engineBody,
-            requestId: id,
-            traceparent: work.observation.traceparent,
-            timeout,
-            signal: departure
-          })
-        )
-        // Nothing of a stream goes out before the row is committed; the engine works meanwhile. A whole answer waits for its end, which is the same row's.
-        if (stream !== null && beginning.exit === null) yield* beginning.ended
-        if (departure.aborted) return departed(work)
-        if (opened._tag === "Failure") {
-          const { reason } = opened.failure
-          if (reason === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
-          const what = reason === "broken" ? "The engine gave no answer." : "No engine could be reached."
-          return { retry: reason === "stale" ? "stale" : "lost", outcome: failed(engineFailed, what, progress) } as const
-        }
-        const upstream = opened.success
-        passage.pulse.at = performance.now()
-        const status = upstream.statusCode ?? 500
-        if (status === 200) return yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
-        const body = yield* readWhole(upstream, 64 * 1024, 10_000, departure)
-        return departure.aborted ? departed(work) : turnedAway(typeof body === "string" ? "" : body.toString("utf8"), status, work)
-      })
-
-      /** What an engine made of the request; one other is asked where the first took no work. */
-      const ask = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
-        for (;;) {
-          const answer = yield* attempt(work)
-          if (!("retry" in answer)) return answer
-          if (answer.retry !== "cut" && !work.admitted.passage.another(answer.retry)) return answer.outcome
-        }
-      })
+      const { ask, departed } = makeAskEngine(config, engine)
 
       const record = (
         { passage: { route }, startedAt }: Admitted,
@@ -273,14 +90,14 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           if (Exit.isFailure(exit)) departure.abort("unrecorded")
           else if (!over) {
             running.add({ id, orgId: caller.orgId }, progress)
-            stream?.open()
+            if (!departure.aborted) stream?.open()
           }
         })
-        const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation, cut: false }
+        const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation, cut: false, sample: null }
         const outcome = yield* restore(ask(work)).pipe(
           Effect.catchCause((cause) => {
             departure.abort("stopped")
-            if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(departed(work))
+            if (Cause.hasInterruptsOnly(cause)) return departed(work)
             return Effect.map(logged(id, "inference failed")(cause), (error) => failed(error, "The gateway failed.", progress))
           })
         )

@@ -2,7 +2,7 @@ import type { Dialect, ToldUsage } from "./dialects/Dialect.ts"
 
 /** What has been seen of an answer so far, for its record and its checkpoints. */
 export class Progress {
-  /** Frames with content that went to the caller: a lower bound of the output where the engine told no usage. */
+  /** Frames with content that the engine sent: a lower bound of the output where it told no usage. */
   contentFrames = 0
   finishReason: string | null = null
   /** `performance.now()` when the first content was handed over. */
@@ -30,6 +30,11 @@ export class Progress {
   /** The engine's latest usage, as JSON: read only when somebody asks, for most is soon replaced. */
   sawUsage(json: string) {
     this.#unread = json
+  }
+
+  /** Whether the engine has reported any usage; of several prompts it may be that of one. */
+  get hasUsage(): boolean {
+    return this.#unread !== null || this.#usage !== null
   }
 
   /** Usage as the engine last told it; null where it told none. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Signal } from "./Departure.ts"
+import type { Departure, Signal } from "./Departure.ts"
 import type { StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
@@ -25,7 +25,7 @@ export interface RelayOptions {
   readonly reader: StreamReader
   /** Told of each sign of life of the engine. */
   readonly pulse: Pulse
-  /** Told of the first frame: no other engine is asked after it. */
+  /** Told of the first frame, with its usage if it had one: no other engine is asked after it. */
   readonly begun: () => void
   /** Told once of the first content, or of an end without any: what stands before may come of an engine that does no work. */
   readonly answered: () => void
@@ -37,6 +37,11 @@ export interface RelayOptions {
   readonly silence: number
   /** Milliseconds that the whole stream may take. */
   readonly whole: number
+  /** Whether enough is known of the usage to end the engine's work once the caller has left. */
+  readonly isMetered: () => boolean
+  /** A caller who leaves gets no more frames; they are read until the usage is known. */
+  readonly departure: Departure
+  /** Ends the engine's work. */
   readonly signal: Signal
 }
 
@@ -44,7 +49,9 @@ export interface RelayOptions {
 export const relay = ({
   answered,
   begun,
+  departure,
   firstFrame,
+  isMetered,
   progress,
   pulse,
   reader,
@@ -68,6 +75,7 @@ export const relay = ({
       upstream.off("data", onData).off("end", onEnd).off("close", onEnd)
       response.off("drain", onDrain)
       signal.removeEventListener("abort", onAbort)
+      departure.removeEventListener("abort", onDeparture)
       // What follows `[DONE]` is read, so that the connection can be used again.
       if (end._tag === "Done") {
         upstream.resume()
@@ -87,12 +95,12 @@ export const relay = ({
         else if (frame._tag === "Failed") end = { _tag: "Failed", payload: frame.payload, first }
         else if (frame._tag === "Broken") end = { _tag: "Broken", first }
         if (frame._tag !== "Chunk" && frame._tag !== "Done") break
+        if (frame.usage !== null) progress.sawUsage(frame.usage)
         if (first) begun()
         first = false
-        if (frame.usage !== null) progress.sawUsage(frame.usage)
         progress.finishReason = frame.finishReason ?? progress.finishReason
         if (frame._tag === "Done") break
-        if (frame.text !== null) out += rename(frame.text)
+        if (frame.text !== null && !departure.aborted) out += rename(frame.text)
         if (frame.hasContent) {
           hasContent = true
           progress.contentFrames++
@@ -104,7 +112,7 @@ export const relay = ({
       }
       if (hasContent) {
         if (progress.firstContentAt === null) answered()
-        progress.handedContent(performance.now())
+        if (!departure.aborted) progress.handedContent(performance.now())
       }
       return end
     }
@@ -121,9 +129,14 @@ export const relay = ({
       pulse.at = lastFrameAt
       const end = take(frames)
       if (end !== null) settle(end)
+      else if (departure.aborted && isMetered()) onAbort()
     }
     const onEnd = () => settle(upstream.complete && reader.finished ? { _tag: "Done" } : { _tag: "Broken", first })
     const onAbort = () => settle({ _tag: "Departed" })
+    const onDeparture = () => {
+      if (isMetered()) onAbort()
+      else if (waiting) onDrain()
+    }
     const look = () => {
       const now = performance.now()
       if (now - startedAt > whole || (!waiting && now - lastFrameAt > (first ? firstFrame : silence))) settle({ _tag: "Silent" })
@@ -134,6 +147,7 @@ export const relay = ({
     // It may have broken off while the row was committed: then nothing is left of it, and nothing more will be heard.
     if (upstream.destroyed) return onEnd()
     signal.addEventListener("abort", onAbort)
+    departure.addEventListener("abort", onDeparture)
     response.on("drain", onDrain)
     upstream.on("data", onData).on("end", onEnd).on("close", onEnd).resume()
     return Effect.sync(onAbort)

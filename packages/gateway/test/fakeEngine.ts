@@ -18,7 +18,7 @@ export interface FakeEngine {
   /** Requests to generate, in order. */
   readonly calls: Array<Call>
   script: Script
-  /** What it answers to who looks at its health and its metrics: well, and no such page. */
+  /** What it answers to requests for its health, its metrics and its tokenizer: it is well, has no metrics, and counts nothing. */
   observed: Script
 }
 
@@ -38,7 +38,7 @@ export const makeEngine = (script: Script) =>
             cut = !response.writableFinished
           })
           const call = { request, response, body: Buffer.concat(chunks).toString("utf8"), isCut: () => cut }
-          if (request.method === "GET") return engine.observed(call)
+          if (request.method === "GET" || request.url === "/tokenize") return engine.observed(call)
           calls.push(call)
           engine.script(call)
         })

@@ -219,7 +219,20 @@ describe("what waits for a caller", () => {
         const times = { firstFrame: 10_000, silence: 10_000, whole: 10_000 }
         const progress = new Progress(chatDialect.usageOf)
         Effect.runFork(
-          relay({ upstream, stream, progress, pulse: { at: 0 }, begun: () => {}, answered: () => {}, reader, rename: (text) => text, signal, ...times })
+          relay({
+            upstream,
+            stream,
+            progress,
+            pulse: { at: 0 },
+            begun: () => {},
+            answered: () => {},
+            reader,
+            rename: (text) => text,
+            isMetered: () => true,
+            departure: signal,
+            signal,
+            ...times
+          })
         )
       })
       yield* Effect.acquireRelease(

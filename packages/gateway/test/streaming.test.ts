@@ -231,19 +231,19 @@ describe("a stream", () => {
     })
   )
 
-  it.live("of a caller who leaves before the first token is closed at the engine, and costs nothing", () =>
+  it.live("of a caller who leaves before the first token is closed at the engine when the time for its usage is over, and the prompt is charged", () =>
     Effect.gen(function* () {
       let call: Call | undefined
       const engine = yield* makeEngine((next) => {
         call = next
       })
-      const { address, world } = yield* makeStage([engine.url])
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_ABANDONED_SECONDS: 0.05 })
       const seen = yield* send(address)
       yield* soon(() => call !== undefined)
       seen.request.destroy()
       yield* soon(() => call?.isCut() === true && outcomes(world).length === 2)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 499 client_closed_request"])
-      assert.deepStrictEqual([endOf(world).usage.input_tokens, endOf(world).usage.output_tokens, endOf(world).ttftMs], [0, 0, null])
+      assert.deepStrictEqual([endOf(world).usage.input_tokens, endOf(world).usage.output_tokens, endOf(world).ttftMs], [10, 0, null])
     })
   )
 })

@@ -123,7 +123,7 @@ const make = Effect.gen(function* () {
   }
   const resting = { JavaScript: yield* makeResting(caller, "resting-javascript", engine.url), Python: yield* makeResting(caller, "resting-python", engine.url) }
   yield* serve(caller, "real", yield* sample, yield* Fiber.join(real))
-  const env = { GATEWAY_HEARTBEAT_SECONDS: "0.1", GATEWAY_FIRST_FRAME_SECONDS: "60", GATEWAY_SILENCE_SECONDS: "60" }
+  const env = { GATEWAY_ABANDONED_SECONDS: "0.1", GATEWAY_HEARTBEAT_SECONDS: "0.1", GATEWAY_FIRST_FRAME_SECONDS: "60", GATEWAY_SILENCE_SECONDS: "60" }
   // The second has limits that are reached at once.
   const [{ address }, strict] = yield* Effect.all([startGateway(env), startGateway({ ...env, GATEWAY_KEY_CONCURRENCY: "1", GATEWAY_WHOLE_SECONDS: "1" })], {
     concurrency: 2

@@ -39,5 +39,5 @@ export const inlineImages = Effect.fnUntraced(function* (
   })
   const known = Effect.forEach(checked, inline, { concurrency: "unbounded" })
   const whole = checked.some((image) => "url" in image) ? Effect.raceFirst(known, departed(departure)) : known
-  return { ...request, images: [], engineBody: fillPlaces(engineBody, images, yield* whole) }
+  return { ...request, images: [], imageCount: images.length, withoutImages: engineBody, engineBody: fillPlaces(engineBody, images, yield* whole) }
 })

@@ -15,10 +15,16 @@ export interface CheckedRequest {
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
   readonly choices: number
+  /** How many prompts it has: of several, engines report the usage of each until the stream's end. */
+  readonly prompts: number
   /** Whether what the engine tells of its cache is not of all prompts: of several, vLLM streams the first one's. */
   readonly cachedUnknown: boolean
   /** Images that the body still has to get: `inlineImages` puts them in. */
   readonly images: ReadonlyArray<ImagePlace>
+  /** Images that the body has got. */
+  readonly imageCount: number
+  /** The body before it got its images; null if it has none. */
+  withoutImages: string | null
   /** What goes to the engine: serialised from what was checked, never the caller's bytes. Empty once no engine is to be asked any more: it may be large, and an answer long. */
   engineBody: string
 }
@@ -50,8 +56,7 @@ const streamed = (endpoint: InferencePath, { capabilities, runtime }: Target): R
   return { stream: true, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } }
 }
 
-/** So many of each prompt. */
-const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number => (typeof n === "number" ? n : 1) * (isSeveral(prompt) ? prompt.length : 1)
+const promptsOf = ({ prompt }: Readonly<Record<string, unknown>>): number => (isSeveral(prompt) ? prompt.length : 1)
 
 const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 
@@ -75,14 +80,18 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
   const body = endpoints[endpoint].check(members, at)
   const { stream, stream_options } = body
   if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
+  const prompts = promptsOf(body)
   return {
     endpoint,
     model,
     stream: stream === true,
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
-    choices: choicesOf(body),
-    cachedUnknown: target.runtime === "vllm" && stream === true && isSeveral(body.prompt),
+    choices: (typeof body.n === "number" ? body.n : 1) * prompts,
+    prompts,
+    cachedUnknown: target.runtime === "vllm" && stream === true && prompts > 1,
     images: at.images,
+    imageCount: 0,
+    withoutImages: null,
     engineBody: JSON.stringify(engineBodyOf(endpoint, model, body, target))
   }
 }

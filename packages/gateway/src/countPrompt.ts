@@ -1,0 +1,53 @@
+import { Effect, Option, Schema } from "effect"
+import { Departure } from "./Departure.ts"
+import type { EngineClient } from "./EngineClient.ts"
+import { type PromptSample, textOf } from "./PromptSample.ts"
+import { readWhole } from "./readWhole.ts"
+
+export interface CountedPrompt {
+  readonly tokens: number
+  /** Whether the model's own tokenizer counted them, of all or of a sample; else they are estimated from the length. */
+  readonly byTokenizer: boolean
+}
+
+export interface CountOptions {
+  /** The engine's address. */
+  readonly url: string
+  readonly requestId: string
+  readonly sample: PromptSample
+  /** Tokens that the prompt has at most. */
+  readonly most: number
+}
+
+/** Milliseconds that the tokenizer has. */
+const patience = 2_000
+/** Bytes of its answer, which lists the tokens. */
+const largest = 4 * 1024 * 1024
+/** Bytes of text for one token, if no tokenizer answers: English has four, so this is rarely too few tokens. */
+const bytesPerToken = 3
+/** Tokens of an image of about a million pixels with patches of 32 by 32. */
+const tokensPerImage = 1_024
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ count: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })))
+
+/** Counts the tokens of a prompt with the tokenizer of the engine that has it, which computes nothing for that. */
+export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Service"], { most, requestId, sample, url }: CountOptions) {
+  const { text, tokens: given } = textOf(sample)
+  const signal = new Departure()
+  const body = () => JSON.stringify({ prompt: text, add_special_tokens: true })
+  const counted =
+    text === ""
+      ? 0
+      : yield* engine.call({ url, path: "/tokenize", method: "POST", body, requestId, timeout: patience, signal }).pipe(
+          Effect.flatMap((answer) =>
+            Effect.map(readWhole(answer, largest, patience, signal), (bytes) =>
+              answer.statusCode === 200 && typeof bytes !== "string" ? Option.getOrNull(decode(bytes.toString("utf8"))) : null
+            )
+          ),
+          Effect.map((answer) => answer?.count ?? null),
+          Effect.orElseSucceed(() => null)
+        )
+  const ofText = Math.ceil((counted ?? Buffer.byteLength(text) / bytesPerToken) * sample.scale)
+  const tokens = Math.min(most, given + sample.images * tokensPerImage + ofText)
+  return { tokens, byTokenizer: counted !== null } satisfies CountedPrompt
+})

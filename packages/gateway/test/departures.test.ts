@@ -1,0 +1,159 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeCachingEngine } from "./cachingEngine.ts"
+import { holdsFor, runDepartures } from "./departures.ts"
+import { answers, type Call, chunk, makeEngine, opening, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
+import { chat, chatStream, endOf, fetched, makeStage, outcomes, type SendOptions, send, soon } from "./stage.ts"
+
+const bounded = { GATEWAY_ABANDONED_SECONDS: 0.05 }
+const text = "one two three four five six seven eight nine ten"
+const prompt = { model: "acme/tiny", messages: [{ role: "user", content: text }] }
+
+/** Sends a request, leaves once the engine has it, and waits until that is recorded. */
+const leave = Effect.fnUntraced(function* (
+  engine: { readonly calls: ReadonlyArray<Call> },
+  stage: Effect.Success<ReturnType<typeof makeStage>>,
+  options: SendOptions
+) {
+  const seen = yield* send(stage.address, options)
+  yield* soon(() => engine.calls.length > 0)
+  seen.request.destroy()
+  yield* soon(() => outcomes(stage.world).length === 2)
+  return endOf(stage.world)
+})
+
+describe("a caller who leaves", () => {
+  it.live("gets no prefill for nothing, or for less than a caller who stays: 60 random departures", () =>
+    Effect.gen(function* () {
+      holdsFor(yield* runDepartures(60, 1), 60)
+    })
+  )
+
+  for (const [which, body] of [
+    ["a stream", { ...prompt, stream: true }],
+    ["a whole answer", prompt]
+  ] as const) {
+    it.live(
+      `from ${which} of an engine that reports nothing is charged for the prompt, counted by its tokenizer when the time is over, which the receipt says`,
+      () =>
+        Effect.gen(function* () {
+          const { engine } = yield* makeCachingEngine
+          engine.script = () => {}
+          const stage = yield* makeStage([engine.url], bounded)
+          const end = yield* leave(engine, stage, { body })
+          // Role and name of the member represent the chat template.
+          assert.deepStrictEqual(end.usage, { input_tokens: 13, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null })
+          assert.include(end.note, "counted with the model's tokenizer")
+          assert.deepStrictEqual([end.statusCode, end.ttftMs, engine.calls[0]?.isCut()], [499, null, true])
+        })
+    )
+  }
+
+  it.live("is charged by the length of the prompt, which the receipt says, if no tokenizer answers", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(() => {})
+      const end = yield* leave(engine, yield* makeStage([engine.url], bounded), {
+        body: { model: "acme/tiny", prompt: "x".repeat(3_000) },
+        path: "/v1/completions"
+      })
+      assert.strictEqual(end.usage.input_tokens, 1_000)
+      assert.include(end.note, "estimate from the prompt's length")
+    })
+  )
+
+  it.live("is charged for no more than the context holds, and for each token that was sent as one", () =>
+    Effect.gen(function* () {
+      const asks = Effect.fnUntraced(function* (body: object) {
+        const engine = yield* makeEngine(() => {})
+        const end = yield* leave(engine, yield* makeStage([engine.url], bounded), { body: { model: "acme/tiny", ...body }, path: "/v1/completions" })
+        return end.usage.input_tokens
+      })
+      assert.deepStrictEqual(
+        yield* Effect.all([asks({ prompt: "x".repeat(100_000) }), asks({ prompt: [1, 2, 3] }), asks({ prompt: [[1], [2, 3], [4, 5, 6]] })]),
+        [2_048, 3, 6]
+      )
+    })
+  )
+
+  it.live("from several prompts is charged for all of them, also if the engine has reported one", () =>
+    Effect.gen(function* () {
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+      const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "m", choices: [{ index: 0, text: "a", finish_reason: null }], usage }
+      const { engine } = yield* makeCachingEngine
+      engine.script = (call) => openStream(call).write(`data: ${JSON.stringify(frame)}\n\n`)
+      const stage = yield* makeStage([engine.url], bounded)
+      const end = yield* leave(engine, stage, { path: "/v1/completions", body: { model: "acme/tiny", prompt: ["a", text, text], stream: true } })
+      assert.strictEqual(end.usage.input_tokens + (end.usage.cache_read_tokens ?? 0), 21)
+    })
+  )
+
+  it.live("pays what the answer costs if the engine ends it in time, also for one that is not streamed", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(() => {})
+      const stage = yield* makeStage([engine.url])
+      const seen = yield* send(stage.address, { body: chat })
+      yield* soon(() => engine.calls.length === 1)
+      seen.request.destroy()
+      yield* soon(() => seen.ended === "cut")
+      for (const call of engine.calls) answers(wholeAnswer("a"))(call)
+      yield* soon(() => outcomes(stage.world).length === 2)
+      assert.deepInclude(endOf(stage.world).usage, { input_tokens: 10, output_tokens: 3 })
+      assert.deepInclude(endOf(stage.world), { statusCode: 499, finishReason: null })
+    })
+  )
+
+  it.live("keeps the place until the engine's work has ended", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(() => {})
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_KEY_CONCURRENCY: 1 })
+      const seen = yield* send(address, { body: chatStream })
+      yield* soon(() => engine.calls.length === 1)
+      seen.request.destroy()
+      yield* soon(() => seen.ended === "cut")
+      assert.strictEqual((yield* fetched(address, { body: chat })).status(), 429)
+      for (const call of engine.calls) openStream(call).write(opening + chunk("a", 1))
+      yield* soon(() => outcomes(world).includes("End 499 client_closed_request"))
+      engine.script = answers(wholeAnswer("a"))
+      assert.strictEqual((yield* fetched(address, { body: chat })).status(), 200)
+    })
+  )
+
+  it.live("is asked for at no other engine, and costs nothing if the first took no work", () =>
+    Effect.gen(function* () {
+      for (const refuse of [answers("{}", 503), ({ response }: Call) => void response.destroy()]) {
+        const engine = yield* makeEngine(() => {})
+        const next = yield* makeEngine(streams(["a"]))
+        const { address, world } = yield* makeStage([engine.url])
+        const seen = yield* send(address, { body: chatStream })
+        yield* soon(() => engine.calls.length === 1)
+        world.route = { ...world.route, endpoints: [...world.route.endpoints, { url: next.url, pod: "next" }] }
+        seen.request.destroy()
+        yield* soon(() => seen.ended === "cut")
+        for (const call of engine.calls) refuse(call)
+        yield* soon(() => outcomes(world).length === 2)
+        assert.match(outcomes(world)[1] ?? "", /^(End|Refuse) 499 client_closed_request$/)
+        assert.strictEqual(next.calls.length + engine.calls.length, 1)
+        for (const { _tag, row } of world.recorded) if (_tag === "End") assert.deepInclude(row.usage, { input_tokens: 0, output_tokens: 0 })
+      }
+    })
+  )
+
+  it.live("pays also if the gateway stops while the engine works", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(() => {})
+      const world = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const stage = yield* makeStage([engine.url])
+          const seen = yield* send(stage.address, { body: { ...prompt, stream: true } })
+          yield* soon(() => engine.calls.length === 1)
+          seen.request.destroy()
+          yield* soon(() => seen.ended === "cut")
+          // The gateway has heard of it by then.
+          yield* fetched(stage.address, { path: "/healthz", method: "GET", body: "" })
+          return stage.world
+        })
+      )
+      assert.isAbove(endOf(world).usage.input_tokens, 10)
+    })
+  )
+})

@@ -1,0 +1,115 @@
+import { assert } from "@effect/vitest"
+import { costMicros, type Prices, type Usage } from "@seatrial/domain"
+import type { RequestEnd } from "@seatrial/store"
+import { Effect } from "effect"
+import { type CachingEngine, type Computation, makeCachingEngine, type UsageReports } from "./cachingEngine.ts"
+import { makeStage, type Seen, send, soon } from "./stage.ts"
+
+const prices: Prices = {
+  input_micros_per_mtok: "1000000",
+  output_micros_per_mtok: "4000000",
+  cache_read_micros_per_mtok: "100000",
+  cache_write_micros_per_mtok: "1000000"
+}
+
+/** Numbers from 0 up to 1, the same for each seed (mulberry32). */
+const makeRandom = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+const turn = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+const bodies = {
+  "/v1/chat/completions": (text: string) => ({ messages: [{ role: "user", content: text }], max_completion_tokens: 8 }),
+  "/v1/completions": (text: string) => ({ prompt: text, max_tokens: 8 }),
+  "/v1/responses": (text: string) => ({ input: text, max_output_tokens: 8 }),
+  "/v1/messages": (text: string) => ({ messages: [{ role: "user", content: text }], max_tokens: 8 })
+} as const
+const paths = ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"] as const
+const reports: ReadonlyArray<UsageReports> = ["running", "runningUncached", "last"]
+
+const usageOf = ({ cached, output, prefilled }: Computation): Usage => ({
+  input_tokens: prefilled - cached,
+  output_tokens: output,
+  cache_read_tokens: cached,
+  cache_write_tokens: null
+})
+
+/** The tokens of a prompt that a record has, in all. */
+const promptOf = ({ usage }: RequestEnd) => usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
+
+export interface Departures {
+  /** Requests that the engine began. */
+  readonly begun: number
+  /** Records of those that say less of the prompt than the engine had computed of it. */
+  readonly free: ReadonlyArray<string>
+  /** Records that cost less than a caller who stays pays for the prompt alone, as far as the engine had computed it. */
+  readonly cheap: ReadonlyArray<string>
+  /** Micro-dollars of the records by those of the same work for callers who stay. */
+  readonly ratio: number
+}
+
+/** So many callers who leave at random moments, one after the other, and some who stay, on every path; each second prompt repeats an earlier one. */
+export const runDepartures = Effect.fnUntraced(function* (count: number, seed: number) {
+  const random = makeRandom(seed)
+  const pick = <A>(list: ReadonlyArray<A>): A | undefined => list[Math.floor(random() * list.length)]
+  const engine: CachingEngine = yield* makeCachingEngine
+  const { address, world } = yield* makeStage([engine.url])
+  world.route = { ...world.route, prices }
+  const prompts: Array<string> = []
+  let left = 0
+  while (left < count) {
+    const text =
+      random() < 0.5 && prompts.length > 0
+        ? (pick(prompts) ?? "")
+        : Array.from({ length: 10 + Math.floor(random() * 150) }, () => `w${Math.floor(random() * 100_000)}`).join(" ")
+    prompts.push(text)
+    engine.usage = pick(reports) ?? "last"
+    const path = pick(paths) ?? "/v1/completions"
+    const body = { model: "acme/tiny", ...bodies[path](text), stream: random() < 0.6 }
+    const before = { calls: engine.engine.calls.length, records: world.recorded.length }
+    const seen: Seen = yield* send(address, { path, body })
+    if (random() < 0.9) yield* soon(() => engine.engine.calls.length > before.calls || world.recorded.length > before.records)
+    for (let turns = Math.floor(random() * 40); turns > 0 && seen.ended === undefined; turns--) yield* turn
+    if (seen.ended === undefined) left++
+    seen.request.destroy()
+    // Also where the gateway never read it, the next one shows that there is nothing left to come.
+    yield* soon(() => world.recorded.slice(before.records).some(({ _tag }) => _tag !== "Begin") || engine.engine.calls.length === before.calls)
+  }
+  yield* soon(() => world.recorded.filter(({ _tag }) => _tag === "Begin").length === world.recorded.filter(({ _tag }) => _tag !== "Begin").length)
+  const free: Array<string> = []
+  const cheap: Array<string> = []
+  let paid = 0
+  let honest = 0
+  for (const entry of world.recorded) {
+    if (entry._tag !== "End") continue
+    const computation = engine.computations.get(entry.row.id)
+    if (computation === undefined) continue
+    const cost = costMicros(entry.row.usage, prices)
+    const due = costMicros(usageOf(computation), prices)
+    const shown = JSON.stringify({ ...computation, usage: entry.row.usage, endpoint: entry.row.endpoint, streamed: entry.row.streamed, note: entry.row.note })
+    if (promptOf(entry.row) < computation.prefilled) free.push(shown)
+    if (cost < costMicros({ ...usageOf(computation), output_tokens: 0 }, prices)) cheap.push(shown)
+    if (entry.row.statusCode !== 499) continue
+    paid += Number(cost)
+    honest += Number(due)
+  }
+  const result: Departures = { begun: engine.computations.size, free, cheap, ratio: paid / honest }
+  return result
+})
+
+/** No prefill is free, and none costs less than for a caller who stays. */
+export const holdsFor = (departures: Departures, count: number) => {
+  assert.isAbove(departures.begun, count / 2, "requests that an engine began")
+  assert.deepStrictEqual(departures.free, [])
+  assert.deepStrictEqual(departures.cheap, [])
+  // A few tokens of output are under way when the engine is told to stop; an engine that tells of its cache at the end only is paid for the whole prompt.
+  assert.isAbove(departures.ratio, 0.9)
+  assert.isBelow(departures.ratio, 2)
+}
