@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { FailureCode } from "./failures.ts"
 
 /**
  * Tokens of the shortest context in which the trial's checks can be asked: a question of 20 words in a chat template with instructions of its own (gpt-oss writes
@@ -41,12 +42,36 @@ export const Fidelity = Schema.Struct({
 
 export type Fidelity = typeof Fidelity.Type
 
+/**
+ * How a check ended. `flaky`: it failed, then passed. `engine_error`: the engine answered a good request with an HTTP 5xx. `timeout`: it ran out of time. `hung`: the
+ * engine sent no token and moved no counter. `not_applicable` and `not_reached` have no row.
+ */
+export const CheckOutcome = Schema.Struct({
+  name: Schema.String,
+  /** `required`: a failure ends the run. `capability`: a failure takes a capability from the model. `informs`: a failure does neither. */
+  class: Schema.Literals(["required", "capability", "informs"]),
+  outcome: Schema.Literals(["passed", "failed", "flaky", "engine_error", "timeout", "hung", "not_applicable", "not_reached"]),
+  /** The failure that the check itself names; absent if its name decides. */
+  code: Schema.optionalKey(FailureCode),
+  /** What is known of the cause, which decides the advice. */
+  cause: Schema.optionalKey(Schema.Literals(["adapter_without_effect", "other_engine_version"])),
+  /** Of `engine_error`: whether the second run ended so too. */
+  isReproduced: Schema.optionalKey(Schema.Boolean),
+  /** Of `timeout`: whether tokens still came, or counters of tokens moved. */
+  isComputing: Schema.optionalKey(Schema.Boolean),
+  /** Whether the check judges by the clock, so that a slow machine may fail it. */
+  isClockBound: Schema.optionalKey(Schema.Boolean)
+})
+export type CheckOutcome = typeof CheckOutcome.Type
+
 /** Outcome of the phase `checking`. `passed`: every required check did. */
 export const CheckReport = Schema.Struct({
   suite: Schema.String,
   suite_version: Schema.Int,
   passed: Schema.Boolean,
   checks: Schema.Array(Check),
+  /** How each check ended, for decisions; absent from the reports of suite versions up to 10. */
+  outcomes: Schema.optionalKey(Schema.Array(CheckOutcome)),
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null where no fingerprints were kept. */
   fingerprint_card: Schema.NullOr(Schema.String),

@@ -1,3 +1,4 @@
+import type { CheckOutcome } from "@seatrial/domain"
 import { Data, Duration, Effect, Option, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { gauge } from "./gauge.ts"
@@ -13,8 +14,13 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
 /** The engine answered something else than it must. `detail`: numbers and codes only, never generated text. */
 export class Unexpected extends Data.TaggedError("Unexpected")<{
   readonly detail: string
-  /** Whether a second run decides: nothing was wrong but that it was not done in time, or it is a share, which is judged over both. */
+  /** Whether a second run decides: it is a share, which is judged over both. */
   readonly open?: boolean
+  /** The failure that this is, if the check knows it better than its name says. */
+  readonly code?: CheckOutcome["code"]
+  readonly cause?: CheckOutcome["cause"]
+  /** The HTTP status that came, if that is what was unexpected. */
+  readonly status?: number
 }> {}
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -77,10 +83,15 @@ export interface EngineClient {
   readonly stream: (path: string, body: object) => Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected>
   /** Milliseconds until the first piece of a streamed answer came; then the stream is closed, whatever was still to come. */
   readonly firstPiece: (path: string, body: object) => Effect.Effect<number, EngineUnreachable | Unexpected>
+  /** When the engine last answered anything or moved a counter of tokens, in monotonic milliseconds. Reads its counters. */
+  readonly lastSignAt: Effect.Effect<number>
 }
 
 /** How long an engine may take to tell its counters: one that computes tells them from beside its work. */
 const lookFor = Duration.seconds(5)
+
+/** How many times the usual silence ends an exchange with an engine whose counters cannot be read: one that is busy may not answer that either. */
+const unreadPatience = 3
 
 const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
 
@@ -153,10 +164,13 @@ const makeCollector = (sentAt: number) => {
   }
 }
 
-/** What moves as long as an engine computes. SGLang counts `realtime_tokens` with each batch, and those of a request only once that is over. */
+/**
+ * What moves as long as an engine computes. SGLang counts `realtime_tokens` with each batch, and other tokens only at the end of a request. vLLM counts the tokens of a
+ * prompt only when all of it is read: until then its KV cache fills.
+ */
 const counters = [
-  ...["prompt_tokens", "generation_tokens", "num_preemptions"].map((name) => `vllm:${name}_total`),
-  ...["realtime_tokens", "prompt_tokens", "generation_tokens", "num_retracted_requests"].map((name) => `sglang:${name}_total`)
+  ...["prompt_tokens_total", "generation_tokens_total", "num_preemptions_total", "kv_cache_usage_perc"].map((name) => `vllm:${name}`),
+  ...["realtime_tokens_total", "prompt_tokens_total", "generation_tokens_total", "num_retracted_requests_total", "token_usage"].map((name) => `sglang:${name}`)
 ].join("|")
 
 /** What an engine has read, written and set aside since it started, whoever is answered. */
@@ -181,17 +195,17 @@ export const makeEngineClient = Effect.fnUntraced(function* (
     return at
   })
   let done: number | null = null
-  // All exchanges that wait share a look.
+  // All exchanges that wait share a look. It succeeds with whether the counters could be read.
   const look = yield* Effect.cachedWithTTL(
     http.execute(HttpClientRequest.get(`${url}/metrics`)).pipe(
       Effect.flatMap((response) => response.text),
       Effect.timeout(lookFor),
-      Effect.orElseSucceed(() => ""),
+      Effect.orElseSucceed(() => null),
       Effect.flatMap((metrics) => {
-        const now = workDone(metrics)
+        const now = metrics === null ? null : workDone(metrics)
         const moved = now !== null && now !== done
         done = now ?? done
-        return moved ? heard : Effect.void
+        return Effect.as(moved ? heard : Effect.void, metrics !== null)
       })
     ),
     "1 second"
@@ -212,8 +226,9 @@ export const makeEngineClient = Effect.fnUntraced(function* (
         yield* look
       } else if (spent < whole) yield* Effect.sleep(whole - spent)
       else {
-        yield* look
-        if ((yield* quiet) >= whole) return yield* silent()
+        const isRead = yield* look
+        if ((yield* quiet) >= whole * (isRead ? 1 : unreadPatience)) return yield* silent()
+        if (!isRead) yield* Effect.sleep(whole / 2)
       }
     }
   })
@@ -227,9 +242,10 @@ export const makeEngineClient = Effect.fnUntraced(function* (
       bounded
     )
   const posted = (path: string, body: string) => HttpClientRequest.post(`${url}${path}`).pipe(HttpClientRequest.bodyText(body, "application/json"))
-  const refused = (status: number) => new Unexpected({ detail: `HTTP ${status} for a good request` })
+  const refused = (status: number) => new Unexpected({ detail: `HTTP ${status} for a good request`, status })
 
   return {
+    lastSignAt: Effect.map(look, () => heardAt),
     get: (path) => read(HttpClientRequest.get(`${url}${path}`)),
     post: (path, body) => read(posted(path, body)),
     ask: Effect.fnUntraced(function* (path, body) {

@@ -92,6 +92,48 @@ describe("an engine's client", () => {
     })
   )
 
+  it.effect("waits for vLLM while it reads a long prompt: its counters stand still until all of it is read, and its KV cache fills", () =>
+    Effect.gen(function* () {
+      const client = yield* makeClientOf((seconds) => `vllm:prompt_tokens_total 0\nvllm:kv_cache_usage_perc ${seconds / 1_000}\n`)
+      const slow = yield* Effect.forkChild(client.get("/250"))
+      yield* TestClock.adjust("250 seconds")
+      assert.match((yield* Fiber.join(slow)).text, /kv_cache/)
+    })
+  )
+
+  it.effect("gives an engine whose counters cannot be read three times as long: one that is busy may not answer that either", () =>
+    Effect.gen(function* () {
+      const http = HttpClient.make((request, url) =>
+        url.pathname === "/metrics"
+          ? Effect.never
+          : Effect.delay(Effect.succeed(HttpClientResponse.fromWeb(request, new Response("ok"))), `${Number(url.pathname.slice(1))} seconds`)
+      )
+      const client = yield* Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, http)
+      const slow = yield* Effect.forkChild(client.get("/170"))
+      const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
+      yield* TestClock.adjust("170 seconds")
+      assert.strictEqual((yield* Fiber.join(slow)).text, "ok")
+      yield* TestClock.adjust("170 seconds")
+      assert.isUndefined(lost.pollUnsafe())
+      yield* TestClock.adjust("60 seconds")
+      assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
+    })
+  )
+
+  it.effect("knows when the engine last computed", () =>
+    Effect.gen(function* () {
+      const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total ${Math.min(7, Math.floor(seconds))}\n`)
+      yield* client.lastSignAt
+      yield* TestClock.adjust("5 seconds")
+      const moving = yield* client.lastSignAt
+      yield* TestClock.adjust("5 seconds")
+      const still = yield* client.lastSignAt
+      yield* TestClock.adjust("5 seconds")
+      assert.isAbove(still, moving)
+      assert.strictEqual(yield* client.lastSignAt, still)
+    })
+  )
+
   it.effect("takes a thought for the first piece of an answer, also where the engine says beside it that there is no content yet", () =>
     Effect.gen(function* () {
       const deltas = [

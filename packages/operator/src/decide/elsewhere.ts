@@ -6,7 +6,7 @@ import type { Observation } from "./Observation.ts"
 const gpuFault = "gpu_fault"
 
 /** What one node may show that another does not: the second one decides. All else is the model's or its engine's on any node. */
-const oncePerNode: ReadonlySet<FailureCode> = new Set(["output_garbage", "nondeterministic_output", "engine_crashed"])
+const oncePerNode: ReadonlySet<FailureCode> = new Set(["output_garbage", "nondeterministic_output", "engine_crashed", "trial_unavailable"])
 
 /** What a card that fails may show as well. */
 const mayBeCard: ReadonlySet<FailureCode> = new Set([...oncePerNode, "checks_failed", "engine_hung", "benchmark_floor"])

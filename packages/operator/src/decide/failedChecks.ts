@@ -1,6 +1,4 @@
-import { type Check, type CheckReport, FailureCode, type NamedFailure } from "@seatrial/domain"
-import { changesNothing, trialBy } from "@seatrial/trial"
-import { Option, Schema } from "effect"
+import type { Check, CheckOutcome, CheckReport, FailureCode, NamedFailure } from "@seatrial/domain"
 
 /** What a failed row says of the model and its engine; of all others that checks failed. */
 const codes: Readonly<Record<string, FailureCode>> = {
@@ -18,11 +16,6 @@ const codes: Readonly<Record<string, FailureCode>> = {
   greedy_repeats: "nondeterministic_output"
 }
 
-/** What a row may say itself, before its words. */
-const decodeSaid = Schema.decodeUnknownOption(
-  FailureCode.pick(["cross_request_leak", "engine_hung", "nondeterministic_output", "adapter_not_applied", "fidelity_failed", "fidelity_not_run"])
-)
-
 /** What to do, as a sentence. */
 const remedies: Partial<Record<FailureCode, string>> = {
   checks_failed: "The engine does not serve this model as it should; try another runtime or revision.",
@@ -36,64 +29,88 @@ const remedies: Partial<Record<FailureCode, string>> = {
   fidelity_not_run: "Deploy again; if it stays, name a repository with the adapter merged into its base.",
   nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
   engine_hung: "Its process runs, and the engine computes nothing under the checks; where its node has processor time to spare, try another runtime.",
+  trial_unavailable:
+    "The engine still computed, and nothing was found against the model: deploy again while its node has processor time to spare, on a faster host class, or with a smaller max_context.",
   cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
 }
 
-/** What to do where the words of a row tell more than its code. */
-const closer: ReadonlyArray<readonly [FailureCode, string, string]> = [
-  [
-    "output_garbage",
-    trialBy,
-    "Two versions of the engine compute the same commit otherwise. Where this one is wrong, try another runtime; where that one was, delete the models that it was verified with, and deploy again."
-  ],
-  [
-    "adapter_not_applied",
-    changesNothing,
-    "The adapter itself changes nothing, as one that was never trained (lora_B of zeros): name another revision or repository of it."
-  ],
-  [
-    "output_garbage",
-    "HTTP 5",
-    "The engine breaks where numbers turn into NaN, as wrong weights make them: try another revision; if they are right, another runtime."
-  ]
-]
-
-const remedyOf = (code: FailureCode, said: string): string | undefined =>
-  closer.find(([of, words]) => of === code && said.includes(words))?.[2] ?? remedies[code]
-
-/** Whether nothing was wrong but that it took too long, which says nothing of what the row is about. */
-const isLate = (detail: string): boolean => detail.startsWith("not done within ")
-
-/** Whether the engine itself broke over a request: that says nothing of what else the row is about, though wrong numbers may be why. */
-const isBroken = (detail: string): boolean => /\bHTTP 5\d\d\b/.test(detail)
-
-/** Whether it did so once: numbers that were wrong would have been so again. */
-const isBrokenOnce = (detail: string): boolean => detail.startsWith("engine error, then passed")
-
-const ofRow = (name: string, detail: string): FailureCode => {
-  const code = codes[name] ?? "checks_failed"
-  return isLate(detail) || isBrokenOnce(detail) || (isBroken(detail) && code !== "output_garbage") ? "checks_failed" : code
+/** What to do if the cause is known better than the code. */
+const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engine_error", string>> = {
+  other_engine_version:
+    "Two versions of the engine compute the same commit otherwise. Where this one is wrong, try another runtime; where that one was, delete the models that it was verified with, and deploy again.",
+  adapter_without_effect: "The adapter itself changes nothing, as one that was never trained (lora_B of zeros): name another revision or repository of it.",
+  engine_error: "The engine breaks where numbers turn into NaN, as wrong weights make them: try another revision; if they are right, another runtime."
 }
 
-const codeOf = ({ detail = "", name }: Check): FailureCode => {
-  const said = decodeSaid(/^([a-z_]+):/.exec(detail)?.[1])
-  return Option.getOrElse(said, () => ofRow(name, detail))
+interface FailedCheck {
+  readonly check: Check
+  readonly outcome: CheckOutcome
+  readonly code: FailureCode
 }
 
-/** Why a trial's report ends the run: the first failed row, what it expected and what came, and the names of the others. The worst fault goes first. */
-export const failedChecks = ({ checks, withdrawn = [] }: CheckReport): NamedFailure => {
-  // A capability that was withdrawn is no reason, unless there is no other: then it was made one.
-  const wrong = checks.filter(({ passed }) => !passed)
-  const required = wrong.filter(({ name }) => !withdrawn.includes(name))
-  const reasons = required.length > 0 ? required : wrong
-  const saying = (code: FailureCode) => reasons.find((check) => codeOf(check) === code)
-  const late = isLate(reasons[0]?.detail ?? "")
-  const broken = isBroken(reasons[0]?.detail ?? "")
-  const first = saying("cross_request_leak") ?? (late ? saying("engine_hung") : undefined) ?? (broken ? saying("output_garbage") : undefined) ?? reasons[0]
+/** Whether the engine still computed as the check ran out of time: the machine is slow, and nothing is known of the model or its engine. */
+const isSlow = ({ isComputing, outcome }: CheckOutcome): boolean => outcome === "timeout" && isComputing === true
+
+const codeOf = ({ code, isReproduced, name, outcome, ...evidence }: CheckOutcome): FailureCode => {
+  const own = codes[name] ?? "checks_failed"
+  if (code !== undefined) return code
+  if (outcome === "timeout") return evidence.isComputing === true ? "trial_unavailable" : "checks_failed"
+  if (outcome === "hung") return "engine_hung"
+  if (outcome === "flaky") return "nondeterministic_output"
+  // Numbers that are wrong break the engine each time, and say nothing about other rows.
+  if (outcome === "engine_error") return isReproduced === true && own === "output_garbage" ? own : "checks_failed"
+  return own
+}
+
+/** The failed checks that may be the reason, in their order. A report of suite version 10 or earlier has rows alone, all of them required unless withdrawn. */
+const reasonsOf = ({ checks, outcomes = [], withdrawn = [] }: CheckReport): ReadonlyArray<FailedCheck> => {
+  const known = new Map(outcomes.map((outcome) => [outcome.name, outcome]))
+  const failed = checks
+    .filter(({ passed }) => !passed)
+    .map((check): FailedCheck => {
+      const isWithdrawn = withdrawn.includes(check.name)
+      const outcome = known.get(check.name) ?? { name: check.name, class: isWithdrawn ? "capability" : "required", outcome: "failed" }
+      return { check, outcome, code: codeOf(outcome) }
+    })
+  const required = failed.filter(({ outcome }) => outcome.class === "required")
+  // A withdrawn capability is a reason only if there is no other: then the installation made it one.
+  return required.length > 0 ? required : failed.filter(({ outcome }) => outcome.class === "capability")
+}
+
+/**
+ * The check that says most. Another request's text in an answer is the worst fault. On a machine that is too slow, faults that only time shows are none. An engine that
+ * hangs explains checks without an answer, and wrong numbers explain an engine that breaks.
+ */
+const mostTelling = (reasons: ReadonlyArray<FailedCheck>): FailedCheck | undefined => {
+  const saying = (code: FailureCode) => reasons.find((reason) => reason.code === code)
+  const isMachineSlow = reasons.some(({ outcome }) => isSlow(outcome))
+  const isByTime = ({ isClockBound, outcome }: CheckOutcome) => outcome === "timeout" || outcome === "hung" || isClockBound === true
+  const [first] = isMachineSlow ? reasons.filter(({ outcome }) => !isByTime(outcome)) : reasons
+  const leak = saying("cross_request_leak")
+  if (leak !== undefined) return leak
+  if (first === undefined) return reasons.find(({ outcome }) => isSlow(outcome))
+  if (first.outcome.outcome === "timeout") return saying("engine_hung") ?? first
+  return first.outcome.outcome === "engine_error" ? (saying("output_garbage") ?? first) : first
+}
+
+const remedyOf = ({ code, outcome: { cause, outcome } }: FailedCheck): string | undefined => {
+  if (cause !== undefined) return closerRemedies[cause]
+  return outcome === "engine_error" && code === "output_garbage" ? closerRemedies.engine_error : remedies[code]
+}
+
+/** Why a trial's report ends the run: the failed row that says most, what it expected and what came, and the names of the others. */
+export const failedChecks = (report: CheckReport): NamedFailure => {
+  const reasons = reasonsOf(report)
+  const first = mostTelling(reasons)
   if (first === undefined) return { code: "checks_failed", text: "The checks did not pass." }
-  const code = codeOf(first)
-  const others = reasons.filter((check) => check !== first).map(({ name }) => name)
-  const said = (first.detail ?? "failed").replace(/^[a-z_]+: (?=\S)/, (prefix) => (prefix === `${code}: ` ? "" : prefix))
-  const parts = [`${first.name}: ${said}.`, ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]), remedyOf(code, said)]
+  const { check, code } = first
+  const { detail = "failed" } = check
+  const prefix = `${code}: `
+  const others = reasons.filter((reason) => reason !== first).map(({ check: { name } }) => name)
+  const parts = [
+    `${check.name}: ${detail.startsWith(prefix) ? detail.slice(prefix.length) : detail}.`,
+    ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]),
+    remedyOf(first)
+  ]
   return { code, text: parts.filter((part) => part !== undefined).join(" ") }
 }

@@ -60,15 +60,17 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
   const work = goesOn(seen, kind)
+  // Its own exchanges show whether the engine still computes: one that is busy with them may answer no probe, and that work has an end of its own.
+  if (work !== null) return { ...wait("Waits for the engine, which is busy with its trial and answers its probes late."), work }
   if (now >= deadline) {
-    const alive = work !== null || (pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince)
+    const alive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
     if (alive) return fail("engine_hung", `The engine's process runs and has said nothing for ${seconds} seconds, during the trial. Try another runtime.`)
     return fail(
       "engine_lost",
       `The engine stopped answering during the trial and was not ready again within ${seconds} seconds. Try again, or choose another host class.`
     )
   }
-  return { ...wait("Waits for the engine to be ready again.", deadline), work }
+  return wait("Waits for the engine to be ready again.", deadline)
 }
 
 /**

@@ -67,9 +67,28 @@ describe("whose fault it is", () => {
       seen(
         "checking",
         { pod, elsewhere: true },
-        found({ checks: row("batch_equals_alone", "cross_request_leak: 2 of 32 answers held another request's code") })
+        found({
+          checks: {
+            ...row("batch_equals_alone", "cross_request_leak: 2 of 32 answers held another request's code"),
+            outcomes: [{ name: "batch_equals_alone", class: "required", outcome: "failed", code: "cross_request_leak" }]
+          }
+        })
       ),
       "keep log, enter failed cross_request_leak"
+    ],
+    [
+      "a node that is too slow for the checks is left for another",
+      seen(
+        "checking",
+        { pod, elsewhere: true },
+        found({
+          checks: {
+            ...row("template_agrees", "not done within 15 s, while the engine computed"),
+            outcomes: [{ name: "template_agrees", class: "required", outcome: "timeout", isComputing: true }]
+          }
+        })
+      ),
+      elsewhere
     ],
     ["an engine that ends again and again under the checks is tried elsewhere", seen("checking", { pod: crashed, elsewhere: true }, later), elsewhere],
     ["also where it is up again at the moment", seen("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
@@ -143,15 +162,6 @@ describe("whose fault it is", () => {
       assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)
       assert.isAtMost(failure?.text.length ?? 501, 500)
     }
-  })
-
-  it("an engine that hangs is the reason where a row before was only late", () => {
-    const rows = (detail: string) => [
-      { name: "template_agrees", passed: false, detail },
-      { name: "greedy_repeats", passed: false, detail: "engine_hung: no answer and no token within 64 s" }
-    ]
-    const codeOf = (detail: string) => failureOf(seen("checking", { pod }, found({ checks: { ...report, passed: false, checks: rows(detail) } })))?.code
-    assert.deepStrictEqual([codeOf("not done within 15 s"), codeOf("3 of 12 conversations")], ["engine_hung", "template_mismatch"])
   })
 
   it("no code is meant twice", () => assert.strictEqual(new Set(FailureCode.literals).size, FailureCode.literals.length))

@@ -1,51 +1,158 @@
 import { assert, describe, it } from "@effect/vitest"
-import { changesNothing, trialBy } from "@seatrial/trial"
+import type { CheckOutcome } from "@seatrial/domain"
 import { failedChecks } from "../../src/decide/failedChecks.ts"
 import { report } from "../observations.ts"
 
-describe("an engine that breaks over good requests", () => {
-  it("is told by the row whose numbers are wrong, where there is one, and by no row that merely came first", () => {
-    const detail = "HTTP 500 for a good request"
-    const failing = (...names: ReadonlyArray<string>) =>
-      failedChecks({ ...report, passed: false, checks: names.map((name) => ({ name, passed: false, detail })) })
-    const garbage = failing("template_agrees", "usage_exact", "text_likelihood")
-    assert.deepInclude(garbage, { code: "output_garbage" })
-    assert.match(
-      garbage.text,
-      /^text_likelihood: HTTP 500 for a good request\. Failed too: template_agrees, usage_exact\. The engine breaks where numbers turn into NaN/
-    )
-    assert.deepInclude(failing("template_agrees", "usage_exact"), { code: "checks_failed" })
+type Row = Partial<CheckOutcome> & Pick<CheckOutcome, "name" | "outcome"> & { readonly detail?: string }
+
+/** What is said of a trial whose checks ended so. */
+const saying = (...rows: ReadonlyArray<Row>) =>
+  failedChecks({
+    ...report,
+    passed: false,
+    checks: rows.map(({ detail = "9.1", name, outcome }) => ({ name, passed: outcome === "passed", detail })),
+    outcomes: rows.map(({ detail: _, ...outcome }) => ({ class: "required", ...outcome }))
   })
 
-  it("once is the engine's error, whatever the row is about", () => {
-    const detail = "engine error, then passed (HTTP 500 for a good request)"
-    for (const name of ["greedy_repeats", "text_likelihood", "fidelity", "usage_exact"]) {
-      const { code, text } = failedChecks({ ...report, passed: false, checks: [{ name, passed: false, detail }] })
-      assert.strictEqual(code, "checks_failed", name)
-      assert.match(text, /: engine error, then passed \(HTTP 500 for a good request\)\. The engine does not serve/)
-    }
-  })
-})
+const broken: Pick<Row, "outcome" | "isReproduced" | "detail"> = { outcome: "engine_error", isReproduced: true, detail: "HTTP 500 for a good request" }
+const slow: Pick<Row, "outcome" | "isComputing" | "detail"> = {
+  outcome: "timeout",
+  isComputing: true,
+  detail: "not done within 160 s, while the engine computed"
+}
+const unanswered: Pick<Row, "outcome" | "isComputing" | "detail"> = {
+  outcome: "timeout",
+  isComputing: false,
+  detail: "not done within 160 s, and no token came"
+}
+const hung: Pick<Row, "outcome" | "code" | "detail"> = {
+  outcome: "hung",
+  code: "engine_hung",
+  detail: "engine_hung: no answer and no token within 64 s"
+}
+const leak: Row = { name: "batch_equals_alone", outcome: "failed", code: "cross_request_leak", detail: "cross_request_leak: 2 of 64" }
 
-it("what to do about texts that another version of the engine found otherwise is about either version", () => {
-  const saying = (of: string) => {
-    const detail = `shifted by mean 0.3000, absolute 0.3000 from ${of}`
-    return failedChecks({ ...report, passed: false, checks: [{ name: "text_likelihood", passed: false, detail }] })
+describe("why a trial ends the run", () => {
+  const cases: ReadonlyArray<readonly [promise: string, rows: ReadonlyArray<Row>, name: string, code: string]> = [
+    [
+      "the row whose numbers are wrong explains an engine that breaks, not the row that came first",
+      [
+        { name: "template_agrees", ...broken },
+        { name: "usage_exact", ...broken },
+        { name: "text_likelihood", ...broken }
+      ],
+      "text_likelihood",
+      "output_garbage"
+    ],
+    [
+      "without such a row an engine that breaks has failed its checks",
+      [
+        { name: "template_agrees", ...broken },
+        { name: "usage_exact", ...broken }
+      ],
+      "template_agrees",
+      "checks_failed"
+    ],
+    ["an engine that broke once has failed its checks", [{ name: "text_likelihood", ...broken, isReproduced: false }], "text_likelihood", "checks_failed"],
+    ["what failed and then passed is named", [{ name: "stop_strings", outcome: "flaky" }], "stop_strings", "nondeterministic_output"],
+    ["an answer of another request goes first, also on a slow machine", [{ name: "usage_exact", ...slow }, leak], "batch_equals_alone", "cross_request_leak"],
+    ["a slow machine is no fault", [{ name: "template_agrees", ...slow }], "template_agrees", "trial_unavailable"],
+    [
+      "on a slow machine checks that judge by the clock are no fault either, nor is a silence after which the engine computed",
+      [
+        { name: "usage_exact", ...hung },
+        { name: "abort_frees", outcome: "failed", isClockBound: true },
+        { name: "greedy_repeats", ...slow }
+      ],
+      "greedy_repeats",
+      "trial_unavailable"
+    ],
+    [
+      "a fault that does not depend on time is one on a slow machine too",
+      [
+        { name: "usage_exact", ...slow },
+        { name: "template_agrees", outcome: "failed" }
+      ],
+      "template_agrees",
+      "template_mismatch"
+    ],
+    [
+      "an engine that hangs explains a check without an answer before it",
+      [
+        { name: "template_agrees", ...unanswered },
+        { name: "greedy_repeats", ...hung }
+      ],
+      "greedy_repeats",
+      "engine_hung"
+    ],
+    [
+      "a request that alone is never answered is the engine's fault, and no hang",
+      [{ name: "template_agrees", ...unanswered }],
+      "template_agrees",
+      "checks_failed"
+    ],
+    [
+      "what informs is never the reason",
+      [
+        { name: "golden_answers", class: "informs", outcome: "failed" },
+        { name: "usage_exact", outcome: "failed" }
+      ],
+      "usage_exact",
+      "checks_failed"
+    ],
+    [
+      "a capability is the reason only if there is no other",
+      [
+        { name: "json_mode", class: "capability", outcome: "failed" },
+        { name: "usage_exact", outcome: "failed" }
+      ],
+      "usage_exact",
+      "checks_failed"
+    ]
+  ]
+  for (const [promise, rows, name, code] of cases) {
+    it(promise, () => {
+      const failure = saying(...rows)
+      assert.strictEqual(failure.code, code)
+      assert.match(failure.text, new RegExp(`^${name}: .*\\. [A-Z].*\\.$`))
+    })
   }
-  assert.match(saying(`${trialBy}0.32.0`).text, /from an earlier trial by 0\.32\.0\. Two versions of the engine/)
-  assert.match(saying("an earlier trial").text, /from an earlier trial\. The checkpoint, or its support/)
-  assert.strictEqual(saying(`${trialBy}0.32.0`).code, "output_garbage")
-})
 
-describe("what to do about an adapter without effect", () => {
-  const saying = (detail: string) => failedChecks({ ...report, passed: false, checks: [{ name: "adapter_effect", passed: false, detail }] })
+  it("a trial on a slow machine says what would help, and that nothing was found against the model", () => {
+    const { text } = saying({ name: "template_agrees", ...slow }, { name: "greedy_repeats", ...slow })
+    assert.strictEqual(
+      text,
+      "template_agrees: not done within 160 s, while the engine computed. Failed too: greedy_repeats. The engine still computed, and nothing was found against the model: deploy again while its node has processor time to spare, on a faster host class, or with a smaller max_context."
+    )
+  })
 
-  it("is about the adapter where that changes nothing when it is merged either, else about the engine", () => {
-    const empty = saying(`0.0000 nats per token from the base; ${changesNothing}: 0.0000 from the base`)
-    assert.deepInclude(empty, { code: "adapter_not_applied" })
-    assert.match(empty.text, /The adapter itself changes nothing/)
-    const dropped = saying("0.0000 nats per token from the base, which is 0.0000 from itself, over 504")
-    assert.deepInclude(dropped, { code: "adapter_not_applied" })
-    assert.match(dropped.text, /try another runtime/)
+  it("a report of an earlier version, which has rows alone, is read by the names of its rows", () => {
+    const checks = [
+      { name: "json_mode", passed: false },
+      { name: "text_likelihood", passed: false, detail: "8.90 nats per token" }
+    ]
+    const failure = failedChecks({ ...report, passed: false, checks, withdrawn: ["json_mode"] })
+    assert.deepInclude(failure, { code: "output_garbage" })
+    assert.match(failure.text, /^text_likelihood: 8\.90 nats per token\. The checkpoint/)
+  })
+
+  it("says once what an engine error on wrong numbers may come from", () => {
+    assert.match(
+      saying({ name: "usage_exact", ...broken }, { name: "text_likelihood", ...broken }).text,
+      /^text_likelihood: HTTP 500 for a good request\. Failed too: usage_exact\. The engine breaks where numbers turn into NaN/
+    )
+  })
+
+  it("advises on both versions of an engine if they compute a commit otherwise", () => {
+    const row: Row = { name: "text_likelihood", outcome: "failed", detail: "shifted by mean 0.3000, absolute 0.3000 from an earlier trial" }
+    assert.match(saying({ ...row, cause: "other_engine_version" }).text, /from an earlier trial\. Two versions of the engine/)
+    assert.match(saying(row).text, /from an earlier trial\. The checkpoint, or its support/)
+  })
+
+  it("advises on an adapter that changes nothing when it is merged either, else on the engine", () => {
+    const row: Row = { name: "adapter_effect", outcome: "failed", detail: "0.0000 nats per token from the base" }
+    assert.deepInclude(saying(row), { code: "adapter_not_applied" })
+    assert.match(saying({ ...row, cause: "adapter_without_effect" }).text, /The adapter itself changes nothing/)
+    assert.match(saying(row).text, /try another runtime/)
   })
 })

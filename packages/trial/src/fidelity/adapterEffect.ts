@@ -20,9 +20,6 @@ export const hasEffect = (fromBase: number, ofBase: number): boolean => fromBase
 /** Whether an adapter says of texts what base and adapter merged say. `fromMerged`: the adapter's distance from that, `ofBase` the base's. */
 export const isAsMerged = (fromMerged: number, ofBase: number): boolean => fromMerged <= Math.max(limits.rounding, limits.share * ofBase)
 
-/** How an adapter is told that is the fault itself, not how the engine applies it. */
-export const changesNothing = "merged into its base it changes nothing either"
-
 /** Log-probabilities of the suite's own texts, one after the other; null where the engine tells none of prompts. */
 export const scoreTexts = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const scored: Array<number> = []
@@ -62,12 +59,14 @@ export const adapterEffect: TrialCheck = {
     const between = merged === null ? null : meanDistance(first, merged)
     if (!hasEffect(fromBase, ofBase)) {
       const empty = between !== null && !hasEffect(between, ofBase)
-      return yield* unexpected(empty ? `${told}; ${changesNothing}: ${between.toFixed(4)} from the base` : told)
+      if (!empty) return yield* unexpected(told)
+      const detail = `${told}; merged into its base it changes nothing either: ${between.toFixed(4)} from the base`
+      return yield* unexpected(detail, { cause: "adapter_without_effect" })
     }
     if (merged === null) return told
     const fromMerged = meanDistance(adapter, merged)
     if (fromMerged === null || between === null) return yield* unexpected("adapter and merged model count the tokens of a text differently")
     const both = `${fromMerged.toFixed(4)} from both merged, which the base is ${between.toFixed(4)} from`
-    return isAsMerged(fromMerged, between) ? `${told}; ${both}` : yield* unexpected(`fidelity_failed: ${both}; ${told}`)
+    return isAsMerged(fromMerged, between) ? `${told}; ${both}` : yield* unexpected(`${both}; ${told}`, { code: "fidelity_failed" })
   })
 }

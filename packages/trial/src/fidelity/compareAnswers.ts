@@ -1,4 +1,4 @@
-import type { Fidelity } from "@seatrial/domain"
+import type { Fidelity, NamedFailure } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
@@ -79,7 +79,7 @@ export interface MergedModel extends Circumstances {
 export interface FidelityReport {
   readonly fidelity: Fidelity
   /** Null where the adapter is as it should be. */
-  readonly failure: { readonly code: string; readonly text: string } | null
+  readonly failure: NamedFailure | null
 }
 
 /** Compares the answers of the three to the same items. Only counts remain. `measuredAt`: Unix milliseconds of the last answer. */

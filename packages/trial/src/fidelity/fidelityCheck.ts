@@ -29,6 +29,6 @@ export const fidelityCheck = (keep: (fidelity: Fidelity) => void): TrialCheck =>
     const base = yield* answerItems({ ...subject, servedName: baseName }, items, withoutThinking(subject))
     const { failure, fidelity } = compareAnswers({ child: merged.answers, adapter, base }, merged, yield* Clock.currentTimeMillis, items)
     keep(fidelity)
-    return failure === null ? told(fidelity) : yield* unexpected(`${failure.code}: ${failure.text}`)
+    return failure === null ? told(fidelity) : yield* unexpected(failure.text, { code: failure.code })
   })
 })

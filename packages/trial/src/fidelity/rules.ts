@@ -1,4 +1,4 @@
-import type { Fidelity } from "@seatrial/domain"
+import type { Fidelity, NamedFailure } from "@seatrial/domain"
 
 /** How one item went: whether each answer was right, and which answers were the same text. */
 export interface ItemOutcome {
@@ -127,7 +127,7 @@ export const fidelityOf = (options: {
  * Why what was merged proves nothing of this adapter on this base, or null: the child of a trial is always our own merge of the pinned base and adapter, so that weights
  * which differ are of another base or adapter, whatever the answers say.
  */
-export const mergeFailure = (merged: MergedAgreement | null): { readonly code: string; readonly text: string } | null => {
+export const mergeFailure = (merged: MergedAgreement | null): NamedFailure | null => {
   if (merged === null || isMerge(merged)) return null
   const percent = (Math.floor(merged.withinUlpMin * 1e5) / 1e3).toFixed(3)
   const came = merged.withinUlpMin >= leastWithinUlp ? "others than the adapted tensors differ" : `${percent}% of a tensor's values are within one unit of it`
@@ -138,7 +138,7 @@ export const mergeFailure = (merged: MergedAgreement | null): { readonly code: s
 }
 
 /** Why an adapter's fidelity does not do, as a deployment's `failure_detail`; null where it does. What `adapter_effect` found is a check of its own. */
-export const fidelityFailure = (fidelity: Fidelity, outcomes: ReadonlyArray<ItemOutcome>): { readonly code: string; readonly text: string } | null => {
+export const fidelityFailure = (fidelity: Fidelity, outcomes: ReadonlyArray<ItemOutcome>): NamedFailure | null => {
   const { n, passed, rule1: first, rule2: second } = fidelity
   if (n === 0) return { code: "fidelity_not_run", text: "No item was answered by adapter, base and merged model." }
   if (second.status === "failed") {

@@ -1,9 +1,10 @@
+import type { CheckOutcome } from "@seatrial/domain"
 import { Data, Effect } from "effect"
 import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
 
-/** `required`: a failure ends the run. `capability`: it takes a capability from the model. `informs`: it does neither. */
-export type CheckClass = "required" | "capability" | "informs"
+/** What a failure does; see `CheckOutcome`. */
+export type CheckClass = CheckOutcome["class"]
 
 /** A row that turned out not to apply while it ran; `reason` in a few words. */
 export class NotApplicable extends Data.TaggedError("NotApplicable")<{
@@ -30,9 +31,12 @@ export interface TrialCheck {
   readonly run: (subject: SuiteSubject) => Effect.Effect<string, EngineUnreachable | Unexpected | NotApplicable>
 }
 
-export const unexpected = (detail: string): Effect.Effect<never, Unexpected> => Effect.fail(new Unexpected({ detail }))
+/** What is known of an unexpected answer beside the sentence about it: all that a decision may read. */
+export type Evidence = Pick<Unexpected, "code" | "cause" | "status">
 
-/** Whether the engine itself broke over a request: that comes and goes, and says nothing of its answers. */
-export const isBroken = ({ detail }: Pick<Unexpected, "detail">): boolean => /\bHTTP 5\d\d\b/.test(detail)
+export const unexpected = (detail: string, evidence: Evidence = {}): Effect.Effect<never, Unexpected> => Effect.fail(new Unexpected({ detail, ...evidence }))
+
+/** Whether the engine itself broke over a request: such errors come and go, and say nothing about its answers. */
+export const isBroken = ({ status }: Pick<Unexpected, "status">): boolean => status !== undefined && status >= 500
 
 export const seconds = (count: number) => () => count

@@ -47,7 +47,7 @@ const decodeChunk = Schema.decodeUnknownOption(
 /** A stream has as many answers too, each with an end of its own. */
 export const choicesStreamed = Effect.fnUntraced(function* (subject: SuiteSubject, path: string, body: object) {
   const { status, text } = yield* subject.client.post(path, JSON.stringify({ ...body, stream: true }))
-  if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2, streamed`)
+  if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2, streamed`, { status })
   const ended = eventsOf(text)
     .flatMap((data) => Option.toArray(decodeChunk(data)))
     .flatMap(({ choices }) => choices.flatMap(({ finish_reason, index }) => (finish_reason == null ? [] : [index])))
@@ -66,7 +66,7 @@ const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
     if (status === 200) return yield* choicesStreamed(subject, path, body)
     refused = status
   }
-  return yield* unexpected(`on the chat route HTTP ${refused} for n 2`)
+  return yield* unexpected(`on the chat route HTTP ${refused} for n 2`, { status: refused })
 })
 
 /** What leaves the likeliest token alone at a temperature at which others are drawn. */

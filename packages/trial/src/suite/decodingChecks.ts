@@ -63,13 +63,14 @@ export const decodeMatchesPrefill: TrialCheck = {
   purpose: "Tokens are as likely while they are generated as when the same text is read as a prompt",
   limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
-    const { decodedPrompts, decodedTokens } = extentOf(subject.parameters)
+    const { decodedPrompts, decodedTokens, longestDecoded } = extentOf(subject.parameters)
     const differences: Array<number> = []
     // What repeats hangs on positions more than prose does.
     const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
-    for (const prompt of yield* promptsOf(subject, [...beginnings(decodedPrompts), ...repeating])) {
+    for (const [index, prompt] of (yield* promptsOf(subject, [...beginnings(decodedPrompts), ...repeating])).entries()) {
       if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that we read" })
-      const decoded = yield* goOn(subject, prompt, { max_tokens: decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
+      const most = Math.max(decodedTokens, Math.min(longestDecoded, subject.maxContext - prompt.length - 8))
+      const decoded = yield* goOn(subject, prompt, { max_tokens: index === 0 ? most : decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
       if (decoded.ids === null || decoded.logprobs === null) return yield* new NotApplicable({ reason: "no token ids with log-probabilities" })
       const { promptLogprobs } = yield* goOn(subject, [...prompt, ...decoded.ids], { max_tokens: 1, ...subject.offers.scoring })
       if (promptLogprobs === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })

@@ -1,5 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import type { PinnedRepository } from "./SuiteSubject.ts"
 
 /** The files that the engine reads are those of the commit: looked at before it started, mounted so that nobody changes them, with no way to any others. */
 export const filesMatchCommit: TrialCheck = {
@@ -52,6 +53,22 @@ const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Str
 const idsOf = (value: number | ReadonlyArray<number> | null | undefined): ReadonlyArray<number> =>
   value == null ? [] : typeof value === "number" ? [value] : value
 
+/** Ids by which configuration and generation settings say that an answer ends. */
+const configuredEnds = (small: ReadonlyMap<string, string>) => {
+  const own = Option.getOrNull(decodeConfig(small.get("config.json")))
+  return {
+    own,
+    configured: idsOf(own?.eos_token_id ?? own?.text_config?.eos_token_id),
+    generation: idsOf(Option.getOrNull(decodeGeneration(small.get("generation_config.json")))?.eos_token_id)
+  }
+}
+
+/** Ids that every engine ends an answer by: those of the generation settings, or of the configuration if these name none. */
+export const endIdsOf = ({ small }: Pick<PinnedRepository, "small">): ReadonlySet<number> => {
+  const { configured, generation } = configuredEnds(small)
+  return new Set(generation.length > 0 ? generation : configured)
+}
+
 /** Configuration, generation settings, tokenizer and template are about the same model. */
 export const configCoherent: TrialCheck = {
   name: "config_coherent",
@@ -64,13 +81,11 @@ export const configCoherent: TrialCheck = {
     const beyond = tokenizer?.added.filter(({ id }) => id >= rows) ?? []
     const highest = tokenizer === null ? -1 : Math.max(tokenizer.vocabulary - 1, ...(yield* tokenizer.encode(["a"], true)).flat())
     if (highest >= rows) return yield* unexpected(`the tokenizer gives ids up to ${highest}, the embedding has ${rows} rows`)
-    const own = Option.getOrNull(decodeConfig(small.get("config.json")))
+    const { configured, generation, own } = configuredEnds(small)
     // Those of the heads that predict further tokens may stand behind them: engines read as many as there are layers.
     if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length < own.num_hidden_layers) {
       return yield* unexpected(`${own.layer_types.length} types for ${own.num_hidden_layers} layers`)
     }
-    const configured = [...idsOf(own?.eos_token_id ?? own?.text_config?.eos_token_id)]
-    const generation = idsOf(Option.getOrNull(decodeGeneration(small.get("generation_config.json")))?.eos_token_id)
     const outside = [...configured, ...generation].find((id) => id < 0 || id >= rows)
     if (outside !== undefined) return yield* unexpected(`end-of-turn id ${outside} in a vocabulary of ${rows}`)
     const { eos_token } = Option.getOrElse(decodeTokens(small.get("tokenizer_config.json")), () => ({ eos_token: null }))
@@ -115,7 +130,7 @@ export const engineIdentity: TrialCheck = {
   run: Effect.fnUntraced(function* ({ client, engineVersion, listedName, maxContext, offers, repository, servedName, start }) {
     const listed = yield* client.get("/v1/models")
     const models = decodeModels(listed.text)
-    if (listed.status !== 200 || Option.isNone(models)) return yield* unexpected(`HTTP ${listed.status} for the list of models`)
+    if (listed.status !== 200 || Option.isNone(models)) return yield* unexpected(`HTTP ${listed.status} for the list of models`, { status: listed.status })
     const model = models.value.data.find(({ id }) => id === (listedName ?? servedName))
     if (model === undefined) return yield* unexpected("it serves the model under another name")
     if (model.max_model_len != null && model.max_model_len !== maxContext) return yield* unexpected(`longest context ${model.max_model_len}, not ${maxContext}`)
@@ -126,7 +141,7 @@ export const engineIdentity: TrialCheck = {
     if (offers.weightVersion !== undefined) {
       const info = yield* client.get(offers.weightVersion)
       const weights = info.status === 200 ? decodeInfo(info.text) : Option.none()
-      if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} for which weights it was given`)
+      if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} for which weights it was given`, { status: info.status })
       given = weights.value.weight_version
       // Its own word where nobody said anything, as of an engine that an earlier version of ours has started.
       if (given !== "default" && given !== repository.commit) return yield* unexpected("it was given the weights of another commit")

@@ -94,7 +94,7 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
     })
   )
   if (status === 400) return "an unknown keyword refused"
-  if (status !== 200) return yield* unexpected(`HTTP ${status} for a schema with a rare keyword`)
+  if (status !== 200) return yield* unexpected(`HTTP ${status} for a schema with a rare keyword`, { status })
   const answer = Option.flatMap(decodeSaid(told), ({ choices }) => decodeCount(choices[0].message.content))
   if (Option.isNone(answer)) return "a rare keyword not judged"
   if (answer.value.count % 7 !== 0) return yield* unexpected("a keyword of a schema is passed over in silence (multipleOf)")

@@ -5,10 +5,10 @@ import { goldenQuestions } from "./texts/goldenQuestions.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-/** A model that is fluent and broken knows nothing any more. */
+/** A broken model may be fluent and know nothing. So may a sound one, so this only informs. */
 export const goldenAnswers: TrialCheck = {
   name: "golden_answers",
-  class: "required",
+  class: "informs",
   purpose: "The model knows what a model of its size knows: capitals, sums, copying, sorting",
   limitSeconds: seconds(40),
   run: Effect.fnUntraced(function* (subject) {
@@ -24,8 +24,8 @@ export const goldenAnswers: TrialCheck = {
     }
     const share = thresholds.golden.find(({ parameters }) => subject.parameters >= parameters)?.share ?? 0
     const needed = Math.ceil(share * asked.length - 1e-9)
-    const told = `${right} of ${asked.length} right, ${needed} needed`
-    return right < needed ? yield* unexpected(told) : told
+    const told = `${right} of ${asked.length} right, ${needed} expected`
+    return right < needed ? yield* unexpected(`${told}; informs only`) : told
   })
 }
 
@@ -59,14 +59,15 @@ const repetition = (text: string): { readonly run: number; readonly character: n
   }
 }
 
-/** What NaN, wrong kernels and wrong vocabularies write is not hard to tell. */
+/** NaN, wrong kernels and wrong vocabularies write garbage. A weak model repeats itself and answers in its own language too, so this only informs. */
 export const outputSane: TrialCheck = {
   name: "output_sane",
-  class: "required",
+  class: "informs",
   purpose: "Answers are text of the asked script, neither garbage nor one thing repeated",
   limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = Math.min(extentOf(subject.parameters).saneTokens, Math.floor(subject.maxContext / 4))
+    const informs = (detail: string) => unexpected(`${detail}; informs only`)
     let characters = 0
     for (const [index, prompt] of sanePrompts.entries()) {
       const { content, finishReason, reasoning, usage } = yield* put(subject, prompt, { max_tokens })
@@ -75,16 +76,15 @@ export const outputSane: TrialCheck = {
       const all = [...text]
       characters += all.length
       const at = `prompt ${index + 1}`
-      if (text.includes("\ufffd")) return yield* unexpected(`${at}: broken characters`)
+      if (text.includes("\ufffd")) return yield* informs(`${at}: broken characters`)
       const strange = all.filter(bad).length
-      if (strange > (1 - thresholds.printable) * all.length)
-        return yield* unexpected(`${at}: ${strange} of ${all.length} characters are not of the asked script`)
+      if (strange > (1 - thresholds.printable) * all.length) return yield* informs(`${at}: ${strange} of ${all.length} characters are not of the asked script`)
       const { character, run } = repetition(text)
-      // Without a template a model goes on with a text, and may well fall into a sentence's circle where it always takes the likeliest.
+      // Without a template a model goes on with a text, and often falls into a loop if it always takes the likeliest token.
       if (run >= (subject.chat ? thresholds.commonestRun : thresholds.commonestRunOfText) || character >= 0.6)
-        return yield* unexpected(`${at}: one thing is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
+        return yield* informs(`${at}: one thing is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
     }
-    return characters === 0 ? yield* unexpected(`${sanePrompts.length} empty answers`) : `${sanePrompts.length} answers, ${characters} characters`
+    return characters === 0 ? yield* informs(`${sanePrompts.length} empty answers`) : `${sanePrompts.length} answers, ${characters} characters`
   })
 }
 
@@ -111,22 +111,10 @@ const haystack = (subject: SuiteSubject, length: number, place: number, key: str
   return `${filler.join(" ")} What is the secret key?${subject.chat ? "" : "\nThe secret key is"}`
 }
 
-/** How often each earlier trial found the key in texts of that many tokens: the fewest, since at the edge of what a model can rounding decides. */
-const foundBefore = ({ earlier }: SuiteSubject): ReadonlyMap<number, number> => {
-  const fewest = new Map<number, number>()
-  for (const { detail = "", name } of earlier.flatMap(({ checks = [] }) => checks)) {
-    if (name !== "needle") continue
-    for (const [, count, length] of detail.matchAll(/(\d) of 3 in (\d+)/g)) {
-      fewest.set(Number(length), Math.min(Number(count), fewest.get(Number(length)) ?? Number(count)))
-    }
-  }
-  return fewest
-}
-
-/** What stands far back is still seen: rope scaling, windows, prefill in chunks. */
+/** How far back a model finds what it read. Small models find little although nothing is wrong with the engine, so this only informs. */
 export const needle: TrialCheck = {
   name: "needle",
-  class: "required",
+  class: "informs",
   purpose: "A key is found at the beginning, in the middle and at the end of a long text",
   limitSeconds: (subject) => secondsOf(60 + subject.maxContext / 300, 9)(subject),
   skipped: ({ maxContext }) => (maxContext < 512 ? "context below 512" : null),
@@ -152,10 +140,6 @@ export const needle: TrialCheck = {
     }
     const needed = subject.parameters >= thresholds.needle.parameters ? thresholds.needle.found : thresholds.needle.foundBySmaller
     const told = lengths.map((length, index) => `${found[index]} of 3 in ${length}`).join(", ")
-    if ((found[0] ?? 0) < needed) return yield* unexpected(`${told} tokens, ${needed} needed`)
-    // The longer ones, which many small models never find, are asked of one that has found them.
-    const before = foundBefore(subject)
-    const lost = lengths.find((length, index) => (before.get(length) ?? 0) - (found[index] ?? 0) >= thresholds.needle.lost)
-    return lost === undefined ? `${told} tokens` : yield* unexpected(`${told} tokens, ${before.get(lost)} of 3 in ${lost} at an earlier trial`)
+    return (found[0] ?? 0) < needed ? yield* unexpected(`${told} tokens, ${needed} expected; informs only`) : `${told} tokens`
   })
 }

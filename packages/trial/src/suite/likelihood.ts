@@ -28,9 +28,6 @@ const shiftBetween = (now: ReadonlyArray<ReadonlyArray<number>>, earlier: Readon
   return { mean: Math.abs(mean(differences)), absolute: mean(differences.map(Math.abs)) }
 }
 
-/** How an earlier trial of another version of the engine is named, before that version. */
-export const trialBy = "an earlier trial by "
-
 /** Scores the suite's own texts; `keep` is given the log-probabilities, for the trials to come. */
 export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void): TrialCheck => ({
   name: "text_likelihood",
@@ -64,9 +61,10 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
     const told = `${fixed(nats, 3)} nats per token over ${tokens}, limit ${fixed(limit, 2)}, shuffled ${fixed(worse, 2)} worse`
     if (shift === null) return told
     const other = before?.otherEngine ?? null
-    const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `${trialBy}${other}`}`
+    const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `an earlier trial by ${other}`}`
     const most = other === null ? thresholds.shift : thresholds.otherEngineShift
-    if (shift.mean > most.mean || shift.absolute > most.absolute) return yield* unexpected(`shifted by ${shifted}`)
+    if (shift.mean > most.mean || shift.absolute > most.absolute)
+      return yield* unexpected(`shifted by ${shifted}`, other === null ? {} : { cause: "other_engine_version" })
     return `${told}; ${shifted}`
   })
 })

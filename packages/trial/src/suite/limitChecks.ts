@@ -58,8 +58,8 @@ export const badRequests: TrialCheck = {
       )
       const refusing = status === 400 || status === 404 || status === 422
       // What is no request for an answer may be taken without what it asks for beside it.
-      if (!refusing && (refused || status !== 200) && !(status === 501 && !refused)) return yield* unexpected(`${name}: HTTP ${status}`)
-      if (refusing && Option.isNone(decodeTold(text))) return yield* unexpected(`${name}: HTTP ${status} without an error body`)
+      if (!refusing && (refused || status !== 200) && !(status === 501 && !refused)) return yield* unexpected(`${name}: HTTP ${status}`, { status })
+      if (refusing && Option.isNone(decodeTold(text))) return yield* unexpected(`${name}: HTTP ${status} without an error body`, { status })
       if (refusing) refusals++
       const next = yield* Effect.catchTag(put(subject, "Hello", { max_tokens: 1 }), "EngineUnreachable", () =>
         unexpected(`${name}: the engine did not survive it`)
@@ -99,7 +99,7 @@ export const contextEdge: TrialCheck = {
     }
     const more = yield* client.post(textPath, JSON.stringify(body(maxContext - 8, 9)))
     const cut = more.status === 200 ? decodeUsage(more.text) : Option.none()
-    if (more.status !== 400 && Option.isNone(cut)) return yield* unexpected(`one_more: HTTP ${more.status}, not 400`)
+    if (more.status !== 400 && Option.isNone(cut)) return yield* unexpected(`one_more: HTTP ${more.status}, not 400`, { status: more.status })
     if (Option.isSome(cut)) {
       const { usage } = cut.value
       if (usage.prompt_tokens !== maxContext - 8 || usage.completion_tokens !== most) {
@@ -107,7 +107,7 @@ export const contextEdge: TrialCheck = {
       }
     }
     const { status } = yield* client.post(textPath, JSON.stringify(body(maxContext, 1)))
-    if (status !== 400) return yield* unexpected(`full_prompt: HTTP ${status}, not 400`)
+    if (status !== 400) return yield* unexpected(`full_prompt: HTTP ${status}, not 400`, { status })
     yield* put(subject, "Hello", { max_tokens: 1 })
     return `${maxContext} tokens`
   })

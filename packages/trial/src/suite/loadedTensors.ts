@@ -78,7 +78,7 @@ export const loadedTensors: TrialCheck = {
       if (untold.has(answer.status)) continue
       const told = Option.getOrNull(decodeValues(answer.text))?.flat().slice(0, own.length) ?? []
       if (answer.status !== 200 || told.length < own.length)
-        return yield* unexpected(`HTTP ${answer.status}, ${told.length} of ${own.length} values of ${tensor.name}`)
+        return yield* unexpected(`HTTP ${answer.status}, ${told.length} of ${own.length} values of ${tensor.name}`, { status: answer.status })
       const wrong = Math.min(
         ...roundings(offers.loadedTensors, repository, tensor).map(({ decode, encode }) => own.filter((value, at) => decode(encode(value)) !== told[at]).length)
       )

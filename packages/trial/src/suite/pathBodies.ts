@@ -76,7 +76,7 @@ export const claims =
 /** Asks a path that a deployment may lack although its engine's contract has it. */
 export const post = Effect.fnUntraced(function* (subject: SuiteSubject, path: InferencePath, body: object) {
   const { status, text } = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body }))
-  return status === 200 ? text : yield* unexpected(`${path}: HTTP ${status} for a good request`)
+  return status === 200 ? text : yield* unexpected(`${path}: HTTP ${status} for a good request`, { status })
 })
 
 /** The data of each event of a stream; some engines close every stream with `[DONE]`. */

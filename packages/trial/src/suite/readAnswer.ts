@@ -130,7 +130,7 @@ export const readAnswer = Effect.fnUntraced(function* (
   body: object
 ): Effect.fn.Return<Reading, EngineUnreachable | Unexpected> {
   const { status, text } = yield* client.post(path, JSON.stringify(body))
-  if (status !== 200) return yield* new Unexpected({ detail: `HTTP ${status} for a good request` })
+  if (status !== 200) return yield* new Unexpected({ detail: `HTTP ${status} for a good request`, status })
   const whole = decodeWhole(text)
   if (Option.isNone(whole)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
   return readingOf(whole.value, Option.getOrNull(decodeAsked(body))?.prompt ?? null)

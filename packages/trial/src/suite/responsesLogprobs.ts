@@ -47,7 +47,7 @@ export const responsesLogprobs: TrialCheck = {
     if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !eventsOf(streamed.text).some(tellsLogprobs)) {
       return yield* unexpected("streamed: no log-probabilities")
     }
-    if (streamed.status !== 200 && streamed.status !== 400) return yield* unexpected(`HTTP ${streamed.status} for a stream of log-probabilities`)
+    if (streamed.status !== 200 && streamed.status !== 400) return yield* unexpected(`HTTP ${streamed.status} for a stream of log-probabilities`, streamed)
     if (responseText(told).trim() === "" && mayThink(subject)) return "still thinks"
     const found = decodeBody(told)
     if (Option.isNone(found)) return yield* unexpected("log-probabilities that are no numbers")

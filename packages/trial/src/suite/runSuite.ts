@@ -1,17 +1,15 @@
-import { type Check, type CheckReport, withdrawCapabilities } from "@seatrial/domain"
-import { Clock, Data, Effect, Result } from "effect"
-import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { type Check, type CheckOutcome, type CheckReport, withdrawCapabilities } from "@seatrial/domain"
+import { Clock, Effect } from "effect"
+import type { EngineUnreachable } from "../EngineClient.ts"
 import { monotonicMillis } from "../monotonicMillis.ts"
-import { type CheckClass, isBroken, type NotApplicable, type TrialCheck } from "./Check.ts"
+import type { CheckClass, TrialCheck } from "./Check.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { suite } from "./suiteVersion.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
+import { type CheckResult, type Outcome, outOfTime, type SuiteClock, type SuiteTimedOut, tryCheck } from "./tryCheck.ts"
 
 const longestDetail = 240
-
-/** The suite's time was over before it had a verdict: no fault of the model was found. */
-export class SuiteTimedOut extends Data.TaggedError("SuiteTimedOut")<{ readonly message: string }> {}
 
 /** What the suite found. `likelihood` is kept for the trials to come. */
 export interface SuiteFindings {
@@ -44,16 +42,66 @@ const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
 })
 
-/** Whether it is a fault that was seen, which says more than that a first run was late. */
-const isFault = (failure: Unexpected | NotApplicable | SuiteTimedOut): failure is Unexpected => failure._tag === "Unexpected" && failure.open !== true
+/** Collects the rows of a suite, and what becomes of the checks that have none. */
+class SuiteRecord {
+  readonly rows: Array<Check> = []
+  readonly outcomes: Array<CheckOutcome> = []
+  readonly #unseen: Array<string> = []
 
-type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
+  judge(check: TrialCheck, outcome: Outcome, detail: string): void {
+    const { code } = outcome
+    this.rows.push(row(check.name, outcome.outcome === "passed", code === undefined ? detail : `${code}: ${detail}`))
+    // An engine that breaks or hangs is at fault, whatever it was asked.
+    const isFault = outcome.outcome === "engine_error" || outcome.outcome === "hung"
+    this.outcomes.push({ name: check.name, class: check.class === "informs" && isFault ? "required" : check.class, ...outcome })
+  }
+
+  notApplicable(check: TrialCheck, isUnseen = false): void {
+    this.outcomes.push({ name: check.name, class: check.class, outcome: "not_applicable" })
+    if (isUnseen) this.#unseen.push(check.name)
+  }
+
+  notReached(check: TrialCheck): void {
+    this.outcomes.push({ name: check.name, class: check.class, outcome: "not_reached" })
+  }
+
+  named(outcome: CheckOutcome["outcome"]): ReadonlyArray<string> {
+    return this.outcomes.filter((each) => each.outcome === outcome).map(({ name }) => name)
+  }
+
+  #failed(of: CheckClass): ReadonlyArray<CheckOutcome> {
+    return this.outcomes.filter(({ class: each, outcome }) => each === of && outcome !== "passed" && outcome !== "not_applicable")
+  }
+
+  /** Capabilities that no check saw working. */
+  get withdrawn(): ReadonlyArray<string> {
+    return [...this.#failed("capability").map(({ name }) => name), ...this.#unseen]
+  }
+
+  /** Whether a required check failed: the model does not pass, whatever else is found. */
+  get hasFailed(): boolean {
+    return this.#failed("required").some(({ outcome }) => outcome !== "not_reached")
+  }
+
+  /** Whether the engine is too slow for the checks, so that no further one has a chance. */
+  get isTooSlow(): boolean {
+    return this.#failed("required").filter(({ isComputing, outcome }) => outcome === "timeout" && isComputing === true).length >= thresholds.mostLate
+  }
+
+  summary(elapsedSeconds: number): Check {
+    const [unrun, skipped] = [this.named("not_reached"), this.named("not_applicable")]
+    const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
+    const blind = this.#unseen.length === 0 ? "" : `, ${this.#unseen.length} not seen (${this.#unseen.join(", ")})`
+    const ending = `, ${elapsedSeconds} s`
+    const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${late}${blind}`
+    return row("suite", true, `${words}${named(skipped, longestDetail - words.length - ending.length)}${ending}`)
+  }
+}
 
 /**
- * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault. A failed row is run once more, and
- * passing then is failing too, but where it judges by the clock, was only late (an engine may have to prepare what it is asked first), or judges a share of both runs.
- * Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time was over before any fault was found; one that is there and does
- * not answer is a fault. `checks`: its rows.
+ * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault; an engine that is too slow for
+ * `thresholds.mostLate` required ones is asked no more. Nothing else may use the engine during the suite. Fails if the engine cannot be reached, or if time was over
+ * before any fault was found; an engine that is there and does not answer is a fault. `checks`: its rows.
  */
 export const runSuite = Effect.fn("runSuite")(function* (
   subject: SuiteSubject,
@@ -62,103 +110,42 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const [startedAt, begunAt] = [yield* Clock.currentTimeMillis, yield* monotonicMillis]
   const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
-  const since = Effect.map(monotonicMillis, (now) => (now - begunAt) / 1_000)
   const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
-  const hard = thresholds.hardSeconds * longer
-
-  const once = (check: TrialCheck, asked: SuiteSubject, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
-    Effect.gen(function* () {
-      const limit = check.limitSeconds(asked) * stretch
-      const left = Math.max(0, hard - (yield* since))
-      const message = `The checks took longer than ${Math.round(hard)} s; ${check.name} was not done.`
-      return yield* check.run({ ...asked, salt: `${suite.name}-${startedAt}-${check.name}-${turn}` }).pipe(
-        Effect.timeoutOrElse({
-          duration: `${Math.min(limit, left)} seconds`,
-          // Where its own time was cut short, that was ours.
-          orElse: () =>
-            Effect.fail(left < limit ? new SuiteTimedOut({ message }) : new Unexpected({ detail: `not done within ${Math.round(limit)} s`, open: true }))
-        }),
-        Effect.map((detail): Tried => Result.succeed(detail)),
-        Effect.catchTags({
-          Unexpected: (error) => Effect.succeed<Tried>(Result.fail(error)),
-          NotApplicable: (error) => Effect.succeed<Tried>(Result.fail(error)),
-          SuiteTimedOut: (error) => Effect.succeed<Tried>(Result.fail(error)),
-          EngineUnreachable: (error) =>
-            error.silentFor === undefined
-              ? Effect.fail(error)
-              : Effect.succeed<Tried>(Result.fail(new Unexpected({ detail: `engine_hung: no answer and no token within ${error.silentFor} s`, open: true })))
-        })
-      )
-    })
-
-  const rows: Array<Check> = []
-  const failed: Array<{ readonly name: string; readonly class: CheckClass }> = []
-  const skipped: Array<string> = []
-  const unrun: Array<string> = []
-  const unseen: Array<string> = []
-  const judge = (check: TrialCheck, passed: boolean, detail: string) => {
-    rows.push(row(check.name, passed, detail))
-    if (!passed) failed.push(check)
+  const clock: SuiteClock = {
+    stretch,
+    hardSeconds: thresholds.hardSeconds * longer,
+    elapsed: Effect.map(monotonicMillis, (now) => (now - begunAt) / 1_000),
+    salt: `${suite.name}-${startedAt}`
   }
-  /** Leaves out what there is no time for; false where that leaves no verdict. */
-  const leave = (check: TrialCheck): boolean => {
-    const decided = check.class !== "required" || failed.some((each) => each.class === "required")
-    unrun.push(check.name)
-    if (check.class === "capability") failed.push(check)
-    return decided
-  }
-  const notApplicable = ({ name }: TrialCheck, { unseen: shown = false }: NotApplicable) => {
-    skipped.push(name)
-    if (shown) unseen.push(name)
-  }
-  const withdrawn = () => [...failed.filter((check) => check.class === "capability").map(({ name }) => name), ...unseen]
+  const record = new SuiteRecord()
   for (const check of checks(state)) {
-    const asked = check.heldToSeen === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, withdrawn()) } : subject
+    const asked = check.heldToSeen === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, record.withdrawn) } : subject
     if (check.skipped !== undefined && check.skipped(asked) !== null) {
-      skipped.push(check.name)
+      record.notApplicable(check)
       continue
     }
-    const elapsed = yield* since
-    if (elapsed >= hard || (elapsed >= thresholds.budgetSeconds * longer && check.class !== "required")) {
-      if (!leave(check)) return yield* new SuiteTimedOut({ message: `The checks took longer than ${Math.round(hard)} s; ${check.name} was not begun.` })
-      continue
-    }
-    const first = yield* once(check, asked, 1)
-    if (Result.isSuccess(first)) judge(check, true, first.success)
-    else if (first.failure._tag === "NotApplicable") notApplicable(check, first.failure)
-    else if (first.failure._tag === "SuiteTimedOut") {
-      if (!leave(check)) return yield* first.failure
-    } else {
-      const again = yield* once(check, asked, 2)
-      const { open } = first.failure
-      const other = Result.isFailure(again) ? again.failure : null
-      if (other?._tag === "SuiteTimedOut" && open === true) {
-        if (!leave(check)) return yield* other
-      } else if (other?._tag === "NotApplicable" && open === true) notApplicable(check, other)
-      else if (Result.isFailure(again)) judge(check, false, open === true && isFault(again.failure) ? again.failure.detail : first.failure.detail)
-      else if (check.clockBound === true || first.failure.open === true) judge(check, true, `${again.success}; at the second try`)
-      else judge(check, false, `${isBroken(first.failure) ? "engine error" : "nondeterministic_output: failed"}, then passed (${first.failure.detail})`)
-    }
+    const elapsed = yield* clock.elapsed
+    const isOver = elapsed >= clock.hardSeconds || (elapsed >= thresholds.budgetSeconds * longer && check.class !== "required")
+    const result: CheckResult = record.isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, asked, clock)
+    if (result._tag === "Judged") record.judge(check, result.outcome, result.detail)
+    else if (result._tag === "NotApplicable") record.notApplicable(check, result.isUnseen)
+    else if (check.class === "required" && !record.hasFailed) return yield* result.error
+    else record.notReached(check)
   }
 
-  const seconds = Math.round(yield* since)
   const { fingerprints = [], drifted = 0 } = state.repeats ?? {}
-  const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
-  const blind = unseen.length === 0 ? "" : `, ${unseen.length} not seen (${unseen.join(", ")})`
-  const ending = `, ${seconds} s`
-  const summary = `${suite.name} ${suite.version}: ${rows.length} run, ${skipped.length} not applicable${late}${blind}`
-  const passed = failed.every((check) => check.class !== "required")
-  const gone = withdrawn()
+  const { withdrawn } = record
   return {
     report: {
       suite: suite.name,
       suite_version: suite.version,
-      passed,
-      checks: [...rows, row("suite", true, `${summary}${named(skipped, longestDetail - summary.length - ending.length)}${ending}`)],
+      passed: !record.hasFailed,
+      checks: [...record.rows, record.summary(Math.round(yield* clock.elapsed))],
+      outcomes: record.outcomes,
       fingerprints,
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
       ...(state.fidelity === null ? {} : { fidelity: state.fidelity }),
-      ...(gone.length === 0 ? {} : { withdrawn: gone }),
+      ...(withdrawn.length === 0 ? {} : { withdrawn }),
       ...(drifted === 0 ? {} : { drifted })
     },
     likelihood: state.likelihood

@@ -67,7 +67,7 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
   for (let seed = 1; seed <= 4; seed++) {
     const body = continuation(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 2, seed, n: 2 })
     const { status, text } = yield* subject.client.post(textPath, JSON.stringify(body))
-    if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2`)
+    if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2`, { status })
     const { choices } = Option.getOrElse(decodeChoices(text), () => ({ choices: [] }))
     if (choices.length !== 2) return yield* unexpected(`${choices.length} choices for n 2`)
     if (choices[0]?.text !== choices[1]?.text) return yield* choicesStreamed(subject, textPath, body)

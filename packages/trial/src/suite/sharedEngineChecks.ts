@@ -119,7 +119,7 @@ export const promptsApart: TrialCheck = {
     const [first, second] = yield* Effect.forEach(prompts, (prompt) => goOn(subject, prompt, fields))
     const { status, text } = yield* subject.client.post(textPath, JSON.stringify({ ...salted(subject), prompt: prompts, ...fields }))
     const answered = Option.getOrNull(decodeSeveral(text))
-    if (status !== 200 || answered === null) return yield* unexpected(`HTTP ${status}, and not two answers to two prompts`)
+    if (status !== 200 || answered === null) return yield* unexpected(`HTTP ${status}, and not two answers to two prompts`, { status })
     if (first === undefined || second === undefined || first.content === second.content) return "two answers, alike"
     const counted = first.usage.prompt_tokens + second.usage.prompt_tokens
     if (answered.usage.prompt_tokens !== counted) return yield* unexpected(`${answered.usage.prompt_tokens} prompt tokens for two prompts of ${counted}`)
@@ -170,7 +170,7 @@ export const batchEqualsAlone = (): TrialCheck => {
         }
       }
       const all = count * rounds.length
-      if (leaks > 0) return yield* unexpected(`cross_request_leak: ${leaks} of ${all} concurrent answers held another request's code`)
+      if (leaks > 0) return yield* unexpected(`${leaks} of ${all} concurrent answers held another request's code`, { code: "cross_request_leak" })
       if (lost > 0) return yield* unexpected(`${lost} of ${all} answers lost their own code among others`)
       sum.same += same
       sum.ties += ties
@@ -217,7 +217,7 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
       concurrency: "unbounded"
     })
     const others = answers.filter(({ content }, index) => all.some((at) => at !== index && content.includes(codeOf(at)))).length
-    if (others > 0) return yield* unexpected(`cross_request_leak: ${others} of ${count} answers held another request's code`)
+    if (others > 0) return yield* unexpected(`${others} of ${count} answers held another request's code`, { code: "cross_request_leak" })
     const again = answers[0]
     if (again !== undefined && first.content !== again.content && first.content.includes(codeOf(0)) && !again.content.includes(codeOf(0))) {
       return yield* unexpected("an answer lost its code under pressure")

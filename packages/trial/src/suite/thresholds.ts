@@ -12,6 +12,8 @@ export interface Extent {
   readonly topTokens: number
   readonly decodedPrompts: number
   readonly decodedTokens: number
+  /** Tokens at most of one answer that is decoded for longer. */
+  readonly longestDecoded: number
   readonly cachedLengths: ReadonlyArray<number>
   readonly batch: number
   readonly streamedPrompts: number
@@ -31,6 +33,7 @@ const whole: Extent = {
   topTokens: 32,
   decodedPrompts: 8,
   decodedTokens: 64,
+  longestDecoded: 128,
   cachedLengths: [512, 513, 600],
   batch: 32,
   streamedPrompts: 6,
@@ -49,6 +52,7 @@ const tiny: Extent = {
   topTokens: 16,
   decodedPrompts: 2,
   decodedTokens: 24,
+  longestDecoded: 24,
   cachedLengths: [64, 65],
   batch: 6,
   streamedPrompts: 3,
@@ -73,6 +77,8 @@ export const thresholds = {
   /** Seconds after which only required rows are begun, and after which none is. */
   budgetSeconds: 600,
   hardSeconds: 900,
+  /** Required rows that may run out of time while the engine computes, before the rest is left out: it is too slow for a verdict. */
+  mostLate: 2,
   /** How much longer both are for a model that thinks before each answer, whatever it is told: some 35 thoughts of `thinkingTokens` one after the other. */
   thinkersLonger: 3,
   /** The same where it can be told not to, which some paths cannot say: some 15 thoughts. */
@@ -89,7 +95,7 @@ export const thresholds = {
   otherEngineShift: { mean: 0.05, absolute: 0.25 },
   /** What a log-probability may be above zero: rounding of the engine's own. */
   aboveZero: 0.001,
-  /** Right answers needed, as shares of those asked: of models from 3 billion parameters on, and from half a billion on. Smaller ones inform only. */
+  /** Right answers expected, as shares of those asked: of models from 3 billion parameters on, and from half a billion on. Nothing is expected of smaller ones. */
   golden: [
     { parameters: 3_000_000_000, share: 0.75 },
     { parameters: 500_000_000, share: 10 / 24 }
@@ -127,8 +133,8 @@ export const thresholds = {
   /** By how much at most one of two tokens is preferred until it alone is said, and how closely that is found. */
   mostPreferred: 32,
   preference: 0.25,
-  /** Keys found of three at the shortest length: of models from half a billion parameters on, and of smaller ones. `lost`: so many fewer than at every earlier trial are a fault. */
-  needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1, lost: 2 },
+  /** Keys expected of three at the shortest length: of models from half a billion parameters on, and of smaller ones. */
+  needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1 },
   /** Seconds in which aborted requests have to be gone, the share of their tokens that may be generated, and how much the next first token may be later. */
   abortSeconds: 5,
   abortTokens: 0.5,

@@ -29,13 +29,13 @@ export const tokenizerAgrees: TrialCheck = {
       if (ids.length === 0 || ids.length > maxContext) continue
       const told = yield* post("/tokenize", { prompt: text, add_special_tokens: false })
       const tokens = told.status === 200 ? decodeTokens(told.text) : Option.none()
-      if (Option.isNone(tokens)) return yield* unexpected(`text ${index + 1}: HTTP ${told.status} without tokens`)
+      if (Option.isNone(tokens)) return yield* unexpected(`text ${index + 1}: HTTP ${told.status} without tokens`, { status: told.status })
       asked++
       const same = tokens.value.tokens.length === ids.length && ids.every((id, at) => id === tokens.value.tokens[at])
       if (!same && wrong++ === 0) first = index + 1
       const spoken = yield* post("/detokenize", { tokens: ids, skip_special_tokens: false })
       const said = spoken.status === 200 ? decodeText(spoken.text) : Option.none()
-      if (Option.isNone(said)) return yield* unexpected(`text ${index + 1}: HTTP ${spoken.status} without a text`)
+      if (Option.isNone(said)) return yield* unexpected(`text ${index + 1}: HTTP ${spoken.status} without a text`, { status: spoken.status })
       const words = "prompt" in said.value ? said.value.prompt : said.value.text
       // Tokenizers that normalise give another text back, always the same one.
       if (words !== text && words !== decoded[index] && back++ === 0 && first === 0) first = index + 1

@@ -68,7 +68,7 @@ describe("adapter_effect", () => {
     [
       "an adapter that changes nothing merged either is told as that",
       0.0004,
-      /^Unexpected: 0\.0000 nats .*; merged into its base it changes nothing either: 0\.0004 from the base$/,
+      /^Unexpected: adapter_without_effect: 0\.0000 nats .*; merged into its base it changes nothing either: 0\.0004 from the base$/,
       0
     ],
     ["one that does, and is dropped, is not", 0.5, /^Unexpected: 0\.0000 nats [^;]*$/, 0],
@@ -86,9 +86,9 @@ describe("adapter_effect", () => {
         const scores = Number.isNaN(ofMerged) ? scored.slice(1) : scored
         const known = { answers: [], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true, scores }
         const result = yield* Effect.result(adapterEffect.run({ ...subject, client, merged: known }))
-        const said = Result.isSuccess(result)
-          ? `passed: ${result.success}`
-          : `${result.failure._tag}: ${result.failure._tag === "Unexpected" ? result.failure.detail : ""}`
+        const { failure } = Result.isFailure(result) ? result : { failure: null }
+        const evidence = failure?._tag === "Unexpected" ? [failure.code, failure.cause, failure.detail].filter((part) => part !== undefined) : []
+        const said = [failure?._tag ?? "passed", ...(Result.isSuccess(result) ? [result.success] : evidence)].join(": ")
         assert.match(said, expected)
       }).pipe(Effect.provide(FetchHttpClient.layer))
     )

@@ -58,7 +58,11 @@ const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, pa
       merged: { ...merged, merged: agreement, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
     })
   )
-  const said = Result.isSuccess(result) ? result.success : result.failure._tag === "Unexpected" ? result.failure.detail : result.failure._tag
+  const said = Result.isSuccess(result)
+    ? result.success
+    : result.failure._tag === "Unexpected"
+      ? `${result.failure.code}: ${result.failure.detail}`
+      : result.failure._tag
   return { said, asked, kept, quiet: [...quiet], salts: [...salts] }
 }, Effect.provide(FetchHttpClient.layer))
 

@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Ref } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
-import { EngineUnreachable, Unexpected } from "../../src/EngineClient.ts"
+import { type EngineClient, EngineUnreachable, Unexpected } from "../../src/EngineClient.ts"
+import { monotonicMillis } from "../../src/monotonicMillis.ts"
 import { NotApplicable, type TrialCheck } from "../../src/suite/Check.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
@@ -48,7 +49,7 @@ describe("how the suite is run", () => {
         { name: "bad", passed: false, detail: "1 of 2" },
         { name: "good", passed: true, detail: "fine" }
       ])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 10: 2 run, 0 not applicable, 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 2 run, 0 not applicable, 0 s")
     })
   )
 
@@ -68,12 +69,13 @@ describe("how the suite is run", () => {
       const broken = check("steady", () =>
         Effect.flatMap(
           Ref.updateAndGet(turns, (n) => n + 1),
-          (turn) => (turn === 1 ? wrong("HTTP 503 for a good request") : Effect.succeed("4 of 4"))
+          (turn) => (turn === 1 ? Effect.fail(new Unexpected({ detail: "HTTP 503 for a good request", status: 503 })) : Effect.succeed("4 of 4"))
         )
       )
       const { report } = yield* trial(broken)
       assert.isFalse(report.passed)
       assert.deepStrictEqual(report.checks[0], { name: "steady", passed: false, detail: "engine error, then passed (HTTP 503 for a good request)" })
+      assert.deepStrictEqual(report.outcomes, [{ name: "steady", class: "required", outcome: "engine_error", isReproduced: false }])
     })
   )
 
@@ -91,6 +93,13 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("an engine that breaks over what only informs has failed: no model is asked to be able to do that", () =>
+    Effect.gen(function* () {
+      const broken = check("informing", () => Effect.fail(new Unexpected({ detail: "HTTP 500 for a good request", status: 500 })), { class: "informs" })
+      assert.isFalse((yield* trial(broken)).report.passed)
+    })
+  )
+
   it.effect("what does not apply has no row, and is named at the end", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(
@@ -102,7 +111,7 @@ describe("how the suite is run", () => {
         report.checks.map(({ name }) => name),
         ["good", "suite"]
       )
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 10: 1 run, 2 not applicable (images, scores), 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 1 run, 2 not applicable (images, scores), 0 s")
     })
   )
 
@@ -113,20 +122,57 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("a row that is not done within its limit fails, which is stretched for an engine of a processor", () =>
+  /** Trials of an engine that cannot be asked how fast it is; `answer` is what comes of a question, and `lastSignAt` when it last computed. */
+  const engineThat = (answer: EngineClient["post"], lastSignAt: EngineClient["lastSignAt"], ...checks: ReadonlyArray<TrialCheck>) =>
+    Effect.flatMap(subject, (tried) => runSuite({ ...tried, client: { ...tried.client, post: answer, lastSignAt } }, () => checks))
+  const stuck = (name: string, more: Partial<TrialCheck> = {}) => check(name, () => Effect.never, more)
+  const said = JSON.stringify({ choices: [{ message: { content: "Yes" } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+  const answers = () => Effect.succeed({ status: 200, text: said })
+
+  it.effect("an engine that still computes as a row runs out of time is slow, and the limit is stretched for one of a processor", () =>
     Effect.gen(function* () {
-      const fibre = yield* Effect.forkChild(
-        trial(
-          check("stuck", () => Effect.never),
-          passes("good")
-        )
-      )
+      const fibre = yield* Effect.forkChild(engineThat(answers, monotonicMillis, stuck("stuck"), passes("good")))
       yield* TestClock.adjust("79 seconds")
       assert.isUndefined(fibre.pollUnsafe())
       yield* TestClock.adjust("1 second")
       const { report } = yield* Fiber.join(fibre)
-      assert.deepStrictEqual(report.checks[0], { name: "stuck", passed: false, detail: "not done within 40 s" })
-      assert.isTrue(report.checks[1]?.passed)
+      assert.isFalse(report.passed)
+      assert.deepStrictEqual(report.checks[0], { name: "stuck", passed: false, detail: "not done within 40 s, while the engine computed" })
+      assert.deepStrictEqual(report.outcomes, [
+        { name: "stuck", class: "required", outcome: "timeout", isComputing: true },
+        { name: "good", class: "required", outcome: "passed" }
+      ])
+    })
+  )
+
+  it.effect("an engine that computes nothing for a row and answers others has not hung, and is not slow", () =>
+    Effect.gen(function* () {
+      const fibre = yield* Effect.forkChild(engineThat(answers, Effect.succeed(Number.NEGATIVE_INFINITY), stuck("stuck")))
+      yield* TestClock.adjust("80 seconds")
+      const { report } = yield* Fiber.join(fibre)
+      assert.deepStrictEqual(report.checks[0], { name: "stuck", passed: false, detail: "not done within 40 s, and no token came" })
+      assert.deepStrictEqual(report.outcomes, [{ name: "stuck", class: "required", outcome: "timeout", isComputing: false }])
+    })
+  )
+
+  it.effect("an engine that computes nothing for a row and answers no other request has hung, also if the row has less time than that takes to know", () =>
+    Effect.gen(function* () {
+      const silent = () => Effect.delay(Effect.fail(new EngineUnreachable({ message: "Silent.", silentFor: 60 })), "60 seconds")
+      const fibre = yield* Effect.forkChild(engineThat(silent, Effect.succeed(Number.NEGATIVE_INFINITY), stuck("stuck")))
+      yield* TestClock.adjust("140 seconds")
+      const { report } = yield* Fiber.join(fibre)
+      assert.deepStrictEqual(report.outcomes, [{ name: "stuck", class: "required", outcome: "hung", code: "engine_hung" }])
+    })
+  )
+
+  it.effect("an engine that is too slow for two required rows is asked no more: no later row would make a verdict", () =>
+    Effect.gen(function* () {
+      const rows = [stuck("one"), stuck("two"), passes("last"), passes("json_mode", { class: "capability" })]
+      const fibre = yield* Effect.forkChild(engineThat(answers, monotonicMillis, ...rows))
+      yield* TestClock.adjust("160 seconds")
+      const { report } = yield* Fiber.join(fibre)
+      assert.isFalse(report.passed)
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 2 run, 0 not applicable, 2 not reached (last, json_mode), 160 s")
     })
   )
 
@@ -150,14 +196,14 @@ describe("how the suite is run", () => {
       assert.isTrue(report.passed)
       assert.deepStrictEqual(
         report.checks.map(({ detail, name }) => [name, detail]),
-        [["suite", "seatrial-core 10: 0 run, 1 not applicable (slow), 40 s"]]
+        [["suite", "seatrial-core 11: 0 run, 1 not applicable (slow), 40 s"]]
       )
     })
   )
 
   it.effect("a row that is late and then sees a fault tells that fault", () =>
     Effect.gen(function* () {
-      const { checks, passed } = yield* lateFirst(wrong("cross_request_leak: 1 of 4"))
+      const { checks, passed } = yield* lateFirst(Effect.fail(new Unexpected({ detail: "1 of 4", code: "cross_request_leak" })))
       assert.isFalse(passed)
       assert.deepStrictEqual(checks[0], { name: "slow", passed: false, detail: "cross_request_leak: 1 of 4" })
     })
@@ -200,7 +246,7 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("3 hours")
       const { report } = yield* Fiber.join(fibre)
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 10: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 11: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
     })
   )
 
@@ -279,6 +325,7 @@ describe("how the suite is run", () => {
         { name: "bad", passed: false, detail: "1 of 2" },
         { name: "hangs", passed: false, detail: "engine_hung: no answer and no token within 60 s" }
       ])
+      assert.deepStrictEqual(report.outcomes?.[1], { name: "hangs", class: "required", outcome: "hung", code: "engine_hung" })
       const turns = yield* Ref.make(0)
       const late = Effect.flatMap(
         Ref.updateAndGet(turns, (n) => n + 1),

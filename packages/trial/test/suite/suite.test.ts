@@ -6,7 +6,6 @@ import { finishReasons } from "../../src/suite/answerChecks.ts"
 import { likelihoodDiffers } from "../../src/suite/bootCheck.ts"
 import { isBroken } from "../../src/suite/Check.ts"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
-import { needle } from "../../src/suite/knowledgeChecks.ts"
 import { contextEdge } from "../../src/suite/limitChecks.ts"
 import { readPinned } from "../../src/suite/readPinned.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
@@ -99,6 +98,7 @@ const wide: ReadonlySet<Fault> = new Set<Fault>([
   "dies of a bad request"
 ])
 const capabilities = /^(?:json|tool)_/
+const informing: ReadonlySet<string> = new Set(["golden_answers", "output_sane", "needle"])
 
 describe("the suite", () => {
   it.live("passes a sound engine, and says what it did", () =>
@@ -110,7 +110,7 @@ describe("the suite", () => {
       )
       assert.isTrue(report.passed)
       assert.isUndefined(report.withdrawn)
-      assert.match(report.checks.at(-1)?.detail ?? "", /^seatrial-core 10: 32 run, 40 not applicable \(loaded_tensors, tokenizer_agrees, .*\), \d+ s$/)
+      assert.match(report.checks.at(-1)?.detail ?? "", /^seatrial-core 11: 32 run, 40 not applicable \(loaded_tensors, tokenizer_agrees, .*\), \d+ s$/)
       assert.isTrue(report.checks.every(({ detail }) => (detail ?? "").length <= 240))
     })
   )
@@ -125,7 +125,7 @@ describe("the suite", () => {
           []
         )
         if (!wide.has(fault)) assert.deepStrictEqual(failed, kills[fault])
-        const required = failed.filter((name) => !capabilities.test(name))
+        const required = failed.filter((name) => !capabilities.test(name) && !informing.has(name))
         assert.strictEqual(report.passed, required.length === 0)
         assert.deepStrictEqual(
           report.withdrawn ?? [],
@@ -315,60 +315,56 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("an answer of one word that never ends fails, although another one is still thought about", () =>
+  it.live("an answer that goes on past an end token fails; one that never comes to an end token is the model's own", () =>
     Effect.gen(function* () {
-      const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
-      /** What each of the three questions for a word is answered with; `thought` where nothing is said yet. */
-      const told = (...answers: ReadonlyArray<"thought" | "endless" | "ended">) => {
-        let asked = 0
+      const { repository, ...subject } = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
+      const small = new Map([
+        ["config.json", '{"eos_token_id": 1}'],
+        ["generation_config.json", '{"eos_token_id": [2, 7]}']
+      ])
+      /** What each of the three questions for a word is answered with; `thought` means that nothing is said yet. */
+      const judge = (...answers: ReadonlyArray<{ readonly how?: "thought" | "ended"; readonly ids?: ReadonlyArray<number> }>) => {
+        let count = 0
         const post = (_: string, body: string) =>
           Effect.sync(() => {
-            const how = body.includes("Tell a long story.") ? "endless" : (answers[asked++] ?? "endless")
+            const { how, ids } = body.includes("Tell a long story.") ? {} : (answers[count++] ?? {})
             const message = how === "thought" ? { content: "", reasoning: "Hm." } : { content: "Yes. Yes." }
-            const usage = { prompt_tokens: 1, completion_tokens: 64, total_tokens: 65 }
-            return { status: 200, text: JSON.stringify({ choices: [{ message, finish_reason: how === "ended" ? "stop" : "length" }], usage }) }
+            const completion_tokens = ids?.length ?? 64
+            const usage = { prompt_tokens: 1, completion_tokens, total_tokens: completion_tokens + 1 }
+            const finish_reason = how === "ended" ? "stop" : "length"
+            return { status: 200, text: JSON.stringify({ choices: [{ message, finish_reason, token_ids: ids ?? null }], usage }) }
           })
-        const tried = finishReasons.run({ ...subject, client: { ...subject.client, post } })
-        return Effect.catchTag(tried, "Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`))
+        const run = finishReasons.run({ ...subject, repository: { ...repository, small }, client: { ...subject.client, post } })
+        return Effect.catchTag(run, "Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`))
       }
-      assert.strictEqual(yield* told("endless", "endless", "thought"), "failed: no answer of one word ends within 64 tokens")
-      assert.strictEqual(yield* told("endless", "endless", "endless"), "failed: no answer of one word ends within 64 tokens")
-      assert.strictEqual(yield* told("thought", "thought", "thought"), "still thinks after 64 tokens")
-      assert.strictEqual(yield* told("endless", "thought", "ended"), "ends by itself")
+      const endless = Array.from({ length: 64 }, () => 1)
+      assert.strictEqual(yield* judge({ ids: endless }, { ids: endless }, { ids: endless }), "no answer ends by itself within 64 tokens")
+      assert.strictEqual(yield* judge({}, {}, {}), "no answer ends by itself within 64 tokens")
+      assert.strictEqual(yield* judge({ how: "thought" }, {}, {}), "still thinks after 64 tokens")
+      assert.strictEqual(yield* judge({}, { how: "ended", ids: [3, 4, 7] }), "ends by itself")
+      assert.strictEqual(yield* judge({ ids: [...endless.slice(1), 2] }, { how: "ended" }), "ends by itself")
+      assert.strictEqual(yield* judge({ ids: endless.with(2, 7) }), "failed: an answer of 64 tokens goes on past end token 3")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("what an earlier trial found in long texts has to be found again", () =>
+  it.live("a sound model that is small and weak passes: it finds no key, knows no answer, repeats itself and ends no answer", () =>
     Effect.gen(function* () {
-      const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9, maxContext: 16_384 })
-      // The shortest text's keys are found, and so many of the others'.
-      let found = 0
+      const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 134_515_008, maxContext: 2_048 })
       const post = (_: string, body: string) =>
         Effect.sync(() => {
-          const key = /The secret key is (\d+)/.exec(body)?.[1] ?? ""
-          const content = body.length < 8_000 || ["483920", "175064", "906213"].indexOf(key) < found ? key : "lost"
-          return {
-            status: 200,
-            text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
-          }
+          const completion_tokens = Number(/"max_tokens":(\d+)/.exec(body)?.[1] ?? 1)
+          const message = { content: "The The The The " }
+          const usage = { prompt_tokens: 1, completion_tokens, total_tokens: completion_tokens + 1 }
+          return { status: 200, text: JSON.stringify({ choices: [{ message, text: message.content, finish_reason: "length" }], usage }) }
         })
-      const told = (...details: ReadonlyArray<string>) => {
-        const earlier = details.map((detail) => ({ fingerprints: [], likelihood: null, checks: [{ name: "needle", passed: true, detail }] }))
-        const tried = needle.run({ ...subject, client: { ...subject.client, post }, earlier })
-        return Effect.catchTag(tried, "Unexpected", (error) => Effect.succeed(`failed: ${error.detail}`))
+      const asked = new Set(["golden_answers", "output_sane", "needle", "finish_reasons"])
+      const weak = { ...subject, client: { ...subject.client, post } }
+      for (const parameters of [134_515_008, 7e9]) {
+        const { report } = yield* runSuite({ ...weak, parameters }, (state) => suiteChecks(state).filter(({ name }) => asked.has(name)))
+        assert.isTrue(report.passed)
+        assert.isUndefined(report.withdrawn)
+        assert.match(report.checks.find(({ name }) => name === "needle")?.detail ?? "", /^0 of 3 in \d+, .* expected; informs only$/)
       }
-      const now = yield* told()
-      assert.match(now, /^3 of 3 in 1000, 0 of 3 in \d+, 0 of 3 in \d+ tokens$/)
-      assert.strictEqual(yield* told(now), now)
-      const before = (keys: number) => now.replaceAll("0 of 3", `${keys} of 3`)
-      assert.match(yield* told(before(2)), /^failed: 3 of 3 in 1000, .*, 2 of 3 in \d+ at an earlier trial$/)
-      // One key fewer is what rounding does; where it did before, the model does not find them.
-      assert.strictEqual(yield* told(before(1)), now)
-      assert.strictEqual(yield* told(before(3), before(1)), now)
-      found = 1
-      assert.strictEqual(yield* told(before(2)), before(1))
-      assert.match(yield* told(before(3)), /^failed: 3 of 3 in 1000, 1 of 3 in \d+, .*, 3 of 3 in \d+ at an earlier trial$/)
-      assert.strictEqual(yield* told(before(3), before(2)), before(1))
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 

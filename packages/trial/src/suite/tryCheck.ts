@@ -1,0 +1,142 @@
+import type { CheckOutcome } from "@seatrial/domain"
+import { Data, Effect, Result } from "effect"
+import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { monotonicMillis } from "../monotonicMillis.ts"
+import { isBroken, type NotApplicable, type TrialCheck } from "./Check.ts"
+import { put, type SuiteSubject } from "./SuiteSubject.ts"
+
+/** The suite's time was over before it had a verdict: no fault of the model was found. */
+export class SuiteTimedOut extends Data.TaggedError("SuiteTimedOut")<{ readonly message: string }> {}
+
+/** A check ran out of its own time. `isComputing`: whether tokens still came, or counters of tokens moved. */
+class CheckTimedOut extends Data.TaggedError("CheckTimedOut")<{ readonly seconds: number; readonly isComputing: boolean }> {}
+
+/** The engine is there, sent no token and moved no counter for so many seconds. */
+class EngineHung extends Data.TaggedError("EngineHung")<{ readonly seconds: number }> {}
+
+type Failure = Unexpected | NotApplicable | SuiteTimedOut | CheckTimedOut | EngineHung
+type Attempt = Result.Result<string, Failure>
+
+/** How a check ended, without its name and class. */
+export type Outcome = Omit<CheckOutcome, "name" | "class">
+
+export type CheckResult =
+  | { readonly _tag: "Judged"; readonly outcome: Outcome; readonly detail: string }
+  | { readonly _tag: "NotApplicable"; readonly isUnseen: boolean }
+  | { readonly _tag: "OutOfTime"; readonly error: SuiteTimedOut }
+
+/** The time that a suite and its checks may take. */
+export interface SuiteClock {
+  /** By how much the limits of checks are longer than usual. */
+  readonly stretch: number
+  /** Seconds after which the suite ends without a verdict. */
+  readonly hardSeconds: number
+  /** Seconds since the suite began. */
+  readonly elapsed: Effect.Effect<number>
+  /** What the prefix cache of a suite is kept apart by. */
+  readonly salt: string
+}
+
+/** How the suite ends if it has no time left for a check. */
+export const outOfTime = ({ hardSeconds }: SuiteClock, { name }: TrialCheck) =>
+  new SuiteTimedOut({
+    message: `The checks took longer than ${Math.round(hardSeconds)} s; ${name} was not done. A faster host class, or a node with processor time to spare, helps.`
+  })
+
+const keep = (failure: Failure) => Effect.succeed<Attempt>(Result.fail(failure))
+
+/** Runs a check, or a part of it, to its result. Fails only if the engine cannot be reached: one that is there and silent has hung. */
+const attempt = (run: Effect.Effect<string, Failure | EngineUnreachable>): Effect.Effect<Attempt, EngineUnreachable> =>
+  run.pipe(
+    Effect.map((detail): Attempt => Result.succeed(detail)),
+    Effect.catchTags({
+      EngineUnreachable: (error) => (error.silentFor === undefined ? Effect.fail(error) : keep(new EngineHung({ seconds: error.silentFor }))),
+      Unexpected: keep,
+      NotApplicable: keep,
+      SuiteTimedOut: keep,
+      CheckTimedOut: keep,
+      EngineHung: keep
+    })
+  )
+
+const runOnce = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, turn: number): Effect.Effect<Attempt, EngineUnreachable> =>
+  Effect.gen(function* () {
+    const limit = check.limitSeconds(subject) * clock.stretch
+    const left = Math.max(0, clock.hardSeconds - (yield* clock.elapsed))
+    const begunAt = yield* monotonicMillis
+    const late = Effect.flatMap(subject.client.lastSignAt, (at) => Effect.fail(new CheckTimedOut({ seconds: Math.round(limit), isComputing: at > begunAt })))
+    const run = check.run({ ...subject, salt: `${clock.salt}-${check.name}-${turn}` }).pipe(
+      Effect.timeoutOrElse({
+        duration: `${Math.min(limit, left)} seconds`,
+        // If its own time was cut short, that was ours.
+        orElse: (): Effect.Effect<never, SuiteTimedOut | CheckTimedOut> => (left < limit ? Effect.fail(outOfTime(clock, check)) : late)
+      })
+    )
+    return yield* attempt(run)
+  })
+
+/** Whether the engine answers at all, after a check during which it answered nothing: if not, it has hung. */
+const answersAtAll = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, late: CheckTimedOut): Effect.Effect<Attempt, EngineUnreachable> =>
+  Effect.gen(function* () {
+    const left = Math.max(0, clock.hardSeconds - (yield* clock.elapsed))
+    const asking = put({ ...subject, salt: `${clock.salt}-${check.name}-alive` }, "Say yes.", { max_tokens: 1 }).pipe(
+      Effect.timeoutOrElse({ duration: `${left} seconds`, orElse: () => Effect.fail(outOfTime(clock, check)) }),
+      Effect.as("")
+    )
+    const answered = yield* attempt(asking)
+    const isVerdict = Result.isFailure(answered) && (answered.failure._tag === "EngineHung" || answered.failure._tag === "SuiteTimedOut")
+    return isVerdict ? answered : Result.fail(late)
+  })
+
+/** Whether a second run decides: nothing was wrong but time, or it is a share, which is judged over both. */
+const isOpen = (failure: Failure): boolean =>
+  failure._tag === "CheckTimedOut" || failure._tag === "EngineHung" || (failure._tag === "Unexpected" && failure.open === true)
+
+const judged = (outcome: Outcome, detail: string): CheckResult => ({ _tag: "Judged", outcome, detail })
+
+const failed = (failure: Unexpected | CheckTimedOut | EngineHung, { clockBound }: TrialCheck): CheckResult => {
+  if (failure._tag === "EngineHung") return judged({ outcome: "hung", code: "engine_hung" }, `no answer and no token within ${failure.seconds} s`)
+  if (failure._tag === "CheckTimedOut") {
+    const { isComputing, seconds } = failure
+    return judged({ outcome: "timeout", isComputing }, `not done within ${seconds} s, ${isComputing ? "while the engine computed" : "and no token came"}`)
+  }
+  const evidence = { ...(failure.code === undefined ? {} : { code: failure.code }), ...(failure.cause === undefined ? {} : { cause: failure.cause }) }
+  if (isBroken(failure)) return judged({ outcome: "engine_error", isReproduced: true, ...evidence }, failure.detail)
+  return judged({ outcome: "failed", ...evidence, ...(clockBound === true ? { isClockBound: true } : {}) }, failure.detail)
+}
+
+/** A failure that came and went. An HTTP 5xx says nothing about the answers; the text of another request in an answer is a leak also if it happens once. */
+const flaky = (failure: Unexpected): CheckResult => {
+  if (isBroken(failure)) return judged({ outcome: "engine_error", isReproduced: false }, `engine error, then passed (${failure.detail})`)
+  const code = failure.code === "cross_request_leak" ? failure.code : "nondeterministic_output"
+  return judged({ outcome: "flaky", code }, `failed, then passed (${failure.detail})`)
+}
+
+/**
+ * Runs a check, and once more if it failed. Passing then is failing too, unless it judges by the clock, was only late (an engine may have to prepare what it is asked
+ * first), or judges a share of both runs.
+ */
+export const tryCheck = Effect.fnUntraced(function* (
+  check: TrialCheck,
+  subject: SuiteSubject,
+  clock: SuiteClock
+): Effect.fn.Return<CheckResult, EngineUnreachable> {
+  const first = yield* runOnce(check, subject, clock, 1)
+  if (Result.isSuccess(first)) return judged({ outcome: "passed" }, first.success)
+  const before = first.failure
+  if (before._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: before.unseen === true }
+  if (before._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: before }
+  let second = yield* runOnce(check, subject, clock, 2)
+  if (Result.isFailure(second) && second.failure._tag === "CheckTimedOut" && !second.failure.isComputing && before._tag !== "Unexpected")
+    second = yield* answersAtAll(check, subject, clock, second.failure)
+  if (Result.isSuccess(second)) {
+    if (check.clockBound === true || isOpen(before)) return judged({ outcome: "passed" }, `${second.success}; at the second try`)
+    return before._tag === "Unexpected" ? flaky(before) : failed(before, check)
+  }
+  const after = second.failure
+  if (!isOpen(before)) return failed(before, check)
+  if (after._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: after }
+  if (after._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: after.unseen === true }
+  // A share that was judged stays one, unless the second run found a fault; of two that were late the second knows more.
+  return failed(before._tag === "Unexpected" && isOpen(after) ? before : after, check)
+})
