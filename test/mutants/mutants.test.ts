@@ -91,13 +91,26 @@ describe("the check suite", () => {
     )
   })
 
+  it("finds every fault by a check that decides, not only by one that informs", () => {
+    const informing = new Set(
+      suiteChecks({ repeats: null, likelihood: null, fidelity: null })
+        .filter((check) => check.class === "informs")
+        .map(({ name }) => name)
+    )
+    assert.deepStrictEqual([...informing], ["golden_answers", "output_sane", "needle"])
+    const onlyInformed = Object.entries({ ...killers, ...adapterKillers }).filter(
+      ([, checks]) => checks.length > 0 && checks.every((name) => informing.has(name))
+    )
+    assert.deepStrictEqual(onlyInformed, [])
+  })
+
   it.live("knows right answers from wrong ones, where the model counts as one of half a billion parameters", () =>
     Effect.gen(function* () {
       const golden = (mutant?: string) =>
         Effect.gen(function* () {
           const served = yield* serveSample(mutant === undefined ? {} : { mutant })
           const { report } = yield* trySample(served, { parameters: 500_000_000, rows: (name) => name === "golden_answers" })
-          return report.passed
+          return report.checks.every(({ passed }) => passed)
         }).pipe(Effect.scoped)
       assert.isTrue(yield* golden())
       for (const mutant of ["rope_interleaved", "last_layer_skipped", "kv_heads_tiled"]) assert.isFalse(yield* golden(mutant), mutant)

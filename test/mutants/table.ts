@@ -16,8 +16,8 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   decode_position_shifted: ["decode_matches_prefill"],
   kv_4_bit: ["text_likelihood"],
   nan_from_129: ["needle", "context_edge"],
-  one_token_only: ["output_sane", "greedy_is_top", "finish_reasons"],
-  garbage_after_100: ["output_sane"],
+  one_token_only: ["output_sane", "greedy_is_top"],
+  garbage_after_100: ["output_sane", "decode_matches_prefill"],
 
   // What is loaded of the files.
   loaded_in_8_bits: ["loaded_tensors"],

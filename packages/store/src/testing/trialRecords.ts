@@ -80,6 +80,10 @@ export const checks: CheckReport = {
     { name: "answers", passed: true },
     { name: "greedy", passed: true, detail: "same=3" }
   ],
+  outcomes: [
+    { name: "answers", class: "required", outcome: "passed" },
+    { name: "greedy", class: "informs", outcome: "passed" }
+  ],
   fingerprints: [{ prompt: "p1", sha256: "d".repeat(64) }],
   fingerprint_card: "Simulated-GPU x1"
 }

@@ -11,8 +11,8 @@ export interface RecordedTrial extends Required<EarlierTrial> {
 const ofOneEngine = new Set(["loaded_tensors"])
 
 /**
- * What of an earlier trial this one can be held to. Hashes are another version's of the engine no more, while texts are as likely but for rounding and a key that was found
- * is found; another version of the suite may have asked anything else, but for texts that were the same.
+ * What of an earlier trial this one can be held to. Hashes of another version of the engine differ, while texts are as likely but for rounding. Another version of the
+ * suite may have asked anything else, but for texts that were the same.
  */
 export const comparable = ({ checks, fingerprints, likelihood, otherEngine, ...trial }: RecordedTrial): ReadonlyArray<EarlierTrial> => {
   if (trial.suite !== suite.name || trial.suiteVersion < suite.textsSince || trial.suiteVersion > suite.version) return []

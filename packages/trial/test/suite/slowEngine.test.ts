@@ -1,0 +1,57 @@
+import { createServer } from "node:http"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { makeEngineClient } from "../../src/EngineClient.ts"
+import type { TrialCheck } from "../../src/suite/Check.ts"
+import { runSuite } from "../../src/suite/runSuite.ts"
+import { put } from "../../src/suite/SuiteSubject.ts"
+import { subjectAt } from "./subject.ts"
+
+/** An engine whose answers do not come in time; its counter of tokens shows whether it computes. */
+const serve = (isComputing: boolean) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
+      let tokens = 0
+      const server = createServer((request, response) => {
+        if (request.url === "/metrics") response.end(`vllm:generation_tokens_total ${isComputing ? tokens++ : 7}\n`)
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = typeof address === "object" ? address?.port : undefined
+        const close = () => {
+          server.closeAllConnections()
+          server.close()
+        }
+        resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, close }))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+/** A row of 0.3 s, which is stretched by four for a model of the size of the subject's. */
+const row: TrialCheck = {
+  name: "usage_exact",
+  class: "required",
+  purpose: "For a test",
+  limitSeconds: () => 0.3,
+  run: (subject) => Effect.as(put(subject, "Say yes.", { max_tokens: 1 }), "fine")
+}
+
+const outcomeOf = (isComputing: boolean) =>
+  Effect.gen(function* () {
+    const { url } = yield* serve(isComputing)
+    const subject = yield* subjectAt(url)
+    const client = yield* makeEngineClient(url, "2 seconds")
+    return (yield* runSuite({ ...subject, client }, () => [row])).report.outcomes?.[0]
+  }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+
+describe("an engine whose answers do not come in time", () => {
+  it.live("is slow if it computes, and hangs only if no token came and no counter moved", () =>
+    Effect.gen(function* () {
+      const [slow, hung] = yield* Effect.all([outcomeOf(true), outcomeOf(false)], { concurrency: "unbounded" })
+      assert.deepInclude(slow, { outcome: "timeout", isComputing: true })
+      assert.deepInclude(hung, { outcome: "hung", code: "engine_hung" })
+    })
+  )
+})
