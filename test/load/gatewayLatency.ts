@@ -72,6 +72,10 @@ const startGateway = (name: string, file: string, lab: Lab, readyPath: string) =
       GATEWAY_DRAIN_SECONDS: "0",
       GATEWAY_GRACE_SECONDS: "2",
       GATEWAY_KEY_CONCURRENCY: plenty,
+      GATEWAY_REQUESTS_PER_KEY: plenty,
+      GATEWAY_REQUESTS_PER_KEY_BURST: plenty,
+      GATEWAY_REQUESTS_PER_ORG: plenty,
+      GATEWAY_REQUESTS_PER_ORG_BURST: plenty,
       GATEWAY_ORG_CONCURRENCY: plenty,
       GATEWAY_ENGINE_CONCURRENCY: plenty
     }),

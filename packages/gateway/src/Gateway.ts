@@ -1,8 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { clientBlock, Ids, type InferencePath, type RequestId } from "@seatrial/domain"
-import { ApiKeys, type Caller, DatabaseSchema, Metering, type Route, Routes } from "@seatrial/store"
+import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
+import { ApiKeys, type Caller, DatabaseSchema, Metering, type RequestRefusal, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import type { Admitted } from "./askEngine.ts"
+import { makeAuthenticate } from "./authenticate.ts"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
 import { Departure } from "./Departure.ts"
@@ -18,22 +19,14 @@ import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
+import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 import { Observer } from "./observability/Observer.ts"
 import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
+import { RecordedRefusals } from "./RecordedRefusals.ts"
+import { RequestRates } from "./RequestRates.ts"
 import { readBody } from "./readBody.ts"
-import {
-  addressRateLimited,
-  faultOf,
-  invalidApiKey,
-  methodNotAllowed,
-  missingApiKey,
-  missingScope,
-  modelNotFound,
-  notFound,
-  Refusal,
-  writeRefusal
-} from "./refusals.ts"
+import { faultOf, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import { Routing } from "./routing/Routing.ts"
@@ -69,11 +62,6 @@ const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof
 
 /** Headers that stand twice are joined. */
 const isOneHost = (host: string | undefined) => host !== undefined && !host.includes(",")
-
-const bearer = /^Bearer +(\S+) *$/i
-
-/** Anthropic's older clients send the key by a header of its own. */
-const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
 
 /** Stands for a body that was let go of. */
 const unparsed: ParsedBody = { model: "", members: {} }
@@ -121,6 +109,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const routes = yield* Routes
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
+      const rates = new RequestRates(config.rates)
+      const recordedRefusals = new RecordedRefusals()
       const bodies = new BodyBudget(config.bodies)
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const otherPath = yield* makeOtherPaths
@@ -130,24 +120,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       )
       const run = yield* FiberSet.makeRuntime()
 
-      const addressOf = ({ headers: { "x-forwarded-for": forwarded }, socket }: IncomingMessage) =>
-        clientBlock(socket.remoteAddress, typeof forwarded === "string" ? forwarded : undefined, config.trustedProxies)
-
-      /** From memory where it can be. */
-      const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
-        const { authorization, "x-api-key": own } = request.headers
-        const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
-        if (authorization === undefined && ownHeader === undefined) return missingApiKey
-        const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
-        const found = token === undefined ? Option.none<Caller>() : keys.identify(token, () => addressOf(request))
-        if (Effect.isEffect(found)) {
-          return Effect.matchEffect(found, {
-            onFailure: ({ retryAfter }) => addressRateLimited(retryAfter),
-            onSuccess: (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey)
-          })
-        }
-        return Option.isSome(found) ? found.value : invalidApiKey
-      }
+      const authenticate = makeAuthenticate(keys, config.trustedProxies)
 
       /** Tells that somebody asks for the route, where that matters. */
       const use = (route: Route) => {
@@ -180,6 +153,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const letIn = Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
         const { caller, departure, exchange, share } = admission
         const { id, request, response, startedAt } = exchange
+        const tooMany = rates.draw(caller, clock.currentTimeMillisUnsafe())
+        if (tooMany !== null) return yield* tooMany
         if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
         const full = concurrency.take(caller)
         if (full !== null) return yield* full
@@ -223,8 +198,9 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), letGo }
       })
 
-      const refuse = ({ caller, endpoint, exchange: { id, startedAt }, route, streamed }: Admission, error: Refusal) =>
-        metering.refuse({
+      /** Records a refusal, unless there are records enough of its kind. */
+      const refuse = ({ caller, endpoint, exchange: { id, startedAt }, route, streamed }: Admission, error: Refusal) => {
+        const refusal: RequestRefusal = {
           id,
           orgId: caller.orgId,
           keyId: caller.keyId,
@@ -235,7 +211,11 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           statusCode: error.status,
           latencyMs: elapsed(startedAt),
           error: requestError(error)
-        })
+        }
+        if (recordedRefusals.admit(refusal, clock.currentTimeMillisUnsafe())) return metering.refuse(refusal)
+        inferenceMetrics.unrecorded(error.code)
+        return Effect.void
+      }
 
       const giveBack = ({ caller, passage, placed, route, share }: Admission) => {
         passage?.leave()
@@ -244,7 +224,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (passage !== null && route !== null && route.endpoints.length > 0) use(route)
       }
 
-      /** From an authenticated caller on, every outcome is recorded. */
+      /** From an authenticated caller on, every outcome is recorded, repeated refusals excepted. */
       const admit = Effect.fnUntraced(function* (exchange: Exchange, endpoint: InferencePath) {
         const { request, response } = exchange
         const known = authenticate(request)
@@ -283,7 +263,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const answerOther = Effect.fnUntraced(function* ({ request, response }: Exchange, path: string) {
         const known = authenticate(request)
         const caller = Effect.isEffect(known) ? yield* known : known
-        const full = concurrency.take(caller)
+        const full = rates.draw(caller, clock.currentTimeMillisUnsafe()) ?? concurrency.take(caller)
         if (full !== null) return yield* full
         const body = yield* Effect.ensuring(
           otherPath(caller, path),

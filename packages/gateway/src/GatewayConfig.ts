@@ -1,6 +1,7 @@
 import { type Network, networkSetting } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
+import type { RequestRateSettings } from "./RequestRates.ts"
 import type { RoutingSettings } from "./routing/RoutingSettings.ts"
 
 export interface GatewaySettings {
@@ -9,6 +10,7 @@ export interface GatewaySettings {
   readonly bodies: number
   readonly perKey: number
   readonly perOrg: number
+  readonly rates: RequestRateSettings
   /** Milliseconds. */
   readonly bodyTimeout: number
   readonly firstFrame: number
@@ -59,6 +61,10 @@ export const gatewaySettings = [
   },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },
   { name: "GATEWAY_ORG_CONCURRENCY", description: "Requests under way at once for one organization", default: 256 },
+  { name: "GATEWAY_REQUESTS_PER_KEY", description: "Requests of one API key per second, refused ones too", default: 200 },
+  { name: "GATEWAY_REQUESTS_PER_KEY_BURST", description: "Requests of one API key at once", default: 1_000 },
+  { name: "GATEWAY_REQUESTS_PER_ORG", description: "Requests of one organization per second, refused ones too", default: 500 },
+  { name: "GATEWAY_REQUESTS_PER_ORG_BURST", description: "Requests of one organization at once", default: 2_000 },
   { name: "GATEWAY_BODY_SECONDS", description: "Time in which a request body must have arrived", default: 30 },
   { name: "GATEWAY_FIRST_FRAME_SECONDS", description: "Time until an engine's first frame of a stream", default: 300 },
   { name: "GATEWAY_WHOLE_SECONDS", description: "Time for an answer that is not streamed", default: 600 },
@@ -116,6 +122,10 @@ type Name = (typeof gatewaySettings)[number]["name"]
 const Port = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65_535 }))
 const Positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Positive)), name).pipe(Config.withDefault(Number(byName.get(name))))
+/** A bucket must hold one token at least, or nothing could ever be drawn from it. */
+const atLeastOne = (name: Name) =>
+  Config.schema(Schema.FiniteFromString.check(Schema.isGreaterThanOrEqualTo(1)), name).pipe(Config.withDefault(Number(byName.get(name))))
+const rate = (perSecond: Name, burst: Name) => Config.all({ perSecond: setting(perSecond), burst: atLeastOne(burst) })
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
 
 /** Where the gateway's own program listens; `drain` and `grace` in milliseconds. */
@@ -151,6 +161,10 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         bodies: setting("GATEWAY_BODIES_BYTES"),
         perKey: setting("GATEWAY_KEY_CONCURRENCY"),
         perOrg: setting("GATEWAY_ORG_CONCURRENCY"),
+        rates: Config.all({
+          perKey: rate("GATEWAY_REQUESTS_PER_KEY", "GATEWAY_REQUESTS_PER_KEY_BURST"),
+          perOrg: rate("GATEWAY_REQUESTS_PER_ORG", "GATEWAY_REQUESTS_PER_ORG_BURST")
+        }),
         bodyTimeout: seconds("GATEWAY_BODY_SECONDS"),
         firstFrame: seconds("GATEWAY_FIRST_FRAME_SECONDS"),
         whole: seconds("GATEWAY_WHOLE_SECONDS"),

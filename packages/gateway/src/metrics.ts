@@ -17,6 +17,13 @@ export const gatewayMetrics = {
   ),
   inFlight: family("seatrial_gateway_requests_in_flight", "gauge", [], "requests", "Requests that are being answered"),
   refusals: family("seatrial_gateway_refusals_total", "counter", ["code"], "requests", "Requests that were refused before an engine, by the error's code"),
+  unrecordedRefusals: family(
+    "seatrial_gateway_unrecorded_refusals_total",
+    "counter",
+    ["code"],
+    "requests",
+    "Refusals without a record, since there were records enough of the same kind in that minute, by the error's code"
+  ),
   outcomes: family(
     "seatrial_gateway_inference_total",
     "counter",

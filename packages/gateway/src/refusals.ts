@@ -73,6 +73,10 @@ export const addressRateLimited = (retryAfter: number): Refusal =>
     "Too many API keys that do not exist were sent from your address. Check the key, or try again later.",
     retryAfter
   )
+export const keyRateLimited = (retryAfter: number): Refusal =>
+  later(429, "rate_limit_error", "key_rate_limited", "The key sends too many requests. Send fewer a second.", retryAfter)
+export const orgRateLimited = (retryAfter: number): Refusal =>
+  later(429, "rate_limit_error", "org_rate_limited", "The organization sends too many requests. Send fewer a second.", retryAfter)
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
 /** Why an engine that is awaited may never come: its start takes longer than others did, in seconds; or it has ended so often, and is started again in so many seconds. */

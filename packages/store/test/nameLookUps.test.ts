@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { Routes } from "../src/index.ts"
 import { AbsentNames } from "../src/routes/AbsentNames.ts"
 import { findName, makeNameLookUps, type StoredName } from "../src/routes/nameLookUps.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
+import { copyModel, makeCaller, makeServing } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
 const org = (number: number) => Schema.decodeSync(OrgId)(`org_0189000000000000000000000${number}`)
@@ -137,26 +137,7 @@ layer(layerStore, { excludeTestServices: true })("with 2,001 models", (it) => {
       const routes = yield* Routes
       const { caller } = yield* makeCaller("many")
       const { modelId, revisionId } = yield* makeServing(caller, "k")
-      for (const [table, id, overrides] of [
-        ["models", modelId, { slug: "'m-' || n" }],
-        ["revisions", revisionId, { model_id: `'mdl_' || lpad(n::text, 26, '0')` }]
-      ] as const) {
-        const columns = yield* sql<{ readonly name: string }>`
-          SELECT column_name AS name FROM information_schema.columns WHERE table_name = ${table} AND is_generated = 'NEVER' AND table_schema = 'public'`
-        const prefix = table === "models" ? "mdl_" : "rev_"
-        const values: Readonly<Record<string, string>> = {
-          id: `'${prefix}' || lpad(n::text, 26, '0')`,
-          ...overrides,
-          ...(table === "models" ? { active_revision_id: "NULL" } : {})
-        }
-        yield* sql`
-          INSERT INTO ${sql(table)} (${sql.literal(columns.map(({ name }) => name).join(", "))})
-          SELECT ${sql.literal(columns.map(({ name }) => values[name] ?? `t.${name}`).join(", "))}
-          FROM ${sql(table)} t, generate_series(1, 2000) n WHERE t.id = ${id}`
-      }
-      yield* sql`UPDATE models SET active_revision_id = replace(id, 'mdl', 'rev') WHERE active_revision_id IS NULL AND org_id = ${caller.orgId}`
-      yield* sql`ANALYZE`
-      yield* sql`SELECT pg_notify('routes', '')`
+      yield* copyModel({ orgId: caller.orgId, modelId, revisionId }, "m", 2_000)
       yield* soon(Effect.sync(() => routes.known(caller.orgId, "many/m-2000") !== undefined))
 
       const plan = yield* sql<{ readonly "QUERY PLAN": string }>`EXPLAIN ${findName(sql, caller.orgId, "many/no-such-model")}`

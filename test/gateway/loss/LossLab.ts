@@ -69,6 +69,10 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
             GATEWAY_SPOOL: spool,
             GATEWAY_ORG_CONCURRENCY: "4000",
             GATEWAY_KEY_CONCURRENCY: "4000",
+            GATEWAY_REQUESTS_PER_KEY: "1000000",
+            GATEWAY_REQUESTS_PER_KEY_BURST: "1000000",
+            GATEWAY_REQUESTS_PER_ORG: "1000000",
+            GATEWAY_REQUESTS_PER_ORG_BURST: "1000000",
             GATEWAY_ENGINE_CONCURRENCY: "4000",
             // As the chart sets it.
             NODE_OPTIONS: "--max-semi-space-size=16 --max-old-space-size=1024",

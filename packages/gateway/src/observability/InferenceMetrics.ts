@@ -43,6 +43,7 @@ export class InferenceMetrics {
   readonly #others = { owner: new ModelSeries("other", "owner"), customer: new ModelSeries("other", "customer") }
   readonly #answers = new Map<string, { readonly labels: string; readonly seconds: Histogram }>()
   readonly #refusals = new Map<string, number>()
+  readonly #unrecorded = new Map<string, number>()
   inFlight = 0
 
   of(model: string, kind: "owner" | "customer"): ModelSeries {
@@ -59,6 +60,10 @@ export class InferenceMetrics {
 
   refused(code: string): void {
     this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1)
+  }
+
+  unrecorded(code: string): void {
+    this.#unrecorded.set(code, (this.#unrecorded.get(code) ?? 0) + 1)
   }
 
   answered(endpoint: string, status: string, seconds: number, id: string | undefined): void {
@@ -80,10 +85,11 @@ export class InferenceMetrics {
     const tell = (told: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
       lines.push(...tellFamily(told, openMetrics, of))
     }
-    const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, refusals, requestSeconds, tokens, withoutUsage } = gatewayMetrics
+    const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, refusals, requestSeconds, tokens, unrecordedRefusals, withoutUsage } = gatewayMetrics
     tell(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))
     tell(inFlight, (name) => [`${name} ${this.inFlight}`])
     tell(refusals, (name) => [...this.#refusals].map(([code, count]) => `${name}{code="${code}"} ${count}`))
+    tell(unrecordedRefusals, (name) => [...this.#unrecorded].map(([code, count]) => `${name}{code="${code}"} ${count}`))
     tell(outcomes, (name) => all.flatMap(({ labels, outcomes }) => [...outcomes].map(([outcome, count]) => `${name}{${labels},outcome="${outcome}"} ${count}`)))
     tell(tokens, (name) => all.flatMap(({ labels, tokens }) => Object.entries(tokens).map(([kind, count]) => `${name}{${labels},kind="${kind}"} ${count}`)))
     tell(withoutUsage, (name) => all.map(({ labels, withoutUsage }) => `${name}{${labels}} ${withoutUsage}`))

@@ -1,0 +1,31 @@
+import { type Rate, TokenBuckets } from "@seatrial/domain"
+import type { Caller } from "@seatrial/store"
+import { keyRateLimited, orgRateLimited, type Refusal } from "./refusals.ts"
+
+export interface RequestRateSettings {
+  readonly perKey: Rate
+  readonly perOrg: Rate
+}
+
+/** Limits how many requests a key and an organization may send to this process, whatever becomes of them. */
+export class RequestRates {
+  readonly #buckets = new TokenBuckets()
+  readonly #rates: RequestRateSettings
+
+  constructor(rates: RequestRateSettings) {
+    this.#rates = rates
+  }
+
+  /** Counts one request at `now`, Unix milliseconds; or says why it is too many, and counts nothing. */
+  draw({ keyId, orgId }: Pick<Caller, "keyId" | "orgId">, now: number): Refusal | null {
+    const empty = this.#buckets.draw(
+      [
+        { name: keyId, rate: this.#rates.perKey },
+        { name: orgId, rate: this.#rates.perOrg }
+      ],
+      now
+    )
+    if (empty === null) return null
+    return empty.name === keyId ? keyRateLimited(empty.retryAfter) : orgRateLimited(empty.retryAfter)
+  }
+}

@@ -1,0 +1,32 @@
+import type { IncomingMessage } from "node:http"
+import { clientBlock, type Network } from "@seatrial/domain"
+import type { ApiKeys, Caller } from "@seatrial/store"
+import { Effect, Option } from "effect"
+import { pathOf } from "./pathOf.ts"
+import { addressRateLimited, invalidApiKey, missingApiKey, type Refusal } from "./refusals.ts"
+
+const bearer = /^Bearer +(\S+) *$/i
+
+/** Anthropic's older clients send the key by a header of its own. */
+const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
+
+/** Who sent a request, by its key: from memory where it can be. `proxies`: whose `X-Forwarded-For` counts. */
+export const makeAuthenticate = (keys: Pick<ApiKeys["Service"], "identify">, proxies: ReadonlyArray<Network>) => {
+  const addressOf = ({ headers: { "x-forwarded-for": forwarded }, socket }: IncomingMessage) =>
+    clientBlock(socket.remoteAddress, typeof forwarded === "string" ? forwarded : undefined, proxies)
+
+  return (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
+    const { authorization, "x-api-key": own } = request.headers
+    const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
+    if (authorization === undefined && ownHeader === undefined) return missingApiKey
+    const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
+    const found = token === undefined ? Option.none<Caller>() : keys.identify(token, () => addressOf(request))
+    if (Effect.isEffect(found)) {
+      return Effect.matchEffect(found, {
+        onFailure: ({ retryAfter }) => addressRateLimited(retryAfter),
+        onSuccess: (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey)
+      })
+    }
+    return Option.isSome(found) ? found.value : invalidApiKey
+  }
+}
