@@ -5,8 +5,8 @@ export interface Signal {
   readonly removeEventListener: (type: "abort", listener: () => void) => void
 }
 
-/** `gone`: the caller left. `stopped`: the gateway is to end. `unrecorded`: the record could not be written. */
-export type DepartureReason = "gone" | "stopped" | "unrecorded"
+/** `gone`: the caller left. `stopped`: the gateway is to end. `unrecorded`: the record could not be written. `revoked`: the caller's key is no longer in force. */
+export type DepartureReason = "gone" | "stopped" | "unrecorded" | "revoked"
 
 /** That there is nobody to answer any more, told once. An AbortController does the same for ten times the processor time, which every request would pay. */
 export class Departure implements Signal {

@@ -26,7 +26,7 @@ import { pathOf } from "./pathOf.ts"
 import { RecordedRefusals } from "./RecordedRefusals.ts"
 import { RequestRates } from "./RequestRates.ts"
 import { readBody } from "./readBody.ts"
-import { faultOf, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
+import { faultOf, keyEnded, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import { Routing } from "./routing/Routing.ts"
@@ -89,6 +89,10 @@ interface Admission {
   passage: Passage | null
   /** Whether it counts among those that its caller has under way. */
   placed: boolean
+  /** Whether it has its engine, so that it may go on for a while once its key has ended. */
+  isServed: boolean
+  /** Its end, once its key has ended. */
+  end: NodeJS.Timeout | undefined
   downloads: Map<string, Buffer> | undefined
 }
 
@@ -172,6 +176,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let prepared = prepare(admission, route, body)
         if (prepared instanceof Refusal) return yield* prepared
         let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
+        if (departure.reason === "revoked") return yield* keyEnded
         const passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
         admission.passage = passage
         if (!passage.enter()) {
@@ -189,6 +194,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           prepared = prepare(admission, route, body)
           checked = Effect.isEffect(prepared) ? yield* prepared : prepared
         }
+        admission.isServed = true
         const letGo = () => {
           checked.engineBody = ""
           checked.withoutImages = null
@@ -245,8 +251,14 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           route: null,
           passage: null,
           placed: false,
+          isServed: false,
+          end: undefined,
           downloads: undefined
         }
+        const unwatch = keys.watch(caller, () => {
+          if (!admission.isServed) departure.abort("revoked")
+          else admission.end = setTimeout(() => departure.abort("revoked"), config.revoked)
+        })
         yield* Effect.onExit(
           // What was only needed for the check is let go of meanwhile: bodies may be large, and streams long.
           Effect.flatMap(
@@ -254,6 +266,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             inference.serve
           ),
           () => {
+            unwatch()
+            clearTimeout(admission.end)
             giveBack(admission)
             return Effect.void
           }

@@ -22,6 +22,7 @@ export interface GatewaySettings {
   /** Whose `X-Forwarded-For` counts. */
   readonly trustedProxies: ReadonlyArray<Network>
   readonly abandoned: number
+  readonly revoked: number
   readonly platformName: string
   readonly connect: number
   readonly routing: RoutingSettings
@@ -77,6 +78,11 @@ export const gatewaySettings = [
     description: "Time for which an engine goes on after its caller left, until it reports the usage; then the prompt is counted without it",
     default: 30
   },
+  {
+    name: "GATEWAY_REVOKED_SECONDS",
+    description: "Time for which an engine goes on after the caller's key was revoked or has expired, or the organization was suspended",
+    default: 20
+  },
   { name: "GATEWAY_CONNECT_SECONDS", description: "Time until a connection to an engine must be open", default: 1 },
   { name: "GATEWAY_ENGINE_CONCURRENCY", description: "Requests at once for an engine of which nothing was measured", default: 256 },
   { name: "GATEWAY_QUEUE_SECONDS", description: "Longest wait of a request for an engine with room", default: 30 },
@@ -126,6 +132,8 @@ const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schem
 const atLeastOne = (name: Name) =>
   Config.schema(Schema.FiniteFromString.check(Schema.isGreaterThanOrEqualTo(1)), name).pipe(Config.withDefault(Number(byName.get(name))))
 const rate = (perSecond: Name, burst: Name) => Config.all({ perSecond: setting(perSecond), burst: atLeastOne(burst) })
+/** Milliseconds: of a longer time, a timer of Node ends at once. */
+const longestTimer = 2 ** 31 - 1
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
 
 /** Where the gateway's own program listens; `drain` and `grace` in milliseconds. */
@@ -174,6 +182,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
         trustedProxies: networkSetting("GATEWAY_TRUSTED_PROXIES" satisfies Name),
         abandoned: seconds("GATEWAY_ABANDONED_SECONDS"),
+        revoked: seconds("GATEWAY_REVOKED_SECONDS").pipe(Config.map((millis) => Math.min(millis, longestTimer))),
         platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         connect: seconds("GATEWAY_CONNECT_SECONDS"),
         routing: Config.all({

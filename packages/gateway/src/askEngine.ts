@@ -5,6 +5,7 @@ import { Effect } from "effect"
 import type { Beginning } from "./Beginning.ts"
 import { countPrompt } from "./countPrompt.ts"
 import type { Departure } from "./Departure.ts"
+import { departureRefusal } from "./departureRefusal.ts"
 import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import type { EngineClient } from "./EngineClient.ts"
 import type { EventStream } from "./EventStream.ts"
@@ -18,7 +19,7 @@ import { routingMetrics } from "./observability/RoutingMetrics.ts"
 import type { Progress } from "./Progress.ts"
 import { type PromptSample, samplePrompt } from "./PromptSample.ts"
 import { readWhole } from "./readWhole.ts"
-import { clientClosed, engineFailed, engineTimeout, modelOverloaded, unavailable } from "./refusals.ts"
+import { clientClosed, engineFailed, engineTimeout, keyEnded, modelOverloaded, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { cutAnswer } from "./vocabulary/answerLimit.ts"
@@ -106,16 +107,18 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
   const departed = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
     const { admitted, progress } = work
     const { checked, departure, id, passage } = admitted
-    if (departure.reason !== "gone") return failed(unavailable, "The gateway was stopped.", progress)
-    if (isMetered(work) || checked.endpoint === "/v1/messages/count_tokens") return failed(clientClosed, "The caller left.", progress)
+    const error = departureRefusal(departure)
+    if (error === unavailable) return failed(error, "The gateway was stopped.", progress)
+    const what = error === keyEnded ? "The API key ended" : "The caller left"
+    if (isMetered(work) || checked.endpoint === "/v1/messages/count_tokens") return failed(error, `${what}.`, progress)
     const sample = work.sample ?? samplePrompt(checked)
     const most = passage.route.maxModelLen * checked.prompts
     const counted = yield* countPrompt(engine, { url: passage.url, requestId: id, sample, most })
     const { usage } = progress
-    const note = `The caller left before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output counts what was received.`
+    const note = `${what} before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output counts what was received.`
     const known = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
     return {
-      ...failed(clientClosed, "", progress),
+      ...failed(error, "", progress),
       usage: known >= counted.tokens ? usage : { ...usage, input_tokens: usage.input_tokens + counted.tokens - known },
       note
     }
@@ -246,7 +249,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const { admitted, progress, stream } = work
     const { checked, departure } = admitted
     // No engine was asked for it.
-    if (departure.aborted) return failed(departure.reason === "gone" ? clientClosed : unavailable, "The caller left.", progress)
+    if (departure.aborted) return failed(departureRefusal(departure), "No engine was asked.", progress)
     const hold = holdEngine(departure, checked.endpoint === "/v1/messages/count_tokens" ? 0 : config.abandoned, () => {
       stream?.close()
       // The engine has it, and no other is asked.

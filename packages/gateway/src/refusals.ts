@@ -62,6 +62,12 @@ export const invalidApiKey = authentication(
   "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
 )
 
+/** The key was in force when the request was admitted. */
+export const keyEnded = authentication(
+  "invalid_api_key",
+  "The API key was revoked or has expired, or its organization was suspended, while the request was under way. Send a key that is in force."
+)
+
 /** Clients ignore, or take too literally, what is not whole seconds of a minute at most. */
 const later = (status: number, type: string, code: string, message: string, retryAfter: number) =>
   new Refusal({ status, type, code, message, param: null, retryAfter: Math.min(60, Math.max(1, Math.ceil(retryAfter))) })

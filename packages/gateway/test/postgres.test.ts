@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { CatalogModel, RequestId } from "@seatrial/domain"
 import { ApiKeys, Requests } from "@seatrial/store"
 import { withoutDatabase } from "@seatrial/store/testing"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import { answers, chunk, done, type FakeEngine, finish, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
@@ -182,6 +182,31 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       assert.isTrue(seen.text().endsWith(done))
       assert.deepStrictEqual([(yield* find).state, (yield* find).status_code, (yield* find).error], ["completed", 200, null])
       assert.strictEqual(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(seen))).status_code, 200)
+    })
+  )
+
+  it.effect("ends the stream of a key that is revoked in another process, and of no other key", () =>
+    Effect.gen(function* () {
+      const requests = yield* Requests
+      const keys = yield* ApiKeys
+      const engine = yield* makeEngine(healthy(answers(wholeAnswer("a"))))
+      const { model, orgId, secret: stays } = yield* makeServed("revoked", engine.url)
+      const [first] = yield* keys.list(orgId)
+      if (first === undefined) return assert.fail("no key")
+      const leaked = yield* keys.create({ orgId, userId: first.userId, name: "leaked", scopes: ["inference:write"] })
+      const { address } = yield* startGateway({ GATEWAY_REVOKED_SECONDS: "0.1" })
+      yield* untilRouted(address, stays, model)
+      engine.script = healthy((call) => openStream(call).write(chunk("a", 1)))
+      const body = { model, messages: [{ role: "user", content: "hi" }], stream: true }
+      const other = yield* send(address, { key: stays, body })
+      const seen = yield* send(address, { key: Redacted.value(leaked.secret), body })
+      yield* soon(() => other.text().includes('"a"') && seen.text().includes('"a"'))
+      yield* keys.revoke(orgId, leaked.key.id)
+      yield* soon(() => seen.ended === "end")
+      assert.include(seen.text(), "invalid_api_key")
+      assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(seen))), { status_code: 401, input_tokens: 10, output_tokens: 1 })
+      assert.isUndefined(other.ended)
+      other.request.destroy()
     })
   )
 })

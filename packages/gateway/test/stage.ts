@@ -47,6 +47,8 @@ export interface World {
   /** What was handed to be committed, in order. */
   readonly recorded: Array<Recorded>
   readonly checkpoints: Array<{ readonly id: RequestId; readonly usage: Usage }>
+  /** Called when the key ends: one for each request under way. */
+  readonly watchers: Set<() => void>
   /** What a commit waits for, or fails by. */
   onBegin: Effect.Effect<void>
   onEnd: Effect.Effect<void, RequestGivenUp>
@@ -93,6 +95,7 @@ const makeWorld = Effect.gen(function* () {
     used: 0,
     recorded: [],
     checkpoints: [],
+    watchers: new Set(),
     onBegin: Effect.void,
     onEnd: Effect.void,
     onRefuse: Effect.void
@@ -113,6 +116,10 @@ const doubles = (world: World) =>
         if (text === "guessed") return Effect.fail(new KeyLookUpRefused({ retryAfter: addressOf() === "198.51.100.1" ? 7 : 60 }))
         if (text === "reader") return Option.some({ ...world.caller, scopes: new Set<ApiScope>(["models:read"]) })
         return text === apiKey ? Option.some(world.caller) : Effect.succeedNone
+      },
+      watch: (_, onEnd) => {
+        world.watchers.add(onEnd)
+        return () => void world.watchers.delete(onEnd)
       }
     }),
     Layer.mock(Catalog)({ ownedBy: () => Effect.succeed([]), find: () => Effect.succeedNone }),

@@ -2,6 +2,7 @@ import { hash, randomBytes } from "node:crypto"
 import { PgClient, PgTypes } from "@effect/sql-pg"
 import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Stream } from "effect"
+import { AdmittedCallers } from "./apiKeys/AdmittedCallers.ts"
 import { KeyFingerprints, payloadOf } from "./apiKeys/KeyFingerprints.ts"
 import { type KeyLookUpRefused, makeKeyLookUps } from "./apiKeys/keyLookUps.ts"
 import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
@@ -60,6 +61,11 @@ export class ApiKeys extends Context.Service<
      * sent too many keys that do not exist is refused further ones. Keys that exist are never refused for what others sent.
      */
     readonly identify: (token: string, addressOf: () => string) => Option.Option<Caller> | Effect.Effect<Option.Option<Caller>, KeyLookUpRefused>
+    /**
+     * Calls `onEnd` once when the secret that the caller came with is no longer in force: its key was revoked or has expired, or its organization was suspended. By notification, and
+     * within a second of an expiry. Call the result when the request has ended.
+     */
+    readonly watch: (caller: Caller, onEnd: () => void) => () => void
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
     /** None where the organisation has no such live key. */
@@ -93,19 +99,29 @@ export class ApiKeys extends Context.Service<
         Effect.catch((error) => Effect.logWarning(`The API keys that exist could not be read; their look-ups may have to wait (${error.message})`))
       )
       yield* loadFingerprints
+      const admitted = yield* AdmittedCallers.make({
+        findExpiry: (sha256, now) =>
+          Effect.map(Effect.orDie(statements.findCaller({ sha256: Buffer.from(sha256, "hex"), now })), (row) =>
+            Option.isNone(row) ? undefined : row.value.expiresAt
+          ),
+        isCurrent: (sha256, caller) => cache.holds(sha256, caller)
+      })
 
       yield* listen(sql, "api_keys").pipe(
         Stream.runForEach(
           Effect.fnUntraced(function* (event) {
             if (event._tag === "Notified") {
               fingerprints.hears(event.payload)
-              return cache.forget(event.payload)
+              cache.forget(event.payload)
+              return admitted.changed(event.payload)
             }
             const isListening = event._tag === "Listening"
             // While nobody tells of revocations, nothing may be remembered.
             cache.setTrusted(isListening)
             // Keys may have been created since the last notification.
-            if (isListening) yield* Effect.forkScoped(loadFingerprints)
+            if (!isListening) return
+            admitted.changed(null)
+            yield* Effect.forkScoped(loadFingerprints)
           })
         ),
         Effect.forkScoped
@@ -135,6 +151,7 @@ export class ApiKeys extends Context.Service<
         }
         const { expiresAt, lastUsedAt, scopes, ...known } = row.value
         const caller: Caller = { ...known, scopes: new Set(scopes) }
+        admitted.add(caller, sha256, expiresAt)
         return cache.putLive(sha256, { caller, expiresAt, usedAt: lastUsedAt }, now, generation)
       })
       const lookUp = yield* makeKeyLookUps(cache, fingerprints, query)
@@ -168,7 +185,11 @@ export class ApiKeys extends Context.Service<
 
       /** Tells every server that what it remembers of the key is out of date; this process need not wait for its own notification. */
       const tell = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
-      const forget = (id: KeyId) => Effect.sync(() => cache.forget(id))
+      const forget = (id: KeyId) =>
+        Effect.sync(() => {
+          cache.forget(id)
+          admitted.changed(id)
+        })
       /** Notifies every process that a key has a new secret; this process need not wait for its own notification. */
       const notifySecret = (sha256: Buffer) => {
         const text = sha256.toString("hex")
@@ -225,6 +246,7 @@ export class ApiKeys extends Context.Service<
             return typeof known === "string" ? Effect.map(query(known, now), admitFound(now)) : Effect.succeed(known)
           }),
         identify,
+        watch: (caller, onEnd) => admitted.watch(caller, onEnd),
         list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(statements.list(orgId))),
         find: Effect.fn("ApiKeys.find")((orgId, id) => Effect.orDie(statements.find({ orgId, id }))),
         rename: Effect.fn("ApiKeys.rename")(function* (orgId, id, name) {

@@ -42,6 +42,11 @@ export class KeyCache {
     this.#unknown.clear()
   }
 
+  /** Whether this is what is remembered of the key. */
+  holds(sha256: string, caller: Caller): boolean {
+    return this.#live.get(sha256)?.caller === caller
+  }
+
   live(sha256: string, now: number): LiveKey | undefined {
     const entry = this.#live.get(sha256)
     if (entry !== undefined) this.#live.delete(sha256)

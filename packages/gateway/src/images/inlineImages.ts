@@ -1,7 +1,8 @@
 import type { ImageInput, OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
-import { clientClosed, Refusal, unavailable, unsupportedValue } from "../refusals.ts"
+import { departureRefusal } from "../departureRefusal.ts"
+import { Refusal, unsupportedValue } from "../refusals.ts"
 import type { CheckedRequest } from "../vocabulary/checkRequest.ts"
 import { checkImageBytes, checkImages, type RemoteImage } from "./checkImages.ts"
 import type { ImageFetcher } from "./ImageFetcher.ts"
@@ -10,7 +11,7 @@ import { type CheckedImage, fillPlaces } from "./ImagePlaces.ts"
 /** Fails when there is nobody to answer any more. */
 const departed = (departure: Departure): Effect.Effect<never, Refusal> =>
   Effect.callback((resume) => {
-    const leave = () => resume(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
+    const leave = () => resume(Effect.fail(departureRefusal(departure)))
     if (departure.aborted) return leave()
     departure.addEventListener("abort", leave)
     return Effect.sync(() => departure.removeEventListener("abort", leave))

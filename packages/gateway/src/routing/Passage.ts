@@ -2,8 +2,9 @@ import type { OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
+import { departureRefusal } from "../departureRefusal.ts"
 import { routingMetrics, type WaitOutcome } from "../observability/RoutingMetrics.ts"
-import { clientClosed, modelNotFound, modelOverloaded, modelStarting, noCapacity, type Refusal, unavailable } from "../refusals.ts"
+import { modelNotFound, modelOverloaded, modelStarting, noCapacity, type Refusal } from "../refusals.ts"
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
 import { prefixOf } from "./prefixOf.ts"
@@ -126,7 +127,7 @@ export class Passage {
         pool.queue.remove(this.#orgId, waiter)
         resume(end)
       }
-      const onAbort = () => (departure.reason === "gone" ? settle(Effect.fail(clientClosed), "left") : settle(Effect.fail(unavailable), "stopped"))
+      const onAbort = () => settle(Effect.fail(departureRefusal(departure)), departure.reason === "gone" ? "left" : "stopped")
       const gone = () => settle(Effect.fail(modelNotFound(this.#route.model)), "gone")
       const waiter: Waiter = {
         orgId: this.#orgId,

@@ -2,7 +2,8 @@ import { Worker } from "node:worker_threads"
 import type { InferencePath, OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
-import { clientClosed, Refusal, unavailable } from "../refusals.ts"
+import { departureRefusal } from "../departureRefusal.ts"
+import { Refusal } from "../refusals.ts"
 import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
@@ -84,7 +85,7 @@ export class LargeBodies {
       }
       const leave = () => {
         this.#waiting.remove(orgId, asking)
-        asking.answer(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
+        asking.answer(Effect.fail(departureRefusal(departure)))
       }
       if (departure.aborted) return leave()
       departure.addEventListener("abort", leave)
