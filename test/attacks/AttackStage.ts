@@ -53,6 +53,7 @@ const gatewayProgram = fileURLToPath(import.meta.resolve("@seatrial/gateway/main
 const startGateway = Effect.fnUntraced(function* (url: Redacted.Redacted<string>, settings: Readonly<Record<string, string>>) {
   const program = yield* startProgram(gatewayProgram, {
     DATABASE_URL: Redacted.value(url),
+    DATABASE_ROLE: "seatrial_gateway",
     GATEWAY_HOST: "127.0.0.1",
     GATEWAY_PORT: "0",
     GATEWAY_DRAIN_SECONDS: "0",

@@ -10,6 +10,9 @@ export interface ServerProcess extends Wire {
 
 /** Limits that no proof reaches unless it is about them. */
 const settings = {
+  // With no more rights than an installation gives it.
+  DATABASE_ROLE: "seatrial_server",
+  DATABASE_MIGRATE: "false",
   SERVER_PORT: "0",
   SEATRIAL_CURSOR_KEY: "0123456789abcdef0123456789abcdef",
   SEATRIAL_SIGNING_KEYS: Buffer.alloc(32, 9).toString("base64"),

@@ -94,7 +94,13 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
 
   const deaths = makeDeaths()
   const layerConfig = ConfigProvider.layer(
-    ConfigProvider.fromUnknown({ DATABASE_URL: line.url, SEATRIAL_ENCRYPTION_KEY: state.encryption_key, HF_ENDPOINT: state.hub, DATABASE_POOL_SIZE: "4" })
+    ConfigProvider.fromUnknown({
+      DATABASE_URL: line.url,
+      DATABASE_ROLE: "seatrial_operator",
+      SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
+      HF_ENDPOINT: state.hub,
+      DATABASE_POOL_SIZE: "4"
+    })
   )
   const layerKube = KubeClient.layerWith({ relistEvery: "1 second", backoff: "50 millis", maxBackoff: "500 millis", requestTimeout: "5 seconds" }).pipe(
     Layer.provide(KubeConnection.layer({ kubeconfig: its }))

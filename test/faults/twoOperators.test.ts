@@ -46,6 +46,7 @@ const startOperator = Effect.fnUntraced(function* (lane: Lane, name: string) {
   const program = yield* startProgram(["test/faults/operatorProcess.ts"], {
     KUBECONFIG: kubeconfig,
     DATABASE_URL: lane.product,
+    DATABASE_ROLE: "seatrial_operator",
     DATABASE_APPLICATION_NAME: name,
     SEATRIAL_ENCRYPTION_KEY: lane.state.encryption_key,
     HF_ENDPOINT: lane.state.hub,

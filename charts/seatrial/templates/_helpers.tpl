@@ -62,7 +62,11 @@ capabilities:
 {{ join "," $names }}
 {{- end }}
 
+{{/* The database for a program; called with (list . "server"). Without a program's own address it has the owner's, and takes its role. "owner": all rights, for migrations. */}}
 {{- define "seatrial.databaseEnv" -}}
+{{- $root := index . 0 -}}
+{{- $program := index . 1 -}}
+{{- with $root }}
 {{- if .Values.postgres.embedded.enabled }}
 - name: DATABASE_PASSWORD
   valueFrom:
@@ -76,7 +80,16 @@ capabilities:
   valueFrom:
     secretKeyRef:
       name: {{ .Values.database.existingSecret }}
-      key: {{ .Values.database.key }}
+      key: {{ get .Values.database.programKeys $program | default .Values.database.key }}
+{{- end }}
+{{- if ne $program "owner" }}
+{{- if .Values.database.roles }}
+- name: DATABASE_ROLE
+  value: seatrial_{{ $program }}
+{{- end }}
+{{- /* An embedded Postgres has no Job before the first install: the first program fills it. */}}
+- name: DATABASE_MIGRATE
+  value: {{ or .Values.postgres.embedded.enabled (not .Values.migrations.enabled) | quote }}
 {{- end }}
 - name: DATABASE_POOL_SIZE
   value: {{ .Values.database.poolSize | quote }}
@@ -86,6 +99,7 @@ capabilities:
   valueFrom:
     fieldRef:
       fieldPath: status.podIP
+{{- end }}
 {{- end }}
 
 {{- define "seatrial.encryptionEnv" -}}
@@ -102,6 +116,8 @@ capabilities:
 {{- $given := (index (index . 1).Values $program).env -}}
 {{- $elsewhere := dict
   "DATABASE_URL" "it comes from the Secret of database.existingSecret"
+  "DATABASE_ROLE" "it comes from database.roles"
+  "DATABASE_MIGRATE" "it comes from migrations.enabled"
   "DATABASE_PASSWORD" "it comes from the Secret of postgres.embedded.existingSecret"
   "SEATRIAL_ENCRYPTION_KEY" "it comes from the Secret of keys.existingSecret"
   "SEATRIAL_CURSOR_KEY" "it comes from the Secret of keys.existingSecret"

@@ -2,12 +2,13 @@ import { Console, Duration, Effect, Schedule } from "effect"
 import { Command, Flag } from "effect/cli"
 import { SqlError } from "effect/sql"
 import { storeFailure } from "./admin/storeFailure.ts"
+import { CommandError } from "./CommandError.ts"
 
 /**
  * Brings the database up to date and ends: what an installation runs before it replaces programs, so that none of them holds up its own start, and is not killed by a
  * probe, while a large table is changed. Programs that find the database as they need it change nothing. `migrate` does it, and gives the number and name of each migration that was still to be made.
  */
-export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>) =>
+export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>, hasRoles: Effect.Effect<boolean, E>) =>
   Command.make(
     "migrate",
     {
@@ -18,9 +19,13 @@ export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<reado
           () => "a number of seconds, 0 or more"
         ),
         Flag.withDefault(0)
+      ),
+      requireRoles: Flag.Boolean("require-roles").pipe(
+        Flag.withDescription("Fails if the roles of the programs are missing and could not be made"),
+        Flag.withDefault(false)
       )
     },
-    Effect.fn(function* ({ wait }) {
+    Effect.fn(function* ({ requireRoles, wait }) {
       const applied = yield* migrate.pipe(
         Effect.retry({
           while: (error) => SqlError.isSqlError(error) && error.isRetryable,
@@ -28,6 +33,13 @@ export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<reado
         }),
         Effect.catchCause((cause) => Effect.fail(storeFailure(cause)))
       )
+      if (requireRoles && !(yield* Effect.catchCause(hasRoles, (cause) => Effect.fail(storeFailure(cause))))) {
+        return yield* new CommandError({
+          message:
+            "The roles seatrial_server, seatrial_gateway, seatrial_operator and seatrial_admin are missing. Create them (CREATE ROLE ... NOLOGIN) and grant them to this login, or give it CREATEROLE; then run this again.",
+          exitCode: 1
+        })
+      }
       yield* Console.log(
         applied.length === 0
           ? "The database is up to date."

@@ -21,6 +21,7 @@ const storeSettings: ReadonlyArray<Setting> = [
     description: "Whether the program migrates the database at its start; if false it waits until `seatrial migrate` has",
     default: "true"
   },
+  { name: "DATABASE_ROLE", description: "Role whose rights the program has, such as seatrial_server; by default those of the login", default: "" },
   { name: "DATABASE_APPLICATION_NAME", description: "Name under which Postgres shows the connections", default: "seatrial" }
 ]
 

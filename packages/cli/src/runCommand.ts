@@ -4,6 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Ids } from "@seatrial/domain"
 import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
+import type { SqlClient } from "effect/sql"
 import { storeFailure } from "./admin/storeFailure.ts"
 import { layerApi, layerPublicApi } from "./apiAccess.ts"
 import { auditCommand } from "./audit.ts"
@@ -51,7 +52,7 @@ const admin = async () => {
     store.HostClasses.layerSql,
     store.ModelAdmin.layerSql,
     store.Reservations.layerSql
-  ).pipe(Layer.provideMerge([store.Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
+  ).pipe(Layer.provideMerge([store.Database.layerAdmin, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
   const layerHubConnections = store.HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
   return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
 }
@@ -59,7 +60,7 @@ const admin = async () => {
 const modelStore = async () => {
   const { Database, ModelAdmin, Organizations } = await import("@seatrial/store")
   return Layer.mergeAll(Organizations.layerSql, ModelAdmin.layerSql).pipe(
-    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provideMerge([Database.layerAdmin, Ids.layer]),
     Layer.provide(layerLocalConfig),
     orSentence
   )
@@ -79,7 +80,7 @@ const usage = async () => {
   const { Database, Organizations, UsageSums } = await import("@seatrial/store")
   const { usageSumsCommand } = await import("./usage.ts")
   const layerStore = Layer.mergeAll(Organizations.layerSql, UsageSums.layerSql).pipe(
-    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provideMerge([Database.layerAdmin, Ids.layer]),
     Layer.provide(layerLocalConfig),
     orSentence
   )
@@ -97,7 +98,8 @@ const migrate = async () => {
   const { Database } = await import("@seatrial/store")
   const { makeMigrateCommand } = await import("./migrate.ts")
   // With a pool of its own for each try, since one that could not connect stays so.
-  return makeMigrateCommand(Effect.suspend(() => Effect.provide(Database.migrate, Layer.fresh(Database.layer))))
+  const withOwner = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient>) => Effect.suspend(() => Effect.provide(effect, Layer.fresh(Database.layerOwner)))
+  return makeMigrateCommand(withOwner(Database.migrate), withOwner(Database.hasRoles))
 }
 
 /** With the commands that these arguments name. */

@@ -7,7 +7,7 @@ import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
 
 const storeOf = (env: Readonly<Record<string, string>>) =>
   Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql, Runs.layerSql.pipe(Layer.provide(HubConnections.layerSql))).pipe(
-    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provideMerge([Database.layerOwner, Ids.layer]),
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))
   )
 
@@ -115,7 +115,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
       Effect.gen(function* () {
         const env = yield* Env
         const { id } = (yield* serve("gamma", env)).operation
-        const layerHolds = GpuHolds.layerSql.pipe(Layer.provide(Database.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+        const layerHolds = GpuHolds.layerSql.pipe(Layer.provide(Database.layerOwner), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
         yield* Effect.gen(function* () {
           const holds = yield* GpuHolds
           const placedAt = Date.parse("2026-03-01T23:59:59.500Z")

@@ -63,6 +63,8 @@ export class Env extends Context.Service<Env, Readonly<Record<string, string>>>(
     Env,
     Effect.map(makeTestDatabase(inject("postgres")), (url) => ({
       DATABASE_URL: Redacted.value(url),
+      // As in a pod of the server, where the command takes the role of administration instead.
+      DATABASE_ROLE: "seatrial_server",
       SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
     }))
   )

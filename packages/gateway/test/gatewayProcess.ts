@@ -20,7 +20,16 @@ export const startGateway = Effect.fnUntraced(function* (env: Readonly<Record<st
     Effect.sync(
       (): ChildProcessByStdio<null, Readable, null> =>
         spawn(process.execPath, [new URL("../src/main.ts", import.meta.url).pathname], {
-          env: { ...process.env, DATABASE_URL: Redacted.value(url), GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0", GATEWAY_DRAIN_SECONDS: "0", ...env },
+          env: {
+            ...process.env,
+            DATABASE_URL: Redacted.value(url),
+            // With no more rights than an installation gives it.
+            DATABASE_ROLE: "seatrial_gateway",
+            GATEWAY_HOST: "127.0.0.1",
+            GATEWAY_PORT: "0",
+            GATEWAY_DRAIN_SECONDS: "0",
+            ...env
+          },
           stdio: ["ignore", "pipe", "inherit"]
         })
     ),

@@ -1,6 +1,6 @@
 import { Authorization, Caller, RateClassOf, type RateLimited, RequiredScopes, type Unauthorized } from "@seatrial/api"
 import { clientBlock } from "@seatrial/domain"
-import { ApiKeys } from "@seatrial/store"
+import { ApiKeys, TenantScope } from "@seatrial/store"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -45,7 +45,7 @@ export const layerAuthorization = Layer.effect(
         if (Redacted.value(credential) === "") return refuse
         return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
           Effect.flatMap(identify(Redacted.value(credential), request), (caller) =>
-            Effect.andThen(admit(caller, endpoint), Effect.provideService(handler, Caller, caller))
+            Effect.andThen(admit(caller, endpoint), Effect.provideService(Effect.provideService(handler, Caller, caller), TenantScope, caller.orgId))
           )
         )
       }

@@ -26,10 +26,12 @@ import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
 import { listening, retention, ServerSettings } from "./ServerSettings.ts"
 
+// Keys are looked up before their organization is known, and published models are those of others.
+const layerLookUps = Layer.mergeAll(ApiKeys.layerSql, Catalog.layerSql).pipe(Layer.provide(Database.layerAcrossOrganizations))
+
 const layerServices = Layer.mergeAll(
-  ApiKeys.layerSql,
+  layerLookUps,
   AuditEvents.layerSql,
-  Catalog.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
   HubConnections.layerSql,
@@ -38,7 +40,7 @@ const layerServices = Layer.mergeAll(
   Requests.layerSql,
   Hub.layer,
   ServerSettings.layerConfig
-).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]))
+).pipe(Layer.provideMerge([Database.layerServer, Ids.layer]))
 
 const layerNode = Layer.unwrap(
   Effect.gen(function* () {

@@ -1,9 +1,11 @@
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, type Redacted } from "effect"
-import type { SqlClient } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { hasRoles, roleName } from "./access/applyAccess.ts"
 import { layerSchema } from "./DatabaseSchema.ts"
 import { migrate } from "./migrate.ts"
 import { Partitions } from "./Partitions.ts"
+import { acrossOrganizations, makeTenantClient } from "./tenants.ts"
 
 /**
  * A second, small pool for reading requests. Its statements are pipelined, many to a connection: they are short and wait for no row's lock, so none holds up those
@@ -31,6 +33,12 @@ export interface PoolOptions {
    * faster than an index, would go on to read all of it when it is a thousand times as long.
    */
   readonly byIndex?: boolean
+  /** The group role whose rights the statements have; without it they have those of the login. */
+  readonly role?: string | undefined
+  /**
+   * Whether each statement of the main pool is restricted to the organization of the fiber that runs it (`TenantScope`). A text restricts all of them to that organization.
+   */
+  readonly tenants?: boolean | string
 }
 
 const millis = (timeout: Duration.Input) => String(Duration.toMillis(Duration.fromInputUnsafe(timeout)))
@@ -43,29 +51,36 @@ export const connect = ({
   idleTransactionTimeout = "15 seconds",
   poolSize,
   readPoolSize,
+  role,
   statementTimeout,
+  tenants = false,
   url
 }: PoolOptions) => {
   const shared = { url, keepAlive: "5 seconds", idleTimeout } as const
-  const main = PgClient.layer({
+  const asRole: Record<string, string> = role === undefined ? {} : { role }
+  const mainConfig: PgClient.PgPoolConfig = {
     ...shared,
     maxConnections: poolSize,
     applicationName,
     startupParameters: {
       timezone: "UTC",
+      ...asRole,
+      ...(typeof tenants === "string" ? { "seatrial.org_id": tenants } : {}),
       idle_in_transaction_session_timeout: millis(idleTransactionTimeout),
       ...(byIndex ? { enable_seqscan: "off" } : {}),
       ...(statementTimeout === undefined ? {} : { statement_timeout: millis(statementTimeout) })
     },
     // Pipelining many statements on one connection is faster, but one that waits for a row's lock would then hold up all that were sent behind it.
     multiplex: false
-  })
+  }
+  const main = tenants === true ? PgClient.layerFrom(makeTenantClient(mainConfig)) : PgClient.layer(mainConfig)
   const reads = PgClient.layer({
     ...shared,
     maxConnections: readPoolSize,
     applicationName: `${applicationName}-reads`,
     startupParameters: {
       timezone: "UTC",
+      ...asRole,
       statement_timeout: "5000",
       // Each list has an index in its own order. One plan for all callers, and never one that reads or sorts what an organisation has: with plans made for each caller, or
       // from old statistics, a large one would now and then get that of a small one.
@@ -87,7 +102,8 @@ const settings = Config.all({
   poolSize: Config.Int("DATABASE_POOL_SIZE").pipe(Config.withDefault(10)),
   readPoolSize: Config.Int("DATABASE_READ_POOL_SIZE").pipe(Config.withDefault(8)),
   statementTimeout: Config.Duration("DATABASE_STATEMENT_TIMEOUT").pipe(Config.withDefault("30 seconds")),
-  applicationName: Config.String("DATABASE_APPLICATION_NAME").pipe(Config.withDefault("seatrial"))
+  applicationName: Config.String("DATABASE_APPLICATION_NAME").pipe(Config.withDefault("seatrial")),
+  role: Config.NonEmptyString("DATABASE_ROLE").pipe(Config.withDefault(undefined))
 })
 
 /** Whether a program may migrate the database itself. */
@@ -96,21 +112,42 @@ const migratesAtStart = Config.Boolean("DATABASE_MIGRATE").pipe(Config.withDefau
 const withSchema = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>, migrates: Config.Config<boolean>) =>
   Partitions.layerSql.pipe(Layer.provideMerge(Layer.unwrap(Effect.map(migrates, layerSchema))), Layer.provideMerge(client))
 
-const layer = Layer.unwrap(Effect.map(settings, connect))
+const layerWith = (options: Partial<PoolOptions>) => Layer.unwrap(Effect.map(settings, (given) => connect({ ...given, ...options })))
+
+/** With the rights of the login, whatever role the programs have. */
+const layerOwner = layerWith({ role: undefined })
+
+/** The role is made by a migration, so a program that may migrate does so before it takes the role. */
+const prepared = Effect.gen(function* () {
+  if ((yield* settings).role === undefined || !(yield* migratesAtStart)) return
+  yield* Layer.build(layerSchema(true).pipe(Layer.provide(Layer.fresh(layerOwner))))
+}).pipe(Effect.scoped)
+
+const program = (options: Partial<PoolOptions>) => withSchema(Layer.unwrap(Effect.as(prepared, layerWith(options))), migratesAtStart)
 
 /**
  * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10), `DATABASE_READ_POOL_SIZE` (pipelined connections for reading requests,
- * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true).
+ * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true), `DATABASE_ROLE` (none).
  */
 export const Database = {
+  /** The pool alone, with the rights of the login: for migrations. */
+  layerOwner,
   /** The pool alone. */
-  layer,
+  layer: layerWith({}),
   /** Brings the database up to date and gives the migrations that were still to be made: each number and name. */
   migrate,
+  /** Whether the roles of the programs exist. */
+  hasRoles: Effect.flatMap(SqlClient.SqlClient, hasRoles),
   /** The pool of a database whose schema is the one that the program needs and whose partitions are made ahead. With `DATABASE_MIGRATE` it migrates, else it waits. */
-  layerMigrated: withSchema(layer, migratesAtStart),
+  layerMigrated: program({}),
+  /** The same for administration: if programs have roles, with the role of administration. */
+  layerAdmin: Layer.unwrap(Effect.map(settings, ({ role }) => (role === undefined ? program({}) : program({ role: roleName("admin") })))),
   /** The same for the operator, whose statements are about one run each, however many there are. */
-  layerOperator: withSchema(Layer.unwrap(Effect.map(settings, (options) => connect({ ...options, byIndex: true }))), migratesAtStart),
+  layerOperator: program({ byIndex: true }),
+  /** The same for the server, whose statements are restricted to the organization of the fiber that runs them, as far as its role is subject to row-level security. */
+  layerServer: program({ tenants: true }),
+  /** A small pool for what the server reads before it knows the organization, and of published models. */
+  layerAcrossOrganizations: layerWith({ tenants: acrossOrganizations, poolSize: 4, readPoolSize: 1 }),
   /** The same for one address, without configuration. */
   layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
     withSchema(

@@ -1,9 +1,12 @@
 import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
+import { applyAccess } from "./access/applyAccess.ts"
 import { migrations } from "./migrations/migrations.ts"
-import { compareSchema, readSchema } from "./schemaState.ts"
+import { compareSchema, knownSchema, readSchema } from "./schemaState.ts"
 
 const migrator = Migrator.make({})
+
+const isNewer = (sql: SqlClient.SqlClient) => Effect.map(readSchema(sql), ({ applied }) => applied.some(({ id }) => id > knownSchema))
 
 /** The migrations below the latest one that the database lacks. Effect's migrator never runs them: a version with a higher number was there first. */
 const repairGaps = (sql: SqlClient.SqlClient) =>
@@ -35,5 +38,8 @@ export const migrate = Effect.gen(function* () {
   const state = compareSchema(yield* readSchema(sql))
   if (state._tag === "Unsupported") return yield* state.error
   const repaired = yield* repairGaps(sql)
-  return [...repaired, ...(yield* migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" }))]
+  const applied = yield* migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" })
+  // An older version, which knows fewer tables, must not take grants back.
+  if (!(yield* isNewer(sql))) yield* applyAccess
+  return [...repaired, ...applied]
 }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))

@@ -27,7 +27,7 @@ const known: ReadonlyArray<AppliedMigration> = Object.keys(migrations).map((key)
 const numbered = (id: number) => String(id).padStart(4, "0")
 
 /** The highest migration that this program knows. */
-const knownSchema = Math.max(...known.map(({ id }) => id))
+export const knownSchema = Math.max(...known.map(({ id }) => id))
 
 const unsupported = (message: string): SchemaState => ({ _tag: "Unsupported", error: new DatabaseSchemaError({ message }) })
 

@@ -1,13 +1,14 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { OrgId } from "@seatrial/domain"
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Statement } from "effect/sql"
 import { type AuditEventQuery, listStatement as listAuditEvents } from "../src/AuditEvents.ts"
 import { type DeploymentQuery, listStatement as listDeployments } from "../src/deployments/statements.ts"
 import { listStatement as listModels, type OrgModelQuery } from "../src/OrgModels.ts"
+import { TenantScope } from "../src/tenants.ts"
 import { makeCaller } from "../src/testing.ts"
-import { layerStore } from "./stage.ts"
+import { layerServerRole, layerStore } from "./stage.ts"
 
 const rows = 10_000
 const page = 50
@@ -86,18 +87,20 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
       const { caller } = yield* makeCaller("plans")
       const { orgId } = caller
       yield* fill(orgId)
+      // As the server runs them: subject to row-level security.
+      const server = Context.get(yield* Layer.build(layerServerRole), PgClient.PgClient)
       const check = Effect.fnUntraced(function* (statement: Statement.Statement<object>, table: string, what: string, filtered: number) {
         const [text, parameters] = statement.compile()
         // The plan for these parameters, and the one for any: connections keep statements prepared, and Postgres may choose either.
         for (const mode of ["force_custom_plan", "force_generic_plan"]) {
           const lines = yield* Effect.gen(function* () {
-            yield* sql`SET LOCAL plan_cache_mode = ${sql.literal(mode)}`
-            yield* sql.unsafe(`PREPARE listed AS ${text}`).unprepared
-            const plan = yield* sql.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN (ANALYZE, TIMING OFF) EXECUTE listed(${parameters.map(literal).join(", ")})`)
+            yield* server`SET LOCAL plan_cache_mode = ${sql.literal(mode)}`
+            yield* server.unsafe(`PREPARE listed AS ${text}`).unprepared
+            const plan = yield* server.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN (ANALYZE, TIMING OFF) EXECUTE listed(${parameters.map(literal).join(", ")})`)
               .unprepared
-            yield* sql`DEALLOCATE listed`
+            yield* server`DEALLOCATE listed`
             return plan
-          }).pipe(sql.withTransaction)
+          }).pipe(server.withTransaction, Effect.provideService(TenantScope, orgId))
           const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
           const said = `${what} (${mode})\n${plan}`
           const counts = (pattern: RegExp) => Array.from(plan.matchAll(pattern), ([, count]) => Number(count))
@@ -116,6 +119,6 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
         for (const query of deployments) yield* check(listDeployments(sql, orgId, { ...query, ...position }), "deployments", JSON.stringify(query), page)
         for (const query of audit) yield* check(listAuditEvents(sql, orgId, { ...query, ...position }), "audit_events", JSON.stringify(query), page)
       }
-    })
+    }).pipe(Effect.scoped)
   )
 })

@@ -1,6 +1,9 @@
+import { PgClient } from "@effect/sql-pg"
 import { Ids } from "@seatrial/domain"
-import { ConfigProvider, Effect, Layer } from "effect"
+import { ConfigProvider, Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
+import { roleName } from "../src/access/applyAccess.ts"
+import { connect } from "../src/Database.ts"
 import { ApiKeys, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "../src/index.ts"
 import { layerTestDatabase } from "../src/testing.ts"
 
@@ -17,6 +20,21 @@ export const layerStore = Layer.mergeAll(Runs.layerSql, Routes.layerSql, Request
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge(layerApi),
   Layer.provide(layerSettings)
+)
+
+/** The server's pools on the same database, with the rights of the server's role. */
+export const layerServerRole = Layer.unwrap(
+  Effect.map(PgClient.PgClient, ({ config }) =>
+    connect({
+      url: config.url ?? Redacted.make(""),
+      poolSize: 2,
+      readPoolSize: 1,
+      applicationName: "seatrial-test-server",
+      idleTimeout: "100000 days",
+      role: roleName("server"),
+      tenants: true
+    })
+  )
 )
 
 /** Repeats until the condition holds. */

@@ -64,6 +64,7 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
           env: {
             ...process.env,
             DATABASE_URL: databaseUrl,
+            DATABASE_ROLE: "seatrial_gateway",
             GATEWAY_HOST: "127.0.0.1",
             GATEWAY_PORT: "0",
             GATEWAY_SPOOL: spool,

@@ -30,6 +30,7 @@ import { keptChoices } from "./0038_kept_choices.ts"
 import { deploymentProgress } from "./0048_deployment_progress.ts"
 import { retiredMonths } from "./0052_retired_months.ts"
 import { schemaRequirements } from "./0053_schema_requirements.ts"
+import { access } from "./0054_access.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -64,5 +65,6 @@ export const migrations = {
   "0038_kept_choices": keptChoices,
   "0048_deployment_progress": deploymentProgress,
   "0052_retired_months": retiredMonths,
-  "0053_schema_requirements": schemaRequirements
+  "0053_schema_requirements": schemaRequirements,
+  "0054_access": access
 }

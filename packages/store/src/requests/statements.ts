@@ -30,6 +30,13 @@ const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9
 const order = "ORDER BY created_at DESC, id DESC"
 
 /**
+ * A row with the organization, which it sets for row-level security until the statement ends. What reads the organization from this row is read after it. Statements share the connections of
+ * the pool for reading, so each brings its own.
+ */
+const tenantOf = (sql: SqlClient.SqlClient, orgId: Statement.Fragment) =>
+  sql`(SELECT set_config('seatrial.org_id', ${orgId}, true) AS org_id OFFSET 0) AS tenant`
+
+/**
  * One page of ended requests, newest first: an index range of each partition until the page and one row more are found. Where a model or a key but no status is asked
  * for, one such range of each class of status, merged. Numbering and joining keep the order of what is numbered, which no sort could improve on.
  */
@@ -38,21 +45,25 @@ export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: Req
   const clauses = [sql`state <> 'running'`, ...afterPosition(sql, "requests", query.after)]
   if (from !== undefined) clauses.push(sql`created_at >= ${timeBound(from)}`)
   if (to !== undefined) clauses.push(sql`created_at < ${timeBound(to)}`)
-  const range = (of: Statement.Fragment) => sql`SELECT * FROM requests WHERE ${sql.and([of, ...clauses])} ${sql.literal(order)} LIMIT ${limit + 1}`
+  const range = (of: Statement.Fragment) =>
+    sql`SELECT * FROM organization_requests AS requests WHERE ${sql.and([of, ...clauses])} ${sql.literal(order)} LIMIT ${limit + 1}`
   const named = [modelId, apiKeyId].filter((name) => name !== undefined)
   const key = rangeKeys[modelId === undefined ? (apiKeyId === undefined ? "class" : "key") : apiKeyId === undefined ? "model" : "model_key"]
-  const inClass = (name: string) => sql`${sql.literal(key)} = ${[orgId, name, ...named].join(" ")}`
+  const inClass = (name: string) => sql`${sql.literal(key)} = tenant.org_id || ${["", name, ...named].join(" ")}`
   const merged = () => sql.join(") UNION ALL (", false)(everyClass.map((name) => range(inClass(name))))
   const page =
     status !== undefined
       ? range(sql`${inClass(classes[status].name)} AND ${sql.literal(classes[status].bound)}`)
       : named.length === 0
-        ? range(sql`org_id = ${orgId}`)
+        ? range(sql`org_id = tenant.org_id`)
         : sql`SELECT * FROM ((${merged()})) AS merged ${sql.literal(order)} LIMIT ${limit + 1}`
   return sql<PageRow>`
     SELECT string_agg(json, ',') FILTER (WHERE number <= ${limit}) AS data,
       CASE WHEN max(number) > ${limit} THEN max(created_at) FILTER (WHERE number = ${limit}) END AS created_at, max(id) FILTER (WHERE number = ${limit}) AS id
-    FROM (SELECT row_number() OVER () AS number, created_at, id, ${sql.literal(endedRequestJson)} AS json FROM (${page}) AS page) AS numbered`
+    FROM (
+      SELECT row_number() OVER () AS number, created_at, id, ${sql.literal(endedRequestJson)} AS json
+      FROM ${tenantOf(sql, sql`${orgId}`)} CROSS JOIN LATERAL (${page}) AS page
+    ) AS numbered`
 }
 
 /** What a look-up by id asks for. */
@@ -76,12 +87,13 @@ const byKeys = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: St
     SELECT (k.number - 1)::int AS key, found.json
     FROM unnest(${text(keys.map(({ orgId }) => orgId))}::text[], ${keys.map(({ id }) => new Date(idMillis(id)))}::timestamptz[], ${text(keys.map(({ id }) => id))}::text[])
       WITH ORDINALITY AS k (org_id, at, id, number)
+    CROSS JOIN LATERAL ${tenantOf(sql, sql`k.org_id`)}
     CROSS JOIN LATERAL (${of} LIMIT 1) AS found`
 }
 
 /** Requests by their ids. */
 export const findStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
-  byKeys(sql, keys, sql`SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = k.org_id AND created_at = k.at AND id = k.id`)
+  byKeys(sql, keys, sql`SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = tenant.org_id AND created_at = k.at AND id = k.id`)
 
 /** Receipts by the ids of their requests. The revision may be another organisation's, which has published it: its verification is that of what served the request. */
 export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
@@ -89,6 +101,6 @@ export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArr
     sql,
     keys,
     sql`
-      SELECT ${sql.literal(receiptJson)} AS json FROM receipts t LEFT JOIN revisions r ON r.id = t.revision_id
-      WHERE t.org_id = k.org_id AND t.created_at = k.at AND t.request_id = k.id`
+      SELECT ${sql.literal(receiptJson)} AS json FROM receipts t LEFT JOIN verified_revisions r ON r.id = t.revision_id
+      WHERE t.org_id = tenant.org_id AND t.created_at = k.at AND t.request_id = k.id`
   )

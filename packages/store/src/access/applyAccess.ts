@@ -1,0 +1,127 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { functions, type Role, roles, tables, views } from "./tables.ts"
+
+/** The group role of a program. A login that is a member has its rights. */
+export const roleName = (role: Role): string => `seatrial_${role}`
+
+const setting = "current_setting('seatrial.org_id', true)"
+
+const policiesOf = (table: string): ReadonlyArray<string> => {
+  const access = tables[table]
+  if (access === undefined || access.tenant === null) return []
+  const policy = (role: Role, name: string, rule: string) => `CREATE POLICY ${roleName(role)}_${name} ON ${table} ${rule}`
+  const own = `${access.tenant} = ${setting}`
+  const unrestricted = (["gateway", "operator", "admin"] as const).flatMap((role) =>
+    role === "admin" || access.grants[role] !== undefined ? [policy(role, "all", `FOR ALL TO ${roleName(role)} USING (true) WITH CHECK (true)`)] : []
+  )
+  const restricted = [`ALTER TABLE ${table} ENABLE ROW LEVEL SECURITY`, ...unrestricted]
+  if (access.grants.server === undefined) return restricted
+  return [
+    ...restricted,
+    policy("server", "own", `FOR ALL TO ${roleName("server")} USING (${own}) WITH CHECK (${own})`),
+    ...(access.across === true
+      ? [
+          policy("server", "across", `FOR SELECT TO ${roleName("server")} USING (${setting} = '*')`),
+          ...(access.grants.server.some((grant) => grant === "UPDATE (last_used_at)")
+            ? [policy("server", "use", `FOR UPDATE TO ${roleName("server")} USING (${setting} = '*') WITH CHECK (${setting} = '*')`)]
+            : [])
+        ]
+      : [])
+  ]
+}
+
+const grantsOf = (object: string, grants: Partial<Record<Role, ReadonlyArray<string>>>): ReadonlyArray<string> =>
+  roles.flatMap((role) => {
+    const given = grants[role]
+    return [
+      `REVOKE ALL ON ${object} FROM ${roleName(role)}`,
+      ...(given === undefined || given.length === 0 ? [] : [`GRANT ${given.join(", ")} ON ${object} TO ${roleName(role)}`])
+    ]
+  })
+
+const everything = ["SELECT", "INSERT", "UPDATE", "DELETE"]
+
+/** The statements that define the access to each object. */
+const definitions: ReadonlyArray<readonly [object: string, statements: ReadonlyArray<string>]> = [
+  ...Object.entries(tables).map(
+    ([table, { grants, migrated }]) =>
+      [table, [...grantsOf(table, { ...grants, admin: migrated === true ? ["SELECT"] : everything }), ...policiesOf(table)]] as const
+  ),
+  ...Object.entries(views).map(([view, { grants }]) => [view, grantsOf(view, { ...grants, admin: ["SELECT"] })] as const),
+  ...Object.entries(functions).map(
+    ([name, allowed]) =>
+      [name, [`REVOKE ALL ON FUNCTION ${name} FROM PUBLIC`, ...allowed.map((role) => `GRANT EXECUTE ON FUNCTION ${name} TO ${roleName(role)}`)]] as const
+  )
+]
+
+export const hasRoles = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql`SELECT FROM pg_roles WHERE rolname = ANY(${roles.map(roleName)})`, (rows) => rows.length === roles.length)
+
+/** Makes the roles if they are missing; false if the migrating role may not. */
+const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  for (const role of roles) {
+    const name = roleName(role)
+    yield* sql.unsafe(`
+      DO $$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN CREATE ROLE ${name} NOLOGIN; END IF;
+        -- So that a program with this login can take the role, which DATABASE_ROLE names.
+        IF NOT pg_has_role(current_user, '${name}', 'MEMBER') THEN GRANT ${name} TO CURRENT_USER; END IF;
+      -- Roles belong to all databases of a Postgres: another one may have been migrated at the same moment.
+      EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
+      END $$`)
+  }
+  return yield* hasRoles(sql)
+})
+
+/** Runs the statements of each object whose definition differs from the one that is applied. */
+const applyChanged = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  wanted: ReadonlyArray<readonly [object: string, statements: ReadonlyArray<string>]>,
+  before: (object: string) => Effect.Effect<unknown, SqlError.SqlError>
+) {
+  const applied = yield* sql<{ readonly object: string; readonly definition: string }>`SELECT object, definition FROM applied_access`
+  const definitionOf = new Map(applied.map(({ definition, object }) => [object, definition]))
+  for (const [object, statements] of wanted) {
+    const definition = createHash("sha256").update(statements.join(";\n")).digest("hex")
+    if (definitionOf.get(object) === definition) continue
+    yield* before(object)
+    for (const statement of statements) yield* sql.unsafe(statement)
+    yield* sql`
+      INSERT INTO applied_access (object, definition) VALUES (${object}, ${definition})
+      ON CONFLICT (object) DO UPDATE SET definition = excluded.definition`
+  }
+})
+
+/** Makes the views, again if their table has other columns. */
+const applyViews = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const wanted: Array<readonly [string, ReadonlyArray<string>]> = []
+  for (const [view, { definition, table }] of Object.entries(views)) {
+    const [row] = yield* sql<{ readonly names: string }>`
+      SELECT string_agg(attname::text, ',' ORDER BY attnum) AS names FROM pg_attribute WHERE attrelid = ${table}::regclass AND attnum > 0 AND NOT attisdropped`
+    wanted.push([`definition of ${view}`, [`CREATE OR REPLACE VIEW ${view} AS ${definition}`, `COMMENT ON VIEW ${view} IS 'of ${row?.names}'`]])
+  }
+  yield* applyChanged(sql, wanted, () => Effect.void)
+})
+
+/**
+ * Gives each program's role the rights that it needs and no others, and turns on row-level security for the tables of organizations. Part of each migration: it does nothing where the
+ * definitions are applied already.
+ */
+export const applyAccess = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* applyViews(sql)
+  if (!(yield* ensureRoles(sql))) {
+    return yield* Effect.logWarning(
+      `The roles ${roles.map(roleName).join(", ")} are missing, and the migrating role may not create them. Create them (NOLOGIN), or give it CREATEROLE, and run \`seatrial migrate\` again. Until then programs have the rights of their login.`
+    )
+  }
+  const dropPolicies = Effect.fnUntraced(function* (object: string) {
+    const policies = yield* sql<{
+      readonly name: string
+    }>`SELECT policyname AS name FROM pg_policies WHERE schemaname = current_schema() AND tablename = ${object}`
+    for (const { name } of policies) yield* sql`DROP POLICY ${sql(name)} ON ${sql(object)}`
+  })
+  yield* applyChanged(sql, definitions, dropPolicies)
+}).pipe(Effect.withSpan("Database.applyAccess"))

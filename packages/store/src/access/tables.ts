@@ -1,0 +1,88 @@
+/** The roles of the programs and of administration. None of them owns a table. */
+export const roles = ["server", "gateway", "operator", "admin"] as const
+export type Role = (typeof roles)[number]
+
+/** Privileges as GRANT takes them, with columns where a role needs no others. */
+type Grants = Partial<Record<Exclude<Role, "admin">, ReadonlyArray<string>>>
+
+interface TableAccess {
+  /** The column that holds the organization of a row; null: the table belongs to no organization. */
+  readonly tenant: "org_id" | "id" | null
+  /** Whether the server also reads rows of other organizations, with `acrossOrganizations`: keys before their organization is known, and published models. */
+  readonly across?: boolean
+  readonly grants: Grants
+  /** Whether only a migration writes it. */
+  readonly migrated?: boolean
+}
+
+const read = ["SELECT"]
+const write = ["SELECT", "INSERT", "UPDATE"]
+const all = ["SELECT", "INSERT", "UPDATE", "DELETE"]
+
+/**
+ * What each program may do with each table. `admin` may read and write all of them. The server sees and changes rows of the organization that it works for, by row-level
+ * security; the others work for all organizations. A new table needs a line here: a test fails without it.
+ */
+export const tables: Readonly<Record<string, TableAccess>> = {
+  api_keys: { tenant: "org_id", across: true, grants: { server: ["SELECT", "UPDATE (last_used_at)"], gateway: ["SELECT", "UPDATE (last_used_at)"] } },
+  applied_access: { tenant: null, migrated: true, grants: {} },
+  applied_resources: { tenant: "org_id", grants: { server: read, operator: all } },
+  audit_events: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["INSERT"] } },
+  credits: { tenant: "org_id", grants: {} },
+  deployment_phases: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
+  deployment_progress: { tenant: "org_id", grants: { server: read, operator: all } },
+  deployments: { tenant: "org_id", grants: { server: write, gateway: read, operator: write } },
+  dropped_receipts: { tenant: "org_id", grants: {} },
+  endpoints: { tenant: "org_id", grants: { gateway: ["SELECT", "UPDATE (reachable_at)"], operator: all } },
+  engine_starts: { tenant: "org_id", grants: { gateway: read, operator: ["SELECT", "INSERT"] } },
+  gpu_holds: { tenant: "org_id", grants: { gateway: read, operator: write } },
+  gpu_looks: { tenant: null, grants: { operator: write } },
+  host_classes: { tenant: null, grants: { server: read, gateway: read, operator: all } },
+  hub_connections: { tenant: "org_id", grants: { server: read, operator: read } },
+  idempotency_keys: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
+  invitations: { tenant: "org_id", grants: {} },
+  memberships: { tenant: "org_id", grants: {} },
+  migrations: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
+  models: { tenant: "org_id", across: true, grants: { server: write, gateway: read, operator: write } },
+  node_faults: { tenant: "org_id", grants: { gateway: read, operator: all } },
+  operator_terms: { tenant: null, grants: { operator: write } },
+  organizations: { tenant: "id", across: true, grants: { server: read, gateway: read, operator: read } },
+  outbox: { tenant: "org_id", grants: { server: ["INSERT"], gateway: ["INSERT"], operator: all } },
+  purchases: { tenant: "org_id", grants: {} },
+  receipts: { tenant: "org_id", grants: { server: read, gateway: ["SELECT (org_id, created_at, request_id)", "INSERT", "UPDATE"] } },
+  request_sweeps: { tenant: null, grants: { gateway: write } },
+  requests: { tenant: "org_id", grants: { server: read, gateway: write, operator: read } },
+  reservations: { tenant: "org_id", grants: { operator: read } },
+  retired_months: { tenant: null, migrated: true, grants: {} },
+  revision_uses: { tenant: "org_id", grants: { gateway: write, operator: write } },
+  revisions: { tenant: "org_id", across: true, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
+  schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
+  stored_weights: { tenant: null, grants: { operator: all } },
+  usage_days: { tenant: "org_id", grants: {} },
+  users: { tenant: null, grants: {} }
+}
+
+/**
+ * Views that read with the rights of their owner. `organization_requests` is the request list: row-level security on the table would keep the list from its indexes, whose
+ * expressions are not leakproof, so the view restricts the rows itself. `verified_revisions` is what a receipt shows of the revision that served it, which may be another organization's.
+ */
+export const views: Readonly<Record<string, { readonly table: string; readonly definition: string; readonly grants: Grants }>> = {
+  organization_requests: {
+    table: "requests",
+    // Not as an equality: the planner would take it for a way to the rows, and leave the index of the range that the list names.
+    definition: "SELECT * FROM requests WHERE coalesce(org_id = current_setting('seatrial.org_id', true), false)",
+    grants: { server: read }
+  },
+  verified_revisions: {
+    table: "revisions",
+    definition: "SELECT id, verification, base_hf_revision, adapter_content_hash FROM revisions",
+    grants: { server: read }
+  }
+}
+
+/** Functions that run with the rights of their owner, and who may call them. */
+export const functions: Readonly<Record<string, ReadonlyArray<Role>>> = {
+  "ensure_request_partitions(timestamptz, timestamptz)": roles,
+  "retire_old_month(text, integer)": ["server"],
+  "drop_retired_months()": ["server"]
+}

@@ -1,0 +1,244 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Ids } from "@seatrial/domain"
+import { ConfigProvider, Context, Effect, Layer, type Redacted, type Scope } from "effect"
+import type { SqlError } from "effect/sql"
+import { inject } from "vitest"
+import { roleName } from "../src/access/applyAccess.ts"
+import { type Role, roles, tables } from "../src/access/tables.ts"
+import { connect } from "../src/Database.ts"
+import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, ReadPool, Requests, Runs, TenantScope } from "../src/index.ts"
+import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "../src/testing.ts"
+import { endOf, startOf } from "./requestRows.ts"
+import { encryptionKey } from "./stage.ts"
+
+/** The address of the database that the owner and the roles share. */
+class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {
+  static readonly layer = Layer.effect(
+    Url,
+    Effect.suspend(() => makeTestDatabase(inject("postgres")))
+  )
+}
+
+const layerOwner = Layer.mergeAll(Runs.layerSql, Metering.layerSql, Requests.layerSql).pipe(
+  Layer.provideMerge(HubConnections.layerSql),
+  Layer.provideMerge(Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql)),
+  Layer.provideMerge([Layer.unwrap(Effect.map(Url, (url) => Database.layerUrl(url))), Ids.layer]),
+  Layer.provideMerge(Url.layer),
+  Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: encryptionKey })))
+)
+
+/** The pools of a program, with the rights of its role. */
+const poolsOf = (
+  role: Role,
+  tenants: boolean | string = role === "server"
+): Effect.Effect<Context.Context<PgClient.PgClient | ReadPool>, SqlError.SqlError, Url | Scope.Scope> =>
+  Effect.flatMap(Url, (url) => Layer.build(connect({ url, poolSize: 3, readPoolSize: 1, applicationName: `test-${role}`, role: roleName(role), tenants })))
+
+const clientOf = (role: Role, tenants?: boolean | string) => Effect.map(poolsOf(role, tenants), (pools) => Context.get(pools, PgClient.PgClient))
+
+/** What Postgres said. */
+const reasonOf = (error: Error): string => (error.cause instanceof Error ? reasonOf(error.cause) : error.message)
+
+const inOrganization = (orgId: string) => Effect.provideService(TenantScope, orgId)
+
+/** Two organizations with a row in each table that requests and deployments write. */
+const twoOrganizations = Effect.gen(function* () {
+  const metering = yield* Metering
+  const sql = yield* PgClient.PgClient
+  const made = []
+  for (const slug of [`a-${crypto.randomUUID().slice(0, 8)}`, `b-${crypto.randomUUID().slice(0, 8)}`]) {
+    const { caller } = yield* makeCaller(slug)
+    const served = yield* makeServing(caller, slug, "tiny")
+    const start = yield* startOf(caller, served)
+    yield* beginRequest(metering, start)
+    yield* metering.end(endOf(start))
+    yield* sql`INSERT INTO hub_connections (org_id, user_id, sealed_token, created_at, updated_at) VALUES (${caller.orgId}, ${caller.userId}, 'sealed', now(), now())`
+    made.push({ caller, served, start })
+  }
+  const [own, other] = made
+  if (own === undefined || other === undefined) return yield* Effect.die("no organizations")
+  return { own, other }
+})
+
+describe("access to the database", () => {
+  layer(layerOwner, { excludeTestServices: true })((it) => {
+    it.effect("is listed for every table, and every table of an organization has row-level security, also one that a later version adds", () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const found = yield* sql<{ readonly name: string; readonly tenant: boolean; readonly secured: boolean }>`
+          SELECT c.relname::text AS name, c.relrowsecurity AS secured,
+            c.relname = 'organizations' OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org_id' AND NOT a.attisdropped) AS tenant
+          FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+          ORDER BY c.relname COLLATE "C"`
+        assert.deepStrictEqual(
+          found.map(({ name }) => name),
+          Object.keys(tables).toSorted(),
+          "src/access/tables.ts lists every table"
+        )
+        for (const { name, secured, tenant } of found) {
+          assert.strictEqual(tables[name]?.tenant !== null, tenant, `${name} belongs to an organization if it has org_id`)
+          assert.strictEqual(secured, tenant, `${name} has row-level security if it belongs to an organization`)
+        }
+      })
+    )
+
+    it.effect("of the server shows and changes rows of the organization that it works for, and nothing without one", () =>
+      Effect.gen(function* () {
+        const { other, own } = yield* twoOrganizations
+        const owner = yield* PgClient.PgClient
+        const server = yield* clientOf("server")
+        for (const [table, { grants, tenant }] of Object.entries(tables)) {
+          if (tenant === null) continue
+          const count = server<{ readonly own: number; readonly all: number }>`
+            SELECT count(*) FILTER (WHERE ${server(tenant)} = ${own.caller.orgId})::int AS own, count(*)::int AS all FROM ${server(table)}`
+          const change = server`UPDATE ${server(table)} SET ${server(tenant)} = ${server(tenant)} RETURNING 1`
+          const remove = server`DELETE FROM ${server(table)} RETURNING 1`
+          if (grants.server === undefined || grants.server.every((grant) => grant === "INSERT")) {
+            assert.match(reasonOf(yield* Effect.flip(inOrganization(own.caller.orgId)(count))), /permission denied/i, table)
+          } else {
+            assert.deepStrictEqual((yield* count)[0], { own: 0, all: 0 }, table)
+            const [row] = yield* inOrganization(own.caller.orgId)(count)
+            assert.strictEqual(row?.own, row?.all, table)
+            const [real] = yield* owner<{ readonly n: number }>`SELECT count(*)::int AS n FROM ${owner(table)} WHERE ${owner(tenant)} = ${own.caller.orgId}`
+            assert.strictEqual(row?.all, real?.n, table)
+          }
+          // Without an organization nothing is changed, be it by the grants or by row-level security.
+          for (const statement of [change, remove]) assert.lengthOf(yield* Effect.orElseSucceed(statement, () => []), 0, table)
+        }
+        const insert = server`
+          INSERT INTO outbox (org_id, deployment_id, created_at) VALUES (${other.caller.orgId}, 'dep_x', now())`
+        for (const attempt of [insert, inOrganization(own.caller.orgId)(insert)]) assert.match(reasonOf(yield* Effect.flip(attempt)), /row-level security/i)
+        yield* inOrganization(other.caller.orgId)(insert)
+        const moved = inOrganization(own.caller.orgId)(server`UPDATE deployments SET org_id = ${other.caller.orgId} RETURNING 1`)
+        assert.match(reasonOf(yield* Effect.flip(moved)), /row-level security/i)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("of the server follows each fiber, in transactions and after a rollback too", () =>
+      Effect.gen(function* () {
+        const { other, own } = yield* twoOrganizations
+        const server = yield* clientOf("server")
+        const ids = server<{ readonly id: string }>`SELECT id FROM organizations`
+        const sees = (orgId: string) => Effect.map(inOrganization(orgId)(ids), (rows) => assert.deepStrictEqual(rows, [{ id: orgId }]))
+        const turns = Array.from({ length: 60 }, (_, turn) => (turn % 2 === 0 ? own : other).caller.orgId)
+        yield* Effect.forEach(turns, sees, { concurrency: "unbounded" })
+        yield* Effect.forEach(
+          turns,
+          (orgId, turn) =>
+            Effect.gen(function* () {
+              yield* sees(orgId)
+              yield* Effect.ignore(server.withTransaction(Effect.andThen(sees(other.caller.orgId), Effect.fail("back"))))
+              yield* sees(orgId)
+              if (turn % 3 === 0) return yield* Effect.fail("back")
+            }).pipe(server.withTransaction, Effect.ignore, Effect.andThen(sees(orgId))),
+          { concurrency: "unbounded" }
+        )
+        assert.lengthOf(yield* ids, 0)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("of the server's reading pool shows a request and its receipt to its organization alone, though one statement reads for many", () =>
+      Effect.gen(function* () {
+        const { other, own } = yield* twoOrganizations
+        const pools = yield* poolsOf("server")
+        const requests = Context.get(yield* Layer.build(Requests.layerSql.pipe(Layer.provide(Layer.succeedContext(pools)))), Requests)
+        const found = yield* Effect.all(
+          [own, other].flatMap(({ caller }) =>
+            [own, other].flatMap(({ start }) => [requests.find(caller.orgId, start.id), requests.findReceipt(caller.orgId, start.id)])
+          ),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(
+          found.map(({ _tag }) => _tag),
+          ["Some", "Some", "None", "None", "None", "None", "Some", "Some"]
+        )
+        const lists = yield* Effect.all(
+          [own, other].map(({ caller }) => requests.list(caller.orgId, { limit: 50, after: null })),
+          { concurrency: "unbounded" }
+        )
+        assert.deepStrictEqual(
+          lists.map(({ items }) => items.map(({ id }) => id)),
+          [[own.start.id], [other.start.id]]
+        )
+        const reads = Context.get(pools, ReadPool)
+        for (const table of ["requests", "receipts", "organization_requests"]) assert.lengthOf(yield* reads`SELECT FROM ${reads(table)}`, 0)
+      }).pipe(Effect.scoped)
+    )
+
+    const denied = {
+      server: [
+        "SELECT email FROM users",
+        "SELECT * FROM invitations",
+        "SELECT * FROM purchases",
+        "INSERT INTO requests DEFAULT VALUES",
+        "UPDATE api_keys SET expires_at = NULL",
+        "INSERT INTO api_keys DEFAULT VALUES",
+        "UPDATE organizations SET gpu_limit = 9",
+        "DELETE FROM audit_events"
+      ],
+      gateway: [
+        "SELECT sealed_token FROM hub_connections",
+        "SELECT cost_micros FROM receipts",
+        "SELECT * FROM audit_events",
+        "SELECT * FROM users",
+        "UPDATE api_keys SET scopes = '{}'",
+        "UPDATE models SET visibility = 'public'",
+        "UPDATE revisions SET input_micros_per_mtok = 0",
+        "DELETE FROM requests",
+        "SELECT retire_old_month('requests', 1)"
+      ],
+      operator: [
+        "SELECT secret_sha256 FROM api_keys",
+        "SELECT * FROM receipts",
+        "UPDATE requests SET cost_micros = 0",
+        "UPDATE organizations SET status = 'active'",
+        "INSERT INTO credits DEFAULT VALUES",
+        "UPDATE hub_connections SET shared = true",
+        "SELECT drop_retired_months()"
+      ],
+      admin: ["SELECT retire_old_month('requests', 1)", "UPDATE applied_access SET definition = '' WHERE false; DROP POLICY seatrial_admin_all ON models"]
+    } as const
+    for (const role of roles) {
+      it.effect(`of the ${role} is refused what it does not need, and every change of the schema`, () =>
+        Effect.gen(function* () {
+          const sql = yield* clientOf(role, "*")
+          const schema = [
+            "ALTER TABLE models ADD COLUMN x int",
+            "TRUNCATE requests",
+            "DROP TABLE models",
+            "CREATE TABLE t (x int)",
+            "ALTER TABLE models DISABLE ROW LEVEL SECURITY",
+            "CREATE ROLE x",
+            "UPDATE schema_requirements SET minimum_program_schema = 0",
+            "DELETE FROM migrations"
+          ]
+          for (const statement of [...denied[role], ...schema]) {
+            const error = yield* Effect.flip(sql.unsafe(statement))
+            assert.match(reasonOf(error), /permission denied|must be owner|cannot insert multiple commands/i, `${role}: ${statement}`)
+          }
+        }).pipe(Effect.scoped)
+      )
+    }
+  })
+
+  it.live("is applied again only for what has changed, and not by an older version", () =>
+    Effect.gen(function* () {
+      const url = yield* makeTestDatabase(inject("postgres"))
+      yield* Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const grants = Effect.map(sql`SELECT has_table_privilege('seatrial_server', 'deployments', 'SELECT') AS yes`, ([row]) => row)
+        yield* sql`REVOKE SELECT ON deployments FROM seatrial_server`
+        yield* Database.migrate
+        assert.deepStrictEqual<unknown>(yield* grants, { yes: false })
+        yield* sql`UPDATE applied_access SET definition = 'of another version' WHERE object = 'deployments'`
+        yield* sql`INSERT INTO migrations (migration_id, name) VALUES (9000, 'later')`
+        yield* Database.migrate
+        assert.deepStrictEqual<unknown>(yield* grants, { yes: false })
+        yield* sql`DELETE FROM migrations WHERE migration_id = 9000`
+        yield* Database.migrate
+        assert.deepStrictEqual<unknown>(yield* grants, { yes: true })
+      }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
+    }).pipe(Effect.scoped)
+  )
+})
