@@ -8,7 +8,7 @@ const Digits = (minimum: number, maximum: number) =>
   )
 
 /** Counted in code points, as JSON Schema counts. */
-const Text = (maximum: number) => Schema.String.check(Schema.isBetweenCodePoints(1, maximum))
+const Text = (maximum: number, minimum = 1) => Schema.String.check(Schema.isBetweenCodePoints(minimum, maximum))
 
 const page = {
   /** `next_cursor` of the page before; the other filters must be unchanged. */
@@ -45,8 +45,8 @@ export const OrgModelsQuery = Schema.Struct({
   ...page,
   status: Schema.optionalKey(ModelStatus),
   visibility: Schema.optionalKey(Visibility),
-  /** Part of slug, display name or repository, in any case. */
-  q: Schema.optionalKey(Text(120))
+  /** Part of slug, display name or repository, in any case. Empty is no filter: the contract sets an upper bound only. */
+  q: Schema.optionalKey(Text(120, 0))
 })
 export type OrgModelsQuery = typeof OrgModelsQuery.Type
 

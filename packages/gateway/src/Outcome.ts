@@ -44,4 +44,5 @@ export const refused = (error: Refusal): Outcome => ({
   body: null
 })
 
-export const requestError = ({ code, message, param }: Refusal): RequestError => ({ code, message, param })
+/** The error as the request's record keeps it: without names that the caller wrote. */
+export const requestError = ({ code, message, param, recorded }: Refusal): RequestError => ({ code, ...(recorded ?? { message, param }) })

@@ -13,6 +13,8 @@ export class Refusal extends Data.TaggedError("Refusal")<{
   /** Whole seconds, 1 to 60. */
   readonly retryAfter?: number
   readonly headers?: Readonly<Record<string, string>>
+  /** What the record of the request keeps instead, if `message` or `param` repeats a name that the caller wrote. */
+  readonly recorded?: { readonly message: string; readonly param: string | null }
 }> {}
 
 const refusal =
@@ -34,13 +36,17 @@ export const contextLengthExceeded = invalid("context_length_exceeded")
 export const headersTooLarge = refusal(431, "invalid_request_error", "headers_too_large")("The request line and headers are too large.")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
-/** Mostly the organization was left out of the name. */
-export const modelNotFound = (name: string) =>
-  refusal(
-    404,
-    "not_found_error",
-    "model_not_found"
-  )(`There is no model ${name.slice(0, 128)}. GET /v1/models lists your organization's own, named <organization>/<model>.`, "model")
+const listedModels = "GET /v1/models lists your organization's own, named <organization>/<model>."
+/** Mostly the organization was left out of the name. The record does not repeat the name, which may be any text. */
+export const modelNotFound = (name: string): Refusal =>
+  new Refusal({
+    status: 404,
+    type: "not_found_error",
+    code: "model_not_found",
+    message: `There is no model ${name.slice(0, 128)}. ${listedModels}`,
+    param: "model",
+    recorded: { message: `There is no model of the requested name. ${listedModels}`, param: "model" }
+  })
 export const notFound = refusal(404, "not_found_error", "not_found")
 export const missingScope = (scope: string) => refusal(403, "permission_error", "missing_scope")(`This operation needs the scope ${scope}.`, scope)
 

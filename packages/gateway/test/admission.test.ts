@@ -55,6 +55,31 @@ describe("a refusal", () => {
     )
   }
 
+  it.live("repeats names that the caller wrote in its answer, and not in its record", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([])
+      const secret = "secret-of-the-caller"
+      const named: ReadonlyArray<readonly [body: object, param: string, recorded: string]> = [
+        [{ model: secret }, "model", "model"],
+        [{ ...chat, [secret]: 1 }, secret, "*"],
+        [{ ...chat, messages: [{ role: "user", content: "a", [secret]: 1 }] }, `messages[0].${secret}`, "messages[0].*"],
+        [{ ...chat, metadata: { [secret]: 1 } }, `metadata.${secret}`, "metadata.*"],
+        [{ ...chat, logit_bias: { [secret]: 1 } }, `logit_bias.${secret}`, "logit_bias.*"]
+      ]
+      for (const [index, [body, param, recorded]] of named.entries()) {
+        const answer = yield* fetched(address, { body })
+        const { message, param: told } = errorOf(answer.text())
+        assert.strictEqual(told, param)
+        assert.include(String(message), secret)
+        const entry = world.recorded[index]
+        assert.isTrue(entry?._tag === "Refuse")
+        if (entry?._tag !== "Refuse") continue
+        assert.strictEqual(entry.row.error.param, recorded)
+        assert.notInclude(JSON.stringify(entry.row), secret)
+      }
+    })
+  )
+
   it.live("of a key that its address may not have looked up: 429 and when to try again, for the address that a trusted proxy names", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_TRUSTED_PROXIES: "127.0.0.0/8" })

@@ -15,10 +15,12 @@ export const orgModelReads = Effect.gen(function* () {
 
   return {
     list: ({ query }: { readonly query: OrgModelsQuery }) => {
-      const { cursor: _, limit: __, ...filters } = query
+      const { q, ...open } = query
+      const asked = q === "" ? open : query
+      const { cursor: _, limit: __, ...filters } = asked
       return answerPage(
         "listOrgModels",
-        query,
+        asked,
         (orgId, page) => models.list(orgId, { ...filters, ...page }),
         (row) => row
       )

@@ -106,6 +106,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
       }
       const found: ReadonlyArray<readonly [q: string, slugs: ReadonlyArray<string>]> = [
         ["a", ["a.3", "a_2", "a-1"]],
+        ["", ["a.3", "a_2", "a-1"]],
         ["%", ["a-1"]],
         ["%%", []],
         ["0% s", ["a-1"]],

@@ -1,6 +1,6 @@
 import type { InferencePath, ModelCapabilities, Runtime, SamplingDefaults } from "@seatrial/domain"
 import { type ImagePlace, ImagePlaces } from "../images/ImagePlaces.ts"
-import { invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
+import { invalidParameter, Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
 
 interface Gates {
   readonly fields: ReadonlySet<string>
@@ -42,6 +42,21 @@ export interface Target {
 const longestName = 128
 const longestPath = 1_024
 
+/** A step of a path whose name the caller chose: the record of the request has an asterisk instead. */
+export class CallerName {
+  readonly name: string
+  constructor(name: string) {
+    this.name = name
+  }
+}
+type Step = string | number | CallerName
+
+const stepText = (step: Step, isFirst: boolean, isRecorded: boolean): string => {
+  if (typeof step === "number") return `[${step}]`
+  const name = step instanceof CallerName ? (isRecorded ? "*" : step.name) : step
+  return `${isFirst ? "" : "."}${name.slice(0, longestName)}`
+}
+
 /** The state of one check: where it is, what the model can do, and what was noticed on the way. */
 export class Checking {
   readonly target: Target
@@ -49,7 +64,7 @@ export class Checking {
   readonly fields: ReadonlySet<string>
   /** The values of `response_format.type` that are. */
   readonly formats: ReadonlySet<string>
-  readonly #path: Array<string | number> = []
+  readonly #path: Array<Step> = []
   #images: ImagePlaces | undefined
 
   constructor(endpoint: InferencePath, target: Target) {
@@ -67,10 +82,22 @@ export class Checking {
     return checked
   }
 
+  /** `within` where the caller chose the name of the step. */
+  withinName<A>(name: string, check: (value: unknown, at: Checking) => A, value: unknown): A {
+    this.#path.push(new CallerName(name))
+    const checked = check(value, this)
+    this.#path.pop()
+    return checked
+  }
+
   /** The path of the value that is looked at, or of what is in it. A caller's own names may be as long as the body: the record and the answer keep their beginnings. */
   param(...deeper: ReadonlyArray<string | number>): string {
+    return this.#text(deeper, false)
+  }
+
+  #text(deeper: ReadonlyArray<Step>, isRecorded: boolean): string {
     return [...this.#path, ...deeper]
-      .map((step, index) => (typeof step === "number" ? `[${step}]` : `${index === 0 ? "" : "."}${step.slice(0, longestName)}`))
+      .map((step, index) => stepText(step, index === 0, isRecorded))
       .join("")
       .slice(0, longestPath)
   }
@@ -86,23 +113,26 @@ export class Checking {
     return this.#images.add(this.param(...deeper), url)
   }
 
-  #refuse(refusal: (message: string, param: string) => Refusal, message: string, deeper: ReadonlyArray<string | number>): never {
-    const param = this.param(...deeper)
-    throw refusal(`${param}: ${message}.`, param)
+  #refuse(refusal: (message: string, param: string) => Refusal, message: string, deeper: ReadonlyArray<Step>): never {
+    const [param, kept] = [this.#text(deeper, false), this.#text(deeper, true)]
+    const refused = refusal(`${param}: ${message}.`, param)
+    if (param === kept) throw refused
+    const { code, message: text, status, type } = refused
+    throw new Refusal({ status, type, code, message: text, param, recorded: { message: `${kept}: ${message}.`, param: kept } })
   }
 
   /** The wrong type, or out of range. */
-  invalid(expected: string, ...deeper: ReadonlyArray<string | number>): never {
+  invalid(expected: string, ...deeper: ReadonlyArray<Step>): never {
     return this.#refuse(invalidParameter, expected, deeper)
   }
 
-  /** In no API. */
-  unknown(...deeper: ReadonlyArray<string | number>): never {
-    return this.#refuse(unknownParameter, "is not a known member of this request", deeper)
+  /** A member that is in no API. */
+  unknown(name: string): never {
+    return this.#refuse(unknownParameter, "is not a known member of this request", [new CallerName(name)])
   }
 
   /** A field of the API that this model does not serve. */
-  unsupported(...deeper: ReadonlyArray<string | number>): never {
+  unsupported(...deeper: ReadonlyArray<Step>): never {
     return this.#refuse(unsupportedParameter, "the model does not support it", deeper)
   }
 

@@ -16,7 +16,7 @@ export const metadata: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   const names = Object.keys(value)
   if (names.length > mostPairs) return at.invalid(`expected ${mostPairs} pairs at most`)
-  for (const name of names) if (value[name] !== null) at.within(name, text, value[name])
+  for (const name of names) if (value[name] !== null) at.withinName(name, text, value[name])
   return undefined
 }
 

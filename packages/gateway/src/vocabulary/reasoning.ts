@@ -1,5 +1,5 @@
 import { boolean, type Check, integer } from "./Check.ts"
-import type { Checking } from "./Checking.ts"
+import { CallerName, type Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
 
 const toggles = new Set(["enable_thinking", "thinking"])
@@ -18,7 +18,7 @@ export const chatTemplateKwargs: Check = (value, at) => {
   const kept: Record<string, unknown> = {}
   for (const [name, given] of Object.entries(value)) {
     if (given === null) continue
-    if (!toggles.has(name) || !at.target.capabilities.reasoning_controls.thinking_toggle) return at.unsupported(name)
+    if (!toggles.has(name) || !at.target.capabilities.reasoning_controls.thinking_toggle) return at.unsupported(toggles.has(name) ? name : new CallerName(name))
     kept[name] = at.within(name, boolean, given)
   }
   // Two names for one switch, of which a template knows either.

@@ -1,4 +1,5 @@
 import { advisory, boolean, type Check, integer, list, members, nonEmptyText, number, numberAbove, text } from "./Check.ts"
+import { CallerName } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
 import { responseFormat } from "./responseFormat.ts"
 
@@ -31,8 +32,8 @@ const logitBias: Check = (value, at) => {
   const tokens = Object.keys(value)
   if (tokens.length > maxBiases) return at.invalid(`expected ${maxBiases} tokens at most`)
   for (const token of tokens) {
-    if (!/^\d{1,9}$/.test(token)) return at.invalid("expected the id of a token", token)
-    at.within(token, number(-maxBias, maxBias), value[token])
+    if (!/^\d{1,9}$/.test(token)) return at.invalid("expected the id of a token", new CallerName(token))
+    at.withinName(token, number(-maxBias, maxBias), value[token])
   }
   return tokens.length === 0 ? undefined : value
 }
