@@ -171,7 +171,8 @@ export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: numbe
   }
 }
 
-const gpus = (count: number) => `${count} GPU${count === 1 ? "" : "s"}`
+/** A number of GPUs for a message. */
+export const gpus = (count: number) => `${count} GPU${count === 1 ? "" : "s"}`
 
 const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name, weights_limit_bytes: limit }: HostClass): string | null => {
   if (gpuLimit !== null && count > gpuLimit) return `The organization may hold ${gpus(gpuLimit)} at once, and an engine on ${name} takes ${count}.`

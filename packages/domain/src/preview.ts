@@ -5,8 +5,10 @@ import {
   attempt,
   bestOf,
   byPrice,
+  type Candidate,
   candidatesOf,
   everyCandidate,
+  gpus,
   isSuccess,
   knowsModel,
   servesModel,
@@ -129,6 +131,13 @@ const chosenInstead = (input: PreviewInput): ServingSettings | null => {
   return preview.kind === "derived" ? preview.serving : null
 }
 
+/** The fewest GPUs of an engine that only the organization's limit keeps from its host class, and that class; null if no host class has room for the model whatever the limit is. */
+const gpusWithoutLimit = (asked: Asked, attempts: ReadonlyArray<Candidate>) => {
+  const able = attempts.map((candidate) => attempt({ ...asked, gpuLimit: null }, candidate)).filter(isSuccess)
+  const [least] = able.map(({ hostClass }) => hostClass).toSorted((a, b) => a.gpu_count - b.gpu_count)
+  return least === undefined ? null : { name: least.name, count: least.gpu_count }
+}
+
 /**
  * Decides from a repository's facts whether and how it can be served. Candidates are the host classes that have the asked runtime (their first one where
  * none is asked), cheapest first; without `host_class` the first that fits is chosen.
@@ -217,11 +226,18 @@ export const decideServing = (input: PreviewInput): Decision => {
             message: `Choose ${elsewhere.where}, which has room for it.`,
             serving: elsewhere.serving
           }
+    const needed = gpusWithoutLimit(asked, attempts)
+    if (needed !== null && input.gpuLimit !== null && input.gpuLimit !== undefined) {
+      const limit = gpus(input.gpuLimit)
+      const raise = `Ask the installation's administrators for a limit of at least ${gpus(needed.count)} (\`seatrial admin limits set\`)`
+      const message = `The organization may hold ${limit} at once, and an engine on ${needed.name} takes ${needed.count}.`
+      return remedy.serving === null
+        ? refuse("does_not_fit", message, `${raise}.`)
+        : refuse("does_not_fit", message, `${remedy.message} ${raise} otherwise.`, remedy.serving)
+    }
     const oversize = attempts.map((found) => found.oversize)
     if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null)) {
-      const limited = attempts.every(({ hostClass }) => hostClass.gpu_count > (input.gpuLimit ?? Number.POSITIVE_INFINITY))
-      const raise = "Ask the installation's administrators for a higher limit (`seatrial admin limits set`)."
-      return refuse("does_not_fit", oversize[0], limited && remedy.serving === null ? raise : remedy.message, remedy.serving)
+      return refuse("does_not_fit", oversize[0], remedy.message, remedy.serving)
     }
     // Of those that are tried: others may be larger, and lack the runtime.
     const tried = attempts.filter((found) => found.oversize === null)

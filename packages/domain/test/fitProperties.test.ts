@@ -330,7 +330,14 @@ describe("the fit of any model", () => {
     assert.strictEqual(chosen(named), "dear")
     const none = ask(0)
     assert.deepStrictEqual(none.kind === "refused" ? [none.reason.code, none.remedy.serving] : none.kind, ["does_not_fit", null])
-    assert.match(none.kind === "refused" ? none.remedy.message : "", /higher limit/)
+    assert.match(none.kind === "refused" ? none.remedy.message : "", /administrators for a limit of at least 1 GPU /)
+    // One host class is too small, and the limit keeps the model from the other.
+    const mixed = derivePreview({ facts: factsOf({ ...sizes, weightsGib: 100 }), ref: null, request: {}, hostClasses, engines: [engine], gpuLimit: 1 })
+    assert.deepInclude(mixed.kind === "refused" ? mixed.reason : {}, {
+      code: "does_not_fit",
+      message: "The organization may hold 1 GPU at once, and an engine on cheap takes 2."
+    })
+    assert.match(mixed.kind === "refused" ? mixed.remedy.message : "", /administrators for a limit of at least 2 GPUs /)
   })
 
   it("an original context for YaRN beyond the one that the model was trained for is refused, with settings without it", () => {

@@ -32,6 +32,11 @@ const heldBack = (seen: Observation): Placement | null => {
   const limit = `its organization's limit of ${count(run.gpuLimit, "GPU")}`
   if (canReplace(seen) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
     return takesOver(seen, `Within ${limit} there is one engine only.`)
+  if (need > run.gpuLimit)
+    return goes(
+      "waiting",
+      `Waits for an administrator: its engine takes ${count(need, "GPU")}, and its organization may hold ${run.gpuLimit} at once (seatrial admin limits set).`
+    )
   const held = organizationGpus === 0 ? "holds none" : `has ${organizationGpus} in use or asked for`
   return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}${candidatesInTheWay(seen, true)}`)
 }

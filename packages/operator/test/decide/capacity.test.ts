@@ -37,6 +37,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "",
       "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization has 4 in use or asked for."
     ],
+    [
+      "an administrator, if the organization's limit can never admit it",
+      seen("waiting", {}, { gpuLimit: 0 }),
+      0,
+      "",
+      "Waits for an administrator: its engine takes 1 GPU, and its organization may hold 0 at once (seatrial admin limits set)."
+    ],
     ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [
       "its place, which is told now and then where many go first",
