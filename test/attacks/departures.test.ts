@@ -1,0 +1,42 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import type { AttackStage } from "./AttackStage.ts"
+import { attack } from "./attack.ts"
+import { sendRequest } from "./sendRequest.ts"
+
+/** Callers at once. */
+const callers = 8
+/** Milliseconds between two requests of a caller: metering is attacked here, and not the rate of requests. */
+const pace = 200
+/** Milliseconds after which the latest leaves: the answer takes about as long. */
+const latest = 50
+/** Tokens of each prompt, as the engine reports them; at the stage's prices each costs a micro-dollar. */
+const promptTokens = 10
+
+/** Sends requests, each second one streamed, and leaves each at a moment of its own. */
+const leave = Effect.fnUntraced(function* (stage: AttackStage, index: number) {
+  for (let count = 0; count < 10_000; count++) {
+    const body = { model: stage.model, stream: (count + index) % 2 === 0, messages: [{ role: "user", content: `a prompt to be cached ${index}` }] }
+    const stay = 1 + ((count * 17 + index * 31) % latest)
+    yield* Effect.timeoutOption(sendRequest(stage, { body }), stay)
+    yield* Effect.sleep(pace - stay)
+  }
+})
+
+const attackers = Array.from({ length: callers }, (_, index) => index)
+
+attack({
+  name: "callers who leave before the answer pay for each prompt that an engine was asked for, and take nothing from others",
+  run: (stage) => Effect.forEach(attackers, (index) => leave(stage, index), { concurrency: "unbounded", discard: true }),
+  verify: Effect.fnUntraced(function* (_, { attacker }) {
+    const sql = yield* SqlClient.SqlClient
+    const running = sql<{ readonly count: number }>`SELECT count(*)::int AS count FROM requests WHERE org_id = ${attacker.orgId} AND state = 'running'`
+    while ((yield* running)[0]?.count !== 0) yield* Effect.sleep("100 millis")
+    const [found] = yield* sql<{ readonly left: number; readonly free: number }>`
+      SELECT count(*)::int AS left, (count(*) FILTER (WHERE q.cost_micros < ${promptTokens} AND r.note <> 'No engine was asked.'))::int AS free
+      FROM requests q JOIN receipts r ON r.org_id = q.org_id AND r.request_id = q.id WHERE q.org_id = ${attacker.orgId} AND q.status_code = 499`
+    assert.isAbove(found?.left ?? 0, 50)
+    assert.strictEqual(found?.free, 0)
+  })
+})
