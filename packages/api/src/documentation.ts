@@ -83,6 +83,10 @@ export const operationWords: Readonly<Record<string, Words>> = {
     description:
       "The public keys (a JWK Set) that receipts are and were signed with, the current one first; none where the installation does not sign. A signature by a key that is not here counts for nothing."
   },
+  "system.index": {
+    summary: "What is here",
+    description: "A short index of the service: the paths of the documents, of models and of inference. JSON, or a page with `Accept: text/html`."
+  },
   "system.document": {
     summary: "This document",
     description: "The interface as OpenAPI 3.1, generated from the schemas that the server decodes and encodes with."

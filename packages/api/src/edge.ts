@@ -1,4 +1,4 @@
-import type { Json } from "./jsonTree.ts"
+import { type Json, mapMembers } from "./jsonTree.ts"
 
 // What the server answers before an endpoint is reached, and the paths that are no endpoints: nothing of this can be generated from the contract.
 
@@ -54,22 +54,36 @@ const openApiSchema: Json = {
   required: ["openapi", "info", "paths"]
 }
 
-const file = (operationId: string, type: string, schema: Json): Json => ({
+const indexSchema: Json = {
+  type: "object",
+  properties: {
+    name: { type: "string" },
+    links: { type: "object", additionalProperties: { type: "string" } },
+    inference: { type: "array", items: { type: "string" } },
+    note: { type: "string" }
+  },
+  required: ["name", "links", "inference", "note"],
+  additionalProperties: false
+}
+
+/** A document that clients may keep, by media type. */
+const file = (operationId: string, schemas: Json, headers: Json = cached): Json => ({
   tags: ["system"],
   operationId,
   security: [],
   parameters: [ifNoneMatch],
   responses: {
-    "200": { headers: cached, content: { [type]: { schema } } },
-    "304": { headers: cached }
+    "200": { headers, content: mapMembers(schemas, (schema) => ({ schema })) },
+    "304": { headers }
   }
 })
 
 /** The paths that the server has beside its endpoints, and the schemas of the edge. */
 export const ownPaths: { readonly paths: Json; readonly schemas: Json } = {
   paths: {
-    "/openapi.json": { get: file("system.document", "application/json", openApiSchema) },
-    "/docs": { get: file("system.docs", "text/html", { type: "string" }) }
+    "/": { get: file("system.index", { "application/json": indexSchema, "text/html": { type: "string" } }, { ...cached, vary: text }) },
+    "/openapi.json": { get: file("system.document", { "application/json": openApiSchema }) },
+    "/docs": { get: file("system.docs", { "text/html": { type: "string" } }) }
   },
   schemas: edgeSchemas
 }

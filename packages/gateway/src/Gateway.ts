@@ -2,10 +2,12 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, DatabaseSchema, Metering, type RequestRefusal, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
+import { answerIndex } from "./answerIndex.ts"
 import type { Admitted } from "./askEngine.ts"
 import { makeAuthenticate } from "./authenticate.ts"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
+import { makeCrossOrigin } from "./crossOrigin.ts"
 import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
@@ -69,6 +71,12 @@ const unparsed: ParsedBody = { model: "", members: {} }
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
 
+/** The methods that the index takes. */
+const reading = "GET, HEAD, OPTIONS"
+
+/** The methods that a path takes; null if there is no such path. */
+const methodsAt = (path: string): string | null => (path === "/" ? reading : isEndpoint(path) ? allow : methodsOf(path))
+
 /** What came in. */
 interface Exchange {
   readonly id: RequestId
@@ -124,6 +132,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       )
       const run = yield* FiberSet.makeRuntime()
 
+      const crossOrigin = makeCrossOrigin(config.corsOrigins, methodsAt)
       const authenticate = makeAuthenticate(keys, config.trustedProxies)
 
       /** Tells that somebody asks for the route, where that matters. */
@@ -306,7 +315,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return tell(exchange, "other", hostless)
         if (path === "/healthz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         if (path === "/readyz") return answerReadiness(response, schema.problem())
-        const others = methodsOf(path)
+        if (path === "/" && (request.method === "GET" || request.method === "HEAD")) return answerIndex(request, response)
+        const others = path === "/" ? reading : methodsOf(path)
         if (others !== null) {
           if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()
           if (request.method === undefined || !others.includes(request.method)) return tell(exchange, "other", methodNotAllowed(request.method ?? "", others))
@@ -324,6 +334,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const id = ids.requestId(clock.currentTimeMillisUnsafe())
           response.setHeader("x-request-id", id)
           response.setHeader("request-id", id)
+          crossOrigin(request, response)
           handle({ id, request, response, startedAt: performance.now() })
         }
       })

@@ -1,4 +1,4 @@
-import { type Network, networkSetting } from "@seatrial/domain"
+import { type Network, networkSetting, originSetting } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { RequestRateSettings } from "./RequestRates.ts"
@@ -19,6 +19,8 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  /** Origins whose pages may read answers. */
+  readonly corsOrigins: ReadonlySet<string>
   /** Whose `X-Forwarded-For` counts. */
   readonly trustedProxies: ReadonlyArray<Network>
   readonly abandoned: number
@@ -106,6 +108,11 @@ export const gatewaySettings = [
     default: "none"
   },
   { name: "GATEWAY_PLATFORM_NAME", description: "Whose the published models are, as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
+  {
+    name: "GATEWAY_CORS_ORIGINS",
+    description: "Origins whose pages browsers let in, exact and separated by commas, as https://app.example.com; none by default",
+    default: ""
+  },
   { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
   {
     name: "GATEWAY_CACHE_SECRET",
@@ -180,6 +187,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        corsOrigins: originSetting("GATEWAY_CORS_ORIGINS" satisfies Name),
         trustedProxies: networkSetting("GATEWAY_TRUSTED_PROXIES" satisfies Name),
         abandoned: seconds("GATEWAY_ABANDONED_SECONDS"),
         revoked: seconds("GATEWAY_REVOKED_SECONDS").pipe(Config.map((millis) => Math.min(millis, longestTimer))),

@@ -1,4 +1,4 @@
-import { type Network, networkSetting, type Rate } from "@seatrial/domain"
+import { type Network, networkSetting, originSetting, type Rate } from "@seatrial/domain"
 import type { RetentionSettings } from "@seatrial/store"
 import { Config, Context, Duration, Layer, Option, Redacted, Schema } from "effect"
 import { type ClientTimeouts, defaultClientTimeouts } from "./nodeServer.ts"
@@ -74,27 +74,6 @@ const perSecond = (name: string, rate: number, atOnce: number) => Config.all({ p
 
 const perMinute = (name: string, rate: number) => burst(name, rate).pipe(Config.map((value): Rate => ({ perSecond: value / 60, burst: value })))
 
-const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
-
-const originsOf = (text: string): ReadonlyArray<string> =>
-  text
-    .split(",")
-    .map((origin) => origin.trim())
-    .filter((origin) => origin !== "")
-
-/** Origins as browsers send them: scheme, host and port, nothing more. */
-const Origins = Schema.String.check(
-  Schema.makeFilter((text) => {
-    const wrong = originsOf(text).find((origin) => !isOrigin(origin))
-    return wrong === undefined ? undefined : `${wrong} is no origin like https://app.example.com`
-  })
-)
-
-const corsOrigins = Config.schema(Origins, "SERVER_CORS_ORIGINS").pipe(
-  Config.withDefault(""),
-  Config.map((text): ReadonlySet<string> => new Set(originsOf(text)))
-)
-
 /** 32 bytes in exactly this spelling, padding aside. */
 const isKey = (text: string, encoding: "base64" | "base64url"): boolean => {
   const bytes = Buffer.from(text, encoding)
@@ -128,7 +107,7 @@ const signingKeys = Config.schema(Schema.Redacted(SigningKeys), "SEATRIAL_SIGNIN
 )
 
 const config = Config.all({
-  corsOrigins,
+  corsOrigins: originSetting("SERVER_CORS_ORIGINS"),
   signingKeys,
   trustedProxies: networkSetting("SERVER_TRUSTED_PROXIES"),
   cursorKey: Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY"),

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { Api } from "@seatrial/api"
+import { indexPolicy, prefersOver, serviceIndex } from "@seatrial/domain"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiSwagger, OpenApi } from "effect/http-api"
@@ -59,11 +60,25 @@ const renderPage = Effect.scoped(
   })
 ).pipe(Effect.orDie)
 
-/** `/openapi.json` and `/docs`: public, and ready but for the first sight of the page. */
+const wantsHtml = prefersOver("text/html", "application/json")
+
+/** The index in both of its forms. */
+const answerIndex = () => {
+  const { html, json } = serviceIndex("server")
+  const bytesOf = (text: string) => new TextEncoder().encode(text)
+  const page = answer(
+    documentOf(bytesOf(html), "text/html; charset=utf-8", { vary: "Accept", "content-security-policy": indexPolicy, "referrer-policy": "no-referrer" })
+  )
+  const document = answer(documentOf(bytesOf(json), "application/json", { vary: "Accept" }))
+  return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => (wantsHtml(headers.accept) ? page : document))
+}
+
+/** `/`, `/openapi.json` and `/docs`: public, and ready but for the first sight of the page. */
 export const layerDocuments = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const interfaceDocument = documentOf(new TextEncoder().encode(JSON.stringify(OpenApi.fromApi(Api))), "application/json")
     yield* router.add("GET", "/openapi.json", answer(interfaceDocument))
+    yield* router.add("GET", "/", answerIndex())
     const page = yield* Effect.cached(renderPage)
     yield* router.add("GET", "/docs", Effect.flatMap(page, answer))
   })

@@ -1,10 +1,9 @@
 import { Caller, type RequestsQuery } from "@seatrial/api"
-import { KeyId, ModelId, RequestId, signatureHeader, signedMediaType } from "@seatrial/domain"
+import { KeyId, ModelId, prefersOver, RequestId, signatureHeader, signedMediaType } from "@seatrial/domain"
 import { Requests } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { emptyJsonPage, jsonPageAnswers, jsonText } from "./lists.ts"
-import { prefersOver } from "./prefersOver.ts"
 import { invalidParameter, notFound, notSigned } from "./publicErrors.ts"
 import { detached, ReceiptSigner, withPayload } from "./ReceiptSigner.ts"
 

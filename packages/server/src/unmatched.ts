@@ -4,6 +4,7 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi } from "effect/http-api"
 
 const paths = new Map<string, ReadonlySet<string>>([
+  ["/", new Set(["GET"])],
   ["/openapi.json", new Set(["GET"])],
   ["/docs", new Set(["GET"])]
 ])

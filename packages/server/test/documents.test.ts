@@ -30,7 +30,7 @@ describe("the interface document", () => {
         )
       ]
       assert.deepStrictEqual(faults, [])
-      const api = path !== "/openapi.json" && path !== "/docs"
+      const api = path !== "/" && path !== "/openapi.json" && path !== "/docs"
       for (const [status, { content }] of Object.entries(responses)) {
         for (const media of Object.values(content ?? {})) if (api || status !== "200") assert.isNotEmpty(media.examples ?? {}, `${operationId} ${status}`)
       }
@@ -46,7 +46,7 @@ describe("the interface document", () => {
 })
 
 layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
-  for (const path of ["/openapi.json", "/docs"]) {
+  for (const path of ["/", "/openapi.json", "/docs"]) {
     it.effect(`${path} can be kept, and asked for again at no cost`, () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
@@ -71,6 +71,24 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
       assert.deepNestedInclude(served, { "info.version": "1.0.0" })
       const { info } = Schema.decodeUnknownSync(Schema.Struct({ info: Schema.Struct({ description: Schema.String }) }))(served)
       for (const path of Object.keys(requestVocabulary)) assert.include(info.description, `\`POST ${path}\``)
+    })
+  )
+
+  it.effect("/ names what there is, as JSON, or as a page for a browser that loads and runs nothing", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const index = Schema.decodeUnknownSync(Schema.Struct({ links: Schema.Record(Schema.String, Schema.String), inference: Schema.Array(Schema.String) }))(
+        jsonOf(yield* call("GET", "/"))
+      )
+      assert.deepStrictEqual(index.inference, Object.keys(requestVocabulary))
+      const { headers, status, text } = yield* call("GET", "/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } })
+      assert.deepStrictEqual([status, headers["content-type"], headers.vary], [200, "text/html; charset=utf-8", "Accept"])
+      assert.match(String(headers["content-security-policy"]), /^default-src 'none';/)
+      assert.notMatch(text, /https?:|<(?:script|style|img|link)\b/)
+      for (const path of Object.values(index.links)) {
+        assert.include(text, `href="${path}"`)
+        assert.notStrictEqual((yield* call("GET", path)).status, 404, path)
+      }
     })
   )
 
