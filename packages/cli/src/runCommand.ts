@@ -42,6 +42,7 @@ const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(s
 const admin = async () => {
   const store = await import("@seatrial/store")
   const { makeAdminCommand } = await import("./admin/admin.ts")
+  const { layerAdministrator } = await import("./admin/administrator.ts")
   const layerStore = Layer.mergeAll(
     store.Organizations.layerSql,
     store.Members.layerSql,
@@ -51,7 +52,8 @@ const admin = async () => {
     store.GpuHolds.layerSql,
     store.HostClasses.layerSql,
     store.ModelAdmin.layerSql,
-    store.Reservations.layerSql
+    store.Reservations.layerSql,
+    layerAdministrator
   ).pipe(Layer.provideMerge([store.Database.layerAdmin, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
   const layerHubConnections = store.HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
   return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))

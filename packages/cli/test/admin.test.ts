@@ -1,7 +1,9 @@
+import { userInfo } from "node:os"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
 import { Database, Organizations } from "@seatrial/store"
 import { Effect, Layer, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { Env, noTrace, parse, seatrial, seatrialProcess } from "./runCommand.ts"
 
 const KeyMade = Schema.Struct({ id: Schema.String, secret: Schema.String })
@@ -32,6 +34,30 @@ const makeOrganization = Effect.fnUntraced(function* (slug: string) {
 })
 
 layer(Env.layer)("seatrial admin", (it) => {
+  it.effect("records in the audit which administrator acted: the one that SEATRIAL_ADMIN names, else the account at the terminal", () =>
+    Effect.gen(function* () {
+      const env = yield* Env
+      yield* makeOrganization("audited")
+      const rename = (name: string, more: Readonly<Record<string, string>>) => seatrial(["admin", "orgs", "rename", "audited", name], { ...env, ...more })
+      assert.strictEqual((yield* rename("First", { SEATRIAL_ADMIN: "ada@platform.example" })).code, 0)
+      assert.strictEqual((yield* rename("Second", {})).code, 0)
+      const refused = yield* rename("Third", { SEATRIAL_ADMIN: "a".repeat(59) })
+      assert.strictEqual(refused.code, 2)
+      assert.match(refused.err, /SEATRIAL_ADMIN/)
+      const actors = yield* Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        return yield* sql`
+          SELECT actor_kind, actor_user_id FROM audit_events e JOIN organizations o ON o.id = e.org_id
+          WHERE slug = 'audited' AND resource_type = 'org' AND action = 'updated' ORDER BY e.created_at`
+      }).pipe(Effect.provide(Database.layerUrl(Redacted.make(env.DATABASE_URL ?? ""), { poolSize: 1 })))
+      const account = process.env.SUDO_USER ?? userInfo().username
+      assert.deepStrictEqual(actors, [
+        { actor_kind: "admin", actor_user_id: "admin:ada@platform.example" },
+        { actor_kind: "admin", actor_user_id: `admin:${account}` }
+      ])
+    })
+  )
+
   it.effect(
     "shows a key's secret once, rotates it, and revokes only what was confirmed",
     () =>
