@@ -1,4 +1,4 @@
-import { Console, Data, Effect, Runtime } from "effect"
+import { Console, Data, Runtime } from "effect"
 import { type CliError, CliOutput } from "effect/cli"
 import { escapeUnsafe } from "./plainText.ts"
 
@@ -9,24 +9,19 @@ export class WrongUse extends Data.TaggedError("WrongUse") {
 }
 
 /** What is wrong with a flag or an argument, and what was expected. */
-const inWords = (error: CliError.CliError): string => error.message.replace(/(?:Expected: )?Schema validation failed: /u, "").trimEnd()
+const inWords = (error: CliError.CliError): string =>
+  error.message
+    .replace(/(?:Expected: )?Schema validation failed: /u, "")
+    .replace(/\?\s*\n\s*/gu, "? ")
+    .replace(/\s*\n\s*/gu, ". ")
+    .trimEnd()
 
-/** Wrong use in a few lines: each mistake, and where the help is. Undefined where the whole help says more, as of a command that does not exist. */
-export const wrongUseInWords = (commandPath: ReadonlyArray<string>, errors: ReadonlyArray<CliError.CliError>): string | undefined => {
-  if (errors.some(({ _tag }) => _tag !== "InvalidValue" && _tag !== "MissingOption" && _tag !== "MissingArgument")) return undefined
-  return [...errors.map((error) => escapeUnsafe(inWords(error))), `\`${[...commandPath, "--help"].join(" ")}\` tells more.`].join("\n")
-}
+/** Wrong use in a line for each mistake, and one that says where the help is. */
+export const wrongUseInWords = (commandPath: ReadonlyArray<string>, errors: ReadonlyArray<CliError.CliError>): string =>
+  [...errors.map((error) => escapeUnsafe(inWords(error))), `\`${[...commandPath, "--help"].join(" ")}\` shows how.`].join("\n")
 
-/** Help that nobody asked for goes to standard error with what was wrong: a program that reads standard output finds a result there or nothing. */
+/** Wrong use goes to standard error: a program that reads standard output finds a result there or nothing. */
 export const layerPresenter = CliOutput.layerPresenter({
   present: (event) =>
-    event._tag === "InvalidInvocation"
-      ? Effect.gen(function* () {
-          const words = wrongUseInWords(event.commandPath, event.errors)
-          if (words !== undefined) return yield* Console.error(words)
-          const formatter = yield* CliOutput.Formatter
-          yield* Console.error(formatter.formatHelpDoc(event.helpDoc))
-          yield* Console.error(formatter.formatErrors(event.errors))
-        })
-      : CliOutput.defaultPresenter.present(event)
+    event._tag === "InvalidInvocation" ? Console.error(wrongUseInWords(event.commandPath, event.errors)) : CliOutput.defaultPresenter.present(event)
 })

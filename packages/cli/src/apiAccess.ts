@@ -1,26 +1,54 @@
 import { SeatrialClient, type SeatrialClientOptions } from "@seatrial/client"
-import { Config, Effect, Layer, Option, Redacted } from "effect"
+import { Config, Context, Effect, Layer, Option, Redacted } from "effect"
 import { CommandError } from "./CommandError.ts"
-import { endedWithoutStopping, type LocalState, readLocalState } from "./localState.ts"
+import { endedWithoutStopping, readLocalState } from "./localState.ts"
+import { chooseProfile, readProfiles } from "./profiles.ts"
 
 export interface Named {
   readonly address: Option.Option<string>
+  readonly gateway?: Option.Option<string>
   readonly key: Option.Option<Redacted.Redacted>
 }
 
-/** Which API is asked, and as whom: what is named, else the system started in this folder. */
-export const chooseAccess = (
-  { address, key }: Named,
-  local: Option.Option<LocalState>
-): { readonly address: Option.Option<string>; readonly key: Named["key"] } => {
-  const chosen = Option.orElse(address, () => Option.map(local, (state) => state.address))
-  // The local system's key is for the local system: it goes to no address that somebody names.
-  const ownKey = Option.map(
-    Option.filter(local, (state) => Option.contains(chosen, state.address)),
-    (state) => Redacted.make(state.api_key)
-  )
-  return { address: chosen, key: Option.orElse(key, () => ownKey) }
+/** An API, the gateway before its models, and a key to both. */
+export interface ChosenAccess {
+  readonly address: Option.Option<string>
+  /** The API's address, if the gateway has none of its own. */
+  readonly gateway: Option.Option<string>
+  readonly key: Named["key"]
 }
+
+/** Where a system is found, and the key to it. */
+interface Known {
+  readonly address: string
+  readonly gateway?: string
+  readonly api_key: string
+}
+
+/**
+ * Which API is asked, and as whom: what the environment names, else the profile that it names, else the system started in this folder, else the current profile. A stored key goes
+ * only to the address that it is stored with.
+ */
+export const chooseAccess = (
+  { address, gateway = Option.none(), key }: Named,
+  local: Option.Option<Known>,
+  profile: { readonly named: Option.Option<Known>; readonly current: Option.Option<Known> } = { named: Option.none(), current: Option.none() }
+): ChosenAccess => {
+  const known = Option.firstSomeOf([profile.named, local, profile.current])
+  const chosen = Option.orElse(address, () => Option.map(known, (state) => state.address))
+  const own = Option.firstSomeOf([profile.named, local, profile.current].map(Option.filter((state) => Option.contains(chosen, state.address))))
+  const ownGateway = Option.flatMap(own, (state) => Option.fromUndefinedOr(state.gateway))
+  return {
+    address: chosen,
+    gateway: Option.firstSomeOf([gateway, ownGateway, chosen]),
+    key: Option.orElse(key, () => Option.map(own, (state) => Redacted.make(state.api_key)))
+  }
+}
+
+/** The addresses and the key that this command uses. */
+export class Access extends Context.Service<Access, { readonly address: string; readonly gateway: string; readonly key: Option.Option<Redacted.Redacted> }>()(
+  "seatrial/cli/Access"
+) {}
 
 // Somebody waits at a terminal: what does not answer is told within seconds. Waiting for a run has a patience of its own.
 const retry = { attempts: 4, totalTime: 60_000 }
@@ -31,24 +59,36 @@ const notRunning =
 const access = Effect.fnUntraced(function* (needsKey: boolean) {
   const named = yield* Config.all({
     address: Config.String("SEATRIAL_ADDRESS").pipe(Config.option),
-    key: Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option)
+    gateway: Config.String("SEATRIAL_GATEWAY_ADDRESS").pipe(Config.option),
+    key: Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option),
+    profile: Config.String("SEATRIAL_PROFILE").pipe(Config.option)
   })
-  const { address, key } = chooseAccess(named, readLocalState())
-  if (Option.isNone(address) || (needsKey && Option.isNone(key))) {
+  const profiles = yield* readProfiles()
+  const current = yield* chooseProfile(profiles, Option.none())
+  const namedProfile = Option.isSome(named.profile) ? yield* chooseProfile(profiles, named.profile) : Option.none()
+  const { address, gateway, key } = chooseAccess(named, readLocalState(), { named: namedProfile, current })
+  if (Option.isNone(address) || Option.isNone(gateway) || (needsKey && Option.isNone(key))) {
     if (endedWithoutStopping()) return yield* new CommandError({ message: notRunning, exitCode: 2 })
     return yield* new CommandError({
       message: needsKey
-        ? "No API and key are known: set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this where `npm start` runs."
-        : "No API is known: set SEATRIAL_ADDRESS, or run this where `npm start` runs.",
+        ? "No API and key are known: run `seatrial login ADDRESS`, set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this where `npm start` runs."
+        : "No API is known: run `seatrial login ADDRESS`, set SEATRIAL_ADDRESS, or run this where `npm start` runs.",
       exitCode: 2
     })
   }
-  const options: SeatrialClientOptions = { address: address.value, retry, ...(Option.isSome(key) ? { apiKey: key.value } : {}) }
+  return Access.of({ address: address.value, gateway: gateway.value, key })
+})
+
+const client = Effect.gen(function* () {
+  const { address, key } = yield* Access
+  const options: SeatrialClientOptions = { address, retry, ...(Option.isSome(key) ? { apiKey: key.value } : {}) }
   return yield* SeatrialClient.make(options).pipe(Effect.mapError(({ message }) => new CommandError({ message, exitCode: 2 })))
 })
 
-/** The API as the holder of a key: from `SEATRIAL_ADDRESS` and `SEATRIAL_API_KEY`, else the system started in this folder. */
-export const layerApi = Layer.effect(SeatrialClient, access(true))
+const layerAccess = (needsKey: boolean) => Layer.effect(SeatrialClient, client).pipe(Layer.provideMerge(Layer.effect(Access, access(needsKey))))
+
+/** The API as the holder of a key: see `chooseAccess`. */
+export const layerApi = layerAccess(true)
 
 /** The API for what is public. */
-export const layerPublicApi = Layer.effect(SeatrialClient, access(false))
+export const layerPublicApi = layerAccess(false)

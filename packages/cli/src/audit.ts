@@ -4,7 +4,6 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag, timeBounds, timeFlags } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
 
 const row = ({ action, actor_kind, actor_user_id, created_at, id, resource_id, resource_type }: AuditEvent) => ({
@@ -43,7 +42,7 @@ const get = Command.make(
   Effect.fn(function* ({ id, json }) {
     const api = yield* SeatrialClient
     const event = yield* told(api.org.auditEvents.get(id))
-    yield* printRecord(json, json ? event : readableRecord(event))
+    yield* printRecord(json, event)
   })
 ).pipe(Command.withDescription("Shows an audit event: what was before, and after."))
 

@@ -2,15 +2,16 @@ import { IdempotencyKey, type Preview } from "@seatrial/api"
 import { SeatrialClient } from "@seatrial/client"
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { Access } from "./apiAccess.ts"
 import { CommandError } from "./CommandError.ts"
 import { conclude, follow } from "./follow.ts"
 import { jsonFlag, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { readableRecord } from "./readable.ts"
+import { modelIdOf, parseRepository } from "./references.ts"
 import { servingFlags, servingOf } from "./servingFlags.ts"
 import { toCommandError, told } from "./told.ts"
 
-const repo = Argument.String("repository").pipe(Argument.withDescription("owner/name on the model hub"))
+const repo = Argument.String("repository").pipe(Argument.withDescription("owner/name on the model hub, or the address of its page there"))
 
 const serving = { ref: textFlag("ref", "Branch, tag or commit (default: the repository's default branch)"), ...servingFlags }
 
@@ -19,13 +20,13 @@ interface RefFlag {
 }
 
 const refOf = ({ ref }: RefFlag) => (Option.isSome(ref) ? { ref: ref.value } : {})
-const sourceOf = (repository: string, flags: RefFlag) => ({ kind: "model_hub", repo: repository, ...refOf(flags) }) as const
+const sourceOf = (repository: string, flags: RefFlag) => ({ kind: "model_hub", ...parseRepository(repository), ...refOf(flags) }) as const
 
 /** What a person compares: the rest of a preview is for programs. */
 const previewView = (preview: typeof Preview.Type) => {
-  if (preview.kind === "refused") return readableRecord(preview)
+  if (preview.kind === "refused") return preview
   const { alternatives, capabilities, ...shown } = preview
-  return readableRecord({
+  return {
     ...shown,
     alternatives: alternatives.map(({ concurrent_sequences, gpu_count, gpu_pool, host_class, max_context, verdict }) => ({
       host_class,
@@ -36,7 +37,7 @@ const previewView = (preview: typeof Preview.Type) => {
     })),
     supports: Object.entries(capabilities).flatMap(([name, value]) => (name.startsWith("supports_") && value === true ? [name.slice("supports_".length)] : [])),
     endpoints: capabilities.supported_endpoints
-  })
+  }
 }
 
 export const previewCommand = Command.make(
@@ -54,12 +55,19 @@ export const previewCommand = Command.make(
 const nameStays = (model: string) =>
   `The name ${model} stays with this model: deploy it again with --model-id, or free the name with \`seatrial models delete ${model}\`.`
 
+/** How the model is called, once it serves. */
+const callLine = (model: string, gateway: string) =>
+  [
+    `Now call it: seatrial chat ${model}`,
+    `         or: curl ${gateway}/v1/chat/completions -H "Authorization: Bearer $SEATRIAL_API_KEY" -H "Content-Type: application/json" -d '${JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] })}'`
+  ].join("\n")
+
 export const deployCommand = Command.make(
   "deploy",
   {
     repo: Argument.optional(repo),
     ...serving,
-    model: textFlag("model-id", "Deploy this model once more, mdl_..., instead of a new one from a repository"),
+    model: textFlag("model-id", "Deploy this model again, by name or id, instead of a new one from a repository"),
     name: textFlag("name", "The model's name (default: the repository's)"),
     candidate: Flag.Boolean("candidate").pipe(Flag.withDescription("Check the model without letting it carry traffic"), Flag.withDefault(false)),
     key: Flag.String("idempotency-key").pipe(
@@ -85,7 +93,7 @@ export const deployCommand = Command.make(
     const wanted = yield* servingOf(flags)
     // Of a model that exists only what is given changes.
     const target = Option.isSome(model)
-      ? { model_id: model.value, ...refOf(flags), ...(Object.keys(wanted).length === 0 ? {} : { serving: wanted }) }
+      ? { model_id: yield* modelIdOf(model.value), ...refOf(flags), ...(Object.keys(wanted).length === 0 ? {} : { serving: wanted }) }
       : { source: sourceOf(Option.getOrThrow(repo), flags), ...(Option.isSome(name) ? { model_name: name.value } : {}), serving: wanted }
     const { operation } = yield* api.deployments.create({ ...target, ...(candidate ? { serve: false } : {}) }, { idempotencyKey }).pipe(
       Effect.mapError((failure) => {
@@ -98,12 +106,13 @@ export const deployCommand = Command.make(
         })
       })
     )
-    if (!wait) return yield* printRecord(json, json ? operation : readableRecord(operation))
+    if (!wait) return yield* printRecord(json, operation)
     const started = yield* Clock.currentTimeMillis
     const ended = yield* follow(operation.id)
     if (ended.outcome === "failed" && Option.isSome(repo)) yield* Console.error(nameStays(ended.deployment.model))
     yield* conclude(json, ended)
     yield* Console.error(`Activated after ${(((yield* Clock.currentTimeMillis) - started) / 1000).toFixed(1)} s.`)
+    if (!candidate) yield* Console.error(callLine(ended.deployment.model, (yield* Access).gateway))
   })
 ).pipe(
   Command.withDescription("Deploys a model from the hub, or another revision of a model that exists."),

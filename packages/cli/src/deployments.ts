@@ -1,15 +1,18 @@
-import { SeatrialClient } from "@seatrial/client"
+import { type ClientFailure, type PublicError, SeatrialClient } from "@seatrial/client"
 import { type Deployment, DeploymentBucket, type DeploymentProgress } from "@seatrial/domain"
-import { Effect, Option } from "effect"
+import { Console, Effect, Option, Schedule, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { CommandError } from "./CommandError.ts"
+import { inColor } from "./color.ts"
 import { conclude, follow } from "./follow.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { readableRecord } from "./readable.ts"
+import { tableOf } from "./readable.ts"
+import { deploymentIdOf, optionalModelId } from "./references.ts"
 import { told } from "./told.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
 
-const id = idArgument("The deployment's id, dep_...")
+const id = idArgument("The deployment's id, dep_..., or its model's name or id for the newest one")
 
 const row = (deployment: Deployment) => ({
   id: deployment.id,
@@ -21,6 +24,23 @@ const row = (deployment: Deployment) => ({
   failure: deployment.failure_detail?.replace(/:.*/s, "") ?? null
 })
 
+/** Between two readings of the list: the API has no notification. */
+const watchInterval = "2 seconds"
+
+/** Prints the list, then each record again when it has changed. A server that does not answer for a moment is asked again. */
+const watchList = Effect.fnUntraced(function* <E extends PublicError | ClientFailure>(deployments: Stream.Stream<Deployment, E>) {
+  const printed = new Map<string, string>()
+  const printChanges = Effect.gen(function* () {
+    const records = yield* told(Stream.runCollect(deployments))
+    const [header = "", ...lines] = tableOf(records.map(row))
+    const changed = records.flatMap((record, index) => (printed.get(record.id) === record.updated_at ? [] : [{ record, line: lines[index] ?? "" }]))
+    for (const { record } of changed) printed.set(record.id, record.updated_at)
+    if (changed.length > 0) yield* Console.log(inColor([header, ...changed.toReversed().map(({ line }) => line)], true).join("\n"))
+  })
+  yield* printChanges
+  yield* Effect.repeat(Effect.ignore(printChanges), Schedule.spaced(watchInterval))
+})
+
 const list = Command.make(
   "list",
   {
@@ -28,14 +48,18 @@ const list = Command.make(
       Flag.withDescription("Only those that are running, succeeded, failed or stopped"),
       Flag.optional
     ),
-    model: textFlag("model", "Only those of this model, mdl_..."),
+    model: textFlag("model", "Only those of this model: name or id"),
     limit: limitFlag,
+    watch: Flag.Boolean("watch").pipe(Flag.withDescription("Go on, and print each deployment again when it changes, until Ctrl-C"), Flag.withDefault(false)),
     json: jsonFlag
   },
-  Effect.fn(function* ({ model, status, ...shown }) {
+  Effect.fn(function* ({ model, status, watch, ...shown }) {
     const api = yield* SeatrialClient
-    const filters = { ...(Option.isSome(status) ? { status: status.value } : {}), ...(Option.isSome(model) ? { model_id: model.value } : {}) }
-    yield* printList(shown, api.org.deployments.list({ ...filters, pageSize: pageSizeFor(shown.limit) }), row)
+    const filters = { ...(Option.isSome(status) ? { status: status.value } : {}), ...(yield* optionalModelId(model)) }
+    const deployments = api.org.deployments.list({ ...filters, pageSize: pageSizeFor(shown.limit) })
+    if (!watch) return yield* printList(shown, deployments, row)
+    if (shown.json) return yield* new CommandError({ message: "--watch prints for people: leave out --json.", exitCode: 2 })
+    yield* watchList(Stream.take(deployments, shown.limit))
   })
 ).pipe(Command.withDescription("Lists deployments, newest first."))
 
@@ -50,19 +74,20 @@ const progressView = ({ download, message, queue }: DeploymentProgress) => ({
       })
 })
 
-const show = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
+const show = Effect.fnUntraced(function* ({ id: reference, json }: { readonly id: string; readonly json: boolean }) {
   const api = yield* SeatrialClient
+  const id = yield* deploymentIdOf(reference)
   const deployment = yield* told(api.org.deployments.get(id))
   // A server of an earlier version does not know the operation.
   const progress = Option.getOrNull(yield* Effect.option(api.deployments.progress(id)))
   const meaning = waitingAdvice(deployment.status, deployment.id)
   const shown = { ...deployment, ...(progress === null ? {} : progressView(progress)), ...(meaning === undefined ? {} : { meaning }) }
-  yield* printRecord(json, json ? { ...deployment, progress } : readableRecord(shown))
+  yield* printRecord(json, json ? { ...deployment, progress } : shown)
 })
 
 const cancel = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
   const api = yield* SeatrialClient
-  yield* printRecord(json, yield* told(api.deployments.cancel(id)))
+  yield* printRecord(json, yield* told(api.deployments.cancel(yield* deploymentIdOf(id))))
 })
 
 const one = { id, json: jsonFlag }
@@ -71,7 +96,7 @@ const watch = Command.make(
   "watch",
   one,
   Effect.fn(function* ({ id, json }) {
-    yield* conclude(json, yield* follow(id))
+    yield* conclude(json, yield* follow(yield* deploymentIdOf(id)))
   })
 ).pipe(Command.withDescription("Follows a deployment's phases to their end. Ctrl-C ends the watching, not the deployment."))
 

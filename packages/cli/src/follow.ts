@@ -4,7 +4,6 @@ import { Clock, Console, Effect, FiberHandle, Schedule } from "effect"
 import { CommandError } from "./CommandError.ts"
 import { escapeUnsafe } from "./plainText.ts"
 import { printRecord } from "./print.ts"
-import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
 import { withdrawnNote } from "./withdrawnNote.ts"
@@ -122,7 +121,7 @@ export const follow = Effect.fnUntraced(function* (id: string) {
 export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outcome) {
   const { checks, phases: _, ...shown } = result.deployment
   const passed = checks.length === 0 ? null : `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
-  yield* printRecord(json, json ? result.deployment : readableRecord({ ...shown, checks: passed }))
+  yield* printRecord(json, json ? result.deployment : { ...shown, checks: passed })
   if (result.outcome === "activated") {
     const note = withdrawnNote(result.deployment)
     return note === undefined ? undefined : yield* Console.error(note)

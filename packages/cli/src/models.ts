@@ -5,7 +5,8 @@ import { Argument, Command, Flag } from "effect/cli"
 import { confirm, yesFlag } from "./admin/confirm.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
-import { dollars, readableRecord } from "./readable.ts"
+import { dollars } from "./readable.ts"
+import { findModel } from "./references.ts"
 import { told } from "./told.ts"
 
 const row = ({ display_name, hf_repo, hf_revision, id, revision, slug, status, visibility }: OrgModel) => ({
@@ -43,11 +44,10 @@ const list = Command.make(
 
 const get = Command.make(
   "get",
-  { id: idArgument("The model's id, mdl_..."), json: jsonFlag },
+  { id: idArgument("The model's name or id"), json: jsonFlag },
   Effect.fn(function* ({ id, json }) {
-    const api = yield* SeatrialClient
-    const model = yield* told(api.org.models.get(id))
-    yield* printRecord(json, json ? model : readableRecord(model))
+    const model = yield* findModel(id)
+    yield* printRecord(json, model)
   })
 ).pipe(Command.withDescription("Shows a model and the revision that serves."))
 

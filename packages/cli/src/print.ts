@@ -1,7 +1,8 @@
 import { Console, Effect } from "effect"
+import { inColor } from "./color.ts"
 import { guardOutput } from "./guardOutput.ts"
 import { safeJson } from "./plainText.ts"
-import { linesOf, tableOf } from "./readable.ts"
+import { linesOf, readableRecord, tableOf } from "./readable.ts"
 
 const print = (text: string) => Effect.andThen(Effect.sync(guardOutput), Console.log(text))
 
@@ -10,8 +11,9 @@ const printJson = (value: unknown) => print(safeJson(value))
 /** JSON for programs, aligned columns for people. */
 export const printRows = (json: boolean, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {
   if (json) return printJson(rows)
-  return print(rows.length === 0 ? "None." : tableOf(rows).join("\n"))
+  return print(rows.length === 0 ? "None." : inColor(tableOf(rows.map(readableRecord)), true).join("\n"))
 }
 
 /** JSON for programs, one member a line for people. */
-export const printRecord = (json: boolean, record: Readonly<Record<string, unknown>>) => (json ? printJson(record) : print(linesOf(record).join("\n")))
+export const printRecord = (json: boolean, record: Readonly<Record<string, unknown>>) =>
+  json ? printJson(record) : print(inColor(linesOf(readableRecord(record)), false).join("\n"))

@@ -5,7 +5,6 @@ import { Argument, Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 import { idArgument, jsonFlag, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
 
 const get = Command.make(
@@ -19,7 +18,7 @@ const get = Command.make(
     const api = yield* SeatrialClient
     if (signed) return yield* printRecord(true, yield* told(api.org.receipts.signed(id)))
     const found = yield* told(api.org.receipts.get(id))
-    yield* printRecord(json, json ? found : readableRecord(found))
+    yield* printRecord(json, found)
   })
 ).pipe(
   Command.withDescription("Shows a request's receipt: what served it, and what it cost."),
@@ -77,7 +76,7 @@ const makeVerify = <E>(layerPublic: Layer.Layer<SeatrialClient, E>) => {
         ...(Option.isSome(signature) ? { signature: signature.value } : {})
       }).pipe(Effect.mapError(outcome))
       yield* Console.error(`Verified: signed by the key ${kid}.${verbatim ? "" : " The file is written otherwise than it was signed, and says the same."}`)
-      yield* printRecord(json, json ? receipt : readableRecord(receipt))
+      yield* printRecord(json, receipt)
     })
   ).pipe(
     Command.withDescription("Holds a receipt to its signature. Exit code 3 where they do not belong together."),

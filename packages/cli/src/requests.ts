@@ -4,7 +4,8 @@ import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag, timeBounds, timeFlags } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { dollars, readableRecord } from "./readable.ts"
+import { dollars } from "./readable.ts"
+import { optionalModelId } from "./references.ts"
 import { told } from "./told.ts"
 
 const id = idArgument("The request's id, req_...")
@@ -27,7 +28,7 @@ const list = Command.make(
   "list",
   {
     status: Flag.Literals("status", ["success", "client_error", "server_error"]).pipe(Flag.withDescription("Only those that ended like this"), Flag.optional),
-    model: textFlag("model", "Only those of this model, mdl_..."),
+    model: textFlag("model", "Only those of this model: name or id"),
     key: textFlag("key", "Only those of this API key, key_..."),
     ...timeFlags,
     limit: limitFlag,
@@ -37,7 +38,7 @@ const list = Command.make(
     const api = yield* SeatrialClient
     const filters = {
       ...(Option.isSome(status) ? { status: status.value } : {}),
-      ...(Option.isSome(model) ? { model_id: model.value } : {}),
+      ...(yield* optionalModelId(model)),
       ...(Option.isSome(key) ? { api_key_id: key.value } : {}),
       ...(yield* timeBounds({ from, to }))
     }
@@ -54,7 +55,7 @@ const get = Command.make(
   Effect.fn(function* ({ id, json }) {
     const api = yield* SeatrialClient
     const request = yield* told(api.org.requests.get(id))
-    yield* printRecord(json, json ? request : readableRecord(request))
+    yield* printRecord(json, request)
   })
 ).pipe(Command.withDescription("Shows a request, also one that is running."))
 

@@ -8,11 +8,15 @@ import type { SqlClient } from "effect/sql"
 import { storeFailure } from "./admin/storeFailure.ts"
 import { layerApi, layerPublicApi } from "./apiAccess.ts"
 import { auditCommand } from "./audit.ts"
+import { chatCommand } from "./chat.ts"
 import { deployCommand, previewCommand } from "./deploy.ts"
 import { cancelCommand, deploymentsCommand, statusCommand } from "./deployments.ts"
 import { lazily } from "./lazily.ts"
 import { readLocalState } from "./localState.ts"
+import { loginCommand, logoutCommand, profilesCommand } from "./login.ts"
+import { logsCommand } from "./logs.ts"
 import { catalogCommand, makeModelsCommand } from "./models.ts"
+import { openCommand } from "./open.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { makeReceiptsCommand } from "./receipts.ts"
 import { requestsCommand } from "./requests.ts"
@@ -119,6 +123,12 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how good the estimate of a model's memory was, straight from Postgres.", showModel)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
+      logsCommand.pipe(Command.provide(layerKeyed)),
+      chatCommand.pipe(Command.provide(layerKeyed)),
+      openCommand.pipe(Command.provide(layerPublic)),
+      loginCommand.pipe(Command.provide(NodeHttpClient.layerNodeHttp)),
+      logoutCommand,
+      profilesCommand,
       await lazily(args, "admin", "Administration, straight in Postgres.", admin),
       await lazily(args, "bench", "Benchmarks of models, straight from Postgres.", bench),
       await lazily(args, "usage", "Tokens, money and GPU time of all organizations, straight from Postgres.", usage),

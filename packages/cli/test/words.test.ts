@@ -74,12 +74,20 @@ describe("wrong use", () => {
   it("is told in a line with the flag and what it takes, and where the help is", () =>
     assert.strictEqual(
       wrongUseInWords(["seatrial", "admin", "limits"], [wrong("Schema validation failed: Expected a number of GPUs")]),
-      'Invalid value for flag --gpus: "\\u001bx". Expected a number of GPUs\n`seatrial admin limits --help` tells more.'
+      'Invalid value for flag --gpus: "\\u001bx". Expected a number of GPUs\n`seatrial admin limits --help` shows how.'
     ))
-  it("is told with the whole help where there is no such command", () =>
-    assert.isUndefined(
-      wrongUseInWords(["seatrial"], [new CliError.UnknownSubcommand({ subcommand: "deplyo", parent: ["seatrial"], suggestions: ["deploy"] })])
-    ))
+  it("is one line for a command or a flag that does not exist, with what was meant", () => {
+    const command = new CliError.UnknownSubcommand({ subcommand: "deplyo", parent: ["seatrial"], suggestions: ["deploy"] })
+    const flag = new CliError.UnrecognizedOption({ option: "--limt", command: ["seatrial", "deployments", "list"], suggestions: ["--limit"] })
+    for (const [error, hint] of [
+      [command, "deploy"],
+      [flag, "--limit"]
+    ] as const) {
+      const [first = "", ...rest] = wrongUseInWords(["seatrial"], [error]).split("\n")
+      assert.match(first, new RegExp(`Did you mean this\\? ${hint}$`))
+      assert.deepStrictEqual(rest, ["`seatrial --help` shows how."])
+    }
+  })
   it("of ids and keys speaks of no regular expression", () => {
     for (const schema of [KeyId, IdempotencyKey]) assert.match(String(Schema.decodeUnknownExit(schema)("ö")), /Expected (?:an id|1 to 128)/u)
   })

@@ -44,8 +44,8 @@ import { openFront } from "./start/openFront.ts"
 import { parentGone } from "./start/parentGone.ts"
 import { podNetwork } from "./start/podNetwork.ts"
 import { StartError } from "./start/StartError.ts"
-import { StateFolder } from "./start/StateFolder.ts"
-import { settings, startSettings } from "./start/settings.ts"
+import { type Ports, StateFolder } from "./start/StateFolder.ts"
+import { defaultPorts, settings, startSettings } from "./start/settings.ts"
 
 /** What the product's images hold, as this checkout has it: its commands, and the Node that runs us. */
 const image = {
@@ -82,7 +82,7 @@ const openHub = Effect.fnUntraced(function* (endpoint: string, port: number) {
   return Context.get(yield* open(port).pipe(Effect.catchTag("SampleHubFailed", () => open(0))), SampleHub).address
 })
 
-/** The local cluster with its nodes, or that of `KUBECONFIG`; the path of its kubeconfig. */
+/** The local cluster with its nodes and its port, or that of `KUBECONFIG`; the path of its kubeconfig. */
 const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: Redacted.Redacted<string> | null, port: number) {
   if (kubeconfig !== "" || database === null) {
     yield* Console.log(
@@ -95,7 +95,7 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
           new StartError({ message: `The cluster of KUBECONFIG (${kubeconfig}) cannot be used: ${error.message}. Unset KUBECONFIG for the local one.` })
       )
     )
-    return kubeconfig
+    return { kubeconfig, port: undefined }
   }
   const folder = yield* StateFolder
   const open = (wanted: number) =>
@@ -118,7 +118,7 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
     network: yield* podNetwork(folder.path)
   })
   yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer, agent).pipe(Layer.provide(Layer.succeedContext(kube))))
-  return path
+  return { kubeconfig: path, port: Number(new URL(cluster.address).port) }
 })
 
 const layerRecords = Layer.mergeAll(
@@ -143,8 +143,10 @@ const start = Effect.gen(function* () {
   const options = yield* settings
   const folder = yield* StateFolder
   const databases = yield* openDatabases(options)
-  const hub = yield* openHub(options.hub, options.hubPort)
-  const kubeconfig = yield* openCluster(options.kubeconfig, databases.cluster, options.clusterPort)
+  /** The port that the environment names, else that of the start before, else the usual one. */
+  const portOf = (name: keyof Ports) => Option.getOrElse(options.ports[name], () => folder.ports[name] ?? defaultPorts[name])
+  const hub = yield* openHub(options.hub, portOf("hub"))
+  const { kubeconfig, port: clusterPort } = yield* openCluster(options.kubeconfig, databases.cluster, portOf("cluster"))
 
   const layerConfig = ConfigProvider.layerAdd(
     ConfigProvider.fromUnknown({
@@ -165,7 +167,12 @@ const start = Effect.gen(function* () {
 
   yield* Effect.gen(function* () {
     const apiKey = yield* bootstrap()
-    const port = yield* openFront(options.port, options.programs)
+    const port = yield* openFront(portOf("front"), options.programs)
+    yield* folder.keepPorts({
+      front: port,
+      ...(clusterPort === undefined ? {} : { cluster: clusterPort }),
+      ...(options.hub === "" ? { hub: Number(new URL(hub).port) } : {})
+    })
     const missing = options.programs.operator ? yield* awaitHostClasses({ local: options.kubeconfig === "", kubeconfig }) : []
     const address = `http://127.0.0.1:${port}`
     yield* folder.publish({
@@ -182,6 +189,7 @@ const start = Effect.gen(function* () {
         "Seatrial is ready.",
         "",
         `  API and gateway  ${address}`,
+        `  documentation    ${address}/docs`,
         `  API key          ${folder.path}/local.json`,
         `  model hub        ${hub}${options.hub === "" ? " (sample hub)" : ""}`,
         `  kubeconfig       ${kubeconfig}`,

@@ -17,6 +17,11 @@ const Secrets = Schema.fromJsonString(
 )
 type Secrets = typeof Secrets.Type
 
+const Port = Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 65_535 })))
+/** The ports of an earlier start. */
+const Ports = Schema.fromJsonString(Schema.Struct({ front: Port, cluster: Port, hub: Port }))
+export type Ports = typeof Ports.Type
+
 const Lock = Schema.fromJsonString(Schema.Struct({ pid: Schema.Int, started: Schema.String }))
 
 /** The folder that one running system keeps its state in; a second one in the same folder is refused. */
@@ -25,6 +30,9 @@ export class StateFolder extends Context.Service<
   {
     readonly path: string
     readonly secrets: Secrets & { readonly signing_key: string }
+    /** The ports that the system had before, so that its addresses stay the same. */
+    readonly ports: Ports
+    readonly keepPorts: (ports: Ports) => Effect.Effect<void>
     readonly keepApiKey: (secret: string) => Effect.Effect<void>
     /** Tells scripts where the system is; goes with the system. */
     readonly publish: (state: Readonly<Record<string, string>>) => Effect.Effect<void>
@@ -114,6 +122,8 @@ export class StateFolder extends Context.Service<
         return StateFolder.of({
           path,
           secrets,
+          ports: Option.getOrElse(Schema.decodeUnknownOption(Ports)(yield* read("ports.json")), () => ({})),
+          keepPorts: (ports) => Effect.asVoid(write("ports.json", `${JSON.stringify(ports)}\n`)),
           keepApiKey: (api_key) => Effect.asVoid(write("secrets.json", JSON.stringify({ ...secrets, api_key }))),
           publish: (state) => Effect.asVoid(write("local.json", `${JSON.stringify(state, null, 2)}\n`)),
           write

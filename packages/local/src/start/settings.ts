@@ -1,12 +1,19 @@
 import { resolve } from "node:path"
 import { Config, Schema } from "effect"
 
+/** Ports that are asked for if neither the environment nor an earlier start names others. */
+export const defaultPorts = { front: 8080, cluster: 6550, hub: 8090 } as const
+
 /** Settings of `npm start`: name, meaning, default. The settings of server, operator and gateway work too. */
 export const startSettings = [
   { name: "SEATRIAL_STATE", description: "Folder for data, logs and the state file", default: ".seatrial" },
-  { name: "SEATRIAL_PORT", description: "Port of API and gateway on 127.0.0.1; another is taken where it is not free", default: 8080 },
-  { name: "SEATRIAL_CLUSTER_PORT", description: "Port of the local cluster's API server; another is taken where it is not free", default: 6550 },
-  { name: "SEATRIAL_HUB_PORT", description: "Port of the sample hub; another is taken where it is not free", default: 8090 },
+  {
+    name: "SEATRIAL_PORT",
+    description: "Port of API and gateway on 127.0.0.1; a free one if it is taken, and that one again at the next start",
+    default: defaultPorts.front
+  },
+  { name: "SEATRIAL_CLUSTER_PORT", description: "Port of the local cluster's API server, likewise", default: defaultPorts.cluster },
+  { name: "SEATRIAL_HUB_PORT", description: "Port of the sample hub, likewise", default: defaultPorts.hub },
   { name: "SEATRIAL_DURABLE", description: "false: data for a trial run, gone at the end", default: true },
   { name: "SEATRIAL_PROGRAMS", description: "Which of server, gateway and operator run here, comma-separated", default: "server,gateway,operator" },
   { name: "DATABASE_URL", description: "A Postgres of your own instead of the embedded one", default: undefined },
@@ -29,9 +36,11 @@ export const settings = Config.all({
     Config.withDefault(".seatrial"),
     Config.map((folder) => resolve(folder))
   ),
-  port: Config.Port("SEATRIAL_PORT").pipe(Config.withDefault(8080)),
-  clusterPort: Config.Port("SEATRIAL_CLUSTER_PORT").pipe(Config.withDefault(6550)),
-  hubPort: Config.Port("SEATRIAL_HUB_PORT").pipe(Config.withDefault(8090)),
+  ports: Config.all({
+    front: Config.Port("SEATRIAL_PORT").pipe(Config.option),
+    cluster: Config.Port("SEATRIAL_CLUSTER_PORT").pipe(Config.option),
+    hub: Config.Port("SEATRIAL_HUB_PORT").pipe(Config.option)
+  }),
   durable: Config.Boolean("SEATRIAL_DURABLE").pipe(Config.withDefault(true)),
   programs: Config.schema(Programs, "SEATRIAL_PROGRAMS").pipe(
     Config.withDefault("server,gateway,operator"),

@@ -56,3 +56,14 @@ it.live.each(["", "{", '{"encryption_key":1}'])("keys that cannot be read (%j) a
     expect(readFileSync(join(path, "secrets.json"), "utf8")).toBe(text)
   })
 )
+
+it.live("the ports of one start are those of the next, and a file of them that is damaged is no obstacle", () =>
+  Effect.gen(function* () {
+    const path = yield* scratch
+    const started = <A>(use: (folder: StateFolder["Service"]) => Effect.Effect<A>) => Effect.scoped(Effect.flatMap(open(path), use))
+    expect(yield* started(({ keepPorts, ports }) => Effect.as(keepPorts({ front: 41_001, hub: 41_002 }), ports))).toEqual({})
+    expect(yield* started(({ ports }) => Effect.succeed(ports))).toEqual({ front: 41_001, hub: 41_002 })
+    writeFileSync(join(path, "ports.json"), '{"front":0}')
+    expect(yield* started(({ ports }) => Effect.succeed(ports))).toEqual({})
+  })
+)

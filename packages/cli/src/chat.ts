@@ -1,0 +1,136 @@
+import { createInterface } from "node:readline/promises"
+import { SeatrialClient } from "@seatrial/client"
+import { Console, Effect, Option, Redacted, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { Sse } from "effect/encoding"
+import { Access } from "./apiAccess.ts"
+import { CommandError } from "./CommandError.ts"
+import { textFlag } from "./listing.ts"
+import { escapeUnsafe } from "./plainText.ts"
+
+interface Message {
+  readonly role: "system" | "user" | "assistant"
+  readonly content: string
+}
+
+const Chunk = Schema.fromJsonString(
+  Schema.Struct({
+    choices: Schema.optionalKey(
+      Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) })) }))
+    ),
+    error: Schema.optionalKey(Schema.Struct({ message: Schema.String, code: Schema.optionalKey(Schema.NullOr(Schema.String)) }))
+  })
+)
+const decodeChunk = Schema.decodeUnknownOption(Chunk)
+const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String, code: Schema.String }) }))
+
+const unreadable = new CommandError({ message: "The gateway's answer is not one of Seatrial's.", exitCode: 4 })
+
+/** Text as a terminal may have it, line breaks and tabs kept. */
+const safeText = (text: string) =>
+  text
+    .split(/(?<=[\n\t])|(?=[\n\t])/u)
+    .map((part) => (part === "\n" || part === "\t" ? part : escapeUnsafe(part)))
+    .join("")
+
+const failureOf = (status: number, text: string) =>
+  Option.match(Schema.decodeUnknownOption(Failure)(text), {
+    onNone: () => new CommandError({ message: `The gateway answered with status ${status}.`, exitCode: 4 }),
+    onSome: ({ error }) => new CommandError({ message: `${error.message} (${error.code})` })
+  })
+
+/** Writes each part of an answer as it comes; the whole answer at the end. */
+const readAnswer = async (body: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<string> => {
+  let answer = ""
+  let failure: CommandError | null = null
+  const parser = Sse.makeParser((event) => {
+    if (event._tag !== "Event" || event.data === "[DONE]") return
+    const chunk = Option.getOrNull(decodeChunk(event.data))
+    if (chunk === null) failure = unreadable
+    else if (chunk.error !== undefined) failure = new CommandError({ message: chunk.error.message })
+    else {
+      const part = chunk.choices?.[0]?.delta?.content ?? ""
+      answer += part
+      write(safeText(part))
+    }
+  })
+  const decoder = new TextDecoder()
+  for await (const bytes of body) {
+    if (parser.feed(decoder.decode(bytes, { stream: true })) !== undefined) throw unreadable
+    if (failure !== null) throw failure
+  }
+  return answer
+}
+
+/** One answer to a conversation, written to standard output as it comes. */
+const answer = Effect.fnUntraced(function* (model: string, messages: ReadonlyArray<Message>) {
+  const { gateway, key } = yield* Access
+  const authorization = Option.match(key, { onNone: () => ({}), onSome: (secret) => ({ authorization: `Bearer ${Redacted.value(secret)}` }) })
+  return yield* Effect.tryPromise({
+    try: async (signal) => {
+      const response = await fetch(`${gateway}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...authorization },
+        body: JSON.stringify({ model, messages, stream: true }),
+        signal
+      })
+      if (response.status !== 200 || response.body === null) throw failureOf(response.status, await response.text())
+      const text = await readAnswer(response.body, (part) => void process.stdout.write(part))
+      process.stdout.write("\n")
+      return text
+    },
+    catch: (cause) =>
+      cause instanceof CommandError ? cause : new CommandError({ message: `${gateway} does not answer. Is SEATRIAL_GATEWAY_ADDRESS right?`, exitCode: 4 })
+  })
+})
+
+/** The callable name of the model that a user names: `organization/slug`, or the slug alone. */
+const callableName = Effect.fnUntraced(function* (reference: string) {
+  if (reference.includes("/")) return reference
+  const api = yield* SeatrialClient
+  const own = yield* Effect.orElseSucceed(api.models.list(), () => [])
+  return own.find(({ id }) => id.endsWith(`/${reference}`))?.id ?? reference
+})
+
+/** What standard input holds, if it is not a terminal. */
+const readInput = Effect.promise(async () => {
+  const parts: Array<Uint8Array> = []
+  for await (const part of process.stdin) parts.push(Buffer.from(part))
+  return Buffer.concat(parts).toString().trim()
+})
+
+const converse = Effect.fnUntraced(function* (model: string, system: ReadonlyArray<Message>) {
+  yield* Console.error(`Talking to ${model}. An empty line or Ctrl-D ends it.`)
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const messages = [...system]
+  yield* Effect.gen(function* () {
+    while (true) {
+      const content = yield* Effect.promise((signal) => lines.question("> ", { signal }).catch(() => ""))
+      if (content.trim() === "") return
+      messages.push({ role: "user", content })
+      const said = yield* Effect.option(Effect.tapError(answer(model, messages), ({ message }) => Console.error(message)))
+      if (Option.isSome(said)) messages.push({ role: "assistant", content: said.value })
+      else messages.pop()
+    }
+  }).pipe(Effect.ensuring(Effect.sync(() => lines.close())))
+})
+
+export const chatCommand = Command.make(
+  "chat",
+  {
+    model: Argument.String("model").pipe(Argument.withDescription("The model's name")),
+    message: Flag.String("message").pipe(Flag.withDescription("Ask this and end (default: talk in a terminal, else standard input)"), Flag.optional),
+    system: textFlag("system", "Instructions that precede the conversation")
+  },
+  Effect.fn(function* ({ message, model: reference, system }) {
+    const model = yield* callableName(reference)
+    const before: ReadonlyArray<Message> = Option.isSome(system) ? [{ role: "system", content: system.value }] : []
+    if (Option.isNone(message) && process.stdin.isTTY === true) return yield* converse(model, before)
+    const content = Option.isSome(message) ? message.value : yield* readInput
+    if (content === "") return yield* new CommandError({ message: "There is no message: give --message, or write it to standard input.", exitCode: 2 })
+    yield* answer(model, [...before, { role: "user", content }])
+  })
+).pipe(
+  Command.withDescription("Talks to a model through the gateway. Answers go to standard output as they come."),
+  Command.withExamples([{ command: 'seatrial chat tiny-chat --message "Say hello."', description: "Ask one question" }])
+)

@@ -1,0 +1,28 @@
+/** States as the API names them, by what they mean to a person. */
+const colors: Readonly<Record<string, number>> = {
+  activated: 32,
+  active: 32,
+  completed: 32,
+  succeeded: 32,
+  failed: 31,
+  refused: 31,
+  disabled: 31,
+  suspended: 31,
+  cancelled: 33,
+  waiting: 33,
+  queued: 33,
+  pending: 33,
+  running: 36
+}
+
+/** A state that stands alone between columns. */
+const state = new RegExp(`(?<=^| {2})(${Object.keys(colors).join("|")})(?= {2}|$)`, "gu")
+
+/** Whether standard output is a terminal that shows colors and nobody declined them (no-color.org). */
+const isColored = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb"
+
+const paint = (code: number, text: string) => `\u001b[${code}m${text}\u001b[0m`
+
+/** Lines with states in color and, if `hasHeader`, the first line bold. Without a terminal the lines stay as they are. */
+export const inColor = (lines: ReadonlyArray<string>, hasHeader: boolean, colored = isColored()): ReadonlyArray<string> =>
+  colored ? lines.map((line, index) => (hasHeader && index === 0 ? paint(1, line) : line.replace(state, (found) => paint(colors[found] ?? 0, found)))) : lines

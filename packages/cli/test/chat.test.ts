@@ -1,0 +1,100 @@
+import { spawn } from "node:child_process"
+import { createServer, type RequestListener } from "node:http"
+import { tmpdir } from "node:os"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { inColor } from "../src/color.ts"
+import { parseRepository } from "../src/references.ts"
+import { main } from "./runCommand.ts"
+
+/** The command as a process, with a gateway of that behavior: what it writes as it comes is its own standard output. */
+const chat = (handler: RequestListener) =>
+  Effect.callback<{ readonly code: number | null; readonly out: string; readonly err: string }>((resume) => {
+    const server = createServer(handler).listen(0, "127.0.0.1", () => {
+      const bound = server.address()
+      const address = `http://127.0.0.1:${typeof bound === "object" && bound !== null ? bound.port : 0}`
+      const child = spawn(process.execPath, [main, "chat", "acme/tiny", "--message", "Hello"], {
+        cwd: tmpdir(),
+        env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: "k" },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      let [out, err] = ["", ""]
+      child.stdout.on("data", (chunk: Buffer) => {
+        out += chunk.toString()
+      })
+      child.stderr.on("data", (chunk: Buffer) => {
+        err += chunk.toString()
+      })
+      child.once("close", (code) => {
+        server.close()
+        resume(Effect.succeed({ code, out, err }))
+      })
+    })
+    return Effect.sync(() => server.close())
+  })
+
+const frame = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`
+
+describe("seatrial chat", () => {
+  it.live("writes the answer as it comes, without what a terminal would obey", () =>
+    Effect.gen(function* () {
+      const asked: Array<unknown> = []
+      const ran = yield* chat((request, response) => {
+        let body = ""
+        request.on("data", (chunk: Buffer) => {
+          body += chunk.toString()
+        })
+        request.on("end", () => {
+          asked.push(request.url, request.headers.authorization, JSON.parse(body))
+          response.writeHead(200, { "content-type": "text/event-stream" })
+          response.end(`${frame("Hel")}: heartbeat\n\n${frame("lo\n\u001b[31m")}data: [DONE]\n\n`)
+        })
+      })
+      assert.deepStrictEqual([ran.code, ran.out], [0, "Hello\n\\u001b[31m\n"])
+      assert.deepStrictEqual(asked, ["/v1/chat/completions", "Bearer k", { model: "acme/tiny", messages: [{ role: "user", content: "Hello" }], stream: true }])
+    })
+  )
+
+  it.live("fails with the error of the gateway, also within a stream", () =>
+    Effect.gen(function* () {
+      const error = JSON.stringify({ error: { message: "There is no model.", type: "invalid_request_error", code: "model_not_found" } })
+      const refused = yield* chat((_, response) => response.writeHead(404, { "content-type": "application/json" }).end(error))
+      assert.deepStrictEqual([refused.code, refused.out], [1, ""])
+      assert.match(refused.err, /There is no model\. \(model_not_found\)/)
+      const cut = yield* chat((_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(`${frame("Hi")}data: ${error}\n\n`))
+      assert.strictEqual(cut.code, 1)
+      assert.match(cut.err, /There is no model\./)
+    })
+  )
+})
+
+describe("a repository", () => {
+  const cases: ReadonlyArray<readonly [text: string, repo: string, ref?: string]> = [
+    ["owner/name", "owner/name"],
+    ["https://hub.example/owner/name", "owner/name"],
+    ["https://hub.example/owner/name/", "owner/name"],
+    ["https://hub.example/owner/name?library=x#y", "owner/name"],
+    ["https://hub.example/owner/name/tree/v1", "owner/name", "v1"],
+    ["https://hub.example/owner/name/tree/refs%2Fpr%2F1", "owner/name", "refs/pr/1"],
+    ["https://hub.example/owner/name/blob/main/config.json", "owner/name", "main"],
+    ["https://hub.example/owner/name/commit/0123abc", "owner/name", "0123abc"],
+    ["https://hub.example/owner/name/discussions/4", "owner/name"],
+    ["https://hub.example/", "/"],
+    ["http://", "http://"]
+  ]
+  for (const [text, repo, ref] of cases) {
+    it(`${text} is ${repo}${ref === undefined ? "" : ` at ${ref}`}`, () =>
+      assert.deepStrictEqual(parseRepository(text), { repo, ...(ref === undefined ? {} : { ref }) }))
+  }
+})
+
+describe("colors", () => {
+  const lines = ["ID    STATUS", "dep_1  failed", "failed-model  activated"]
+  it("mark states that stand alone, and the header", () =>
+    assert.deepStrictEqual(inColor(lines, true, true), [
+      "\u001b[1mID    STATUS\u001b[0m",
+      "dep_1  \u001b[31mfailed\u001b[0m",
+      "failed-model  \u001b[32mactivated\u001b[0m"
+    ]))
+  it("are left out if standard output is no terminal", () => assert.deepStrictEqual(inColor(lines, true), lines))
+})
