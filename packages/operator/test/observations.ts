@@ -212,6 +212,7 @@ export const observed: Observation = {
   classGpus: 0,
   shortage: null,
   setAside: false,
+  roomOn: null,
   organizationGpus: 0,
   admission: null,
   predecessorHolds: false,

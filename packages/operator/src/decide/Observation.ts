@@ -174,6 +174,8 @@ export interface Observation {
   readonly classGpus: number
   /** Why no node can take engines of the host class, however few are there; null where some can, and where nodes come when they are asked for. */
   readonly shortage: string | null
+  /** Another host class that has room for the run now and on which its model fits; null if there is none, or the run does not queue. */
+  readonly roomOn: string | null
   /** GPUs of the host class are free, but set aside. */
   readonly setAside: boolean
   /** GPUs that the organisation holds or has been let through to, this run's not counted; those of its older runs in `waiting` too. */

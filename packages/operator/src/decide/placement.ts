@@ -57,7 +57,11 @@ export const placement = (seen: Observation): Placement => {
   const full = maxGpus !== null && classGpus + gpu_count > maxGpus
   if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Asks for a node: none has ${gpus} free.`)
   if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
-  const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}`
+  const other =
+    seen.roomOn === null
+      ? ""
+      : ` The host class ${seen.roomOn} has free GPUs, and the model fits there: deploy it again with host_class ${seen.roomOn} to start now.`
+  const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${other}`
   if (shortage !== null) return goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`)
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
   const why = !autoscaling

@@ -5,6 +5,7 @@ import type { Observation } from "../decide/Observation.ts"
 import { share } from "../decide/share.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePodName } from "../resources/objectNames.ts"
+import { fittingClasses } from "./fittingClasses.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
 
 /** What is remembered of a run that waits for GPUs, or was given some. */
@@ -31,8 +32,8 @@ export interface PoolQuestion {
   readonly reservations: ReadonlyArray<Reservation>
 }
 
-export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus" | "asked" | "classGpus" | "setAside" | "shortage">
-export const noView: PoolView = { freeSlots: 0, ahead: 0, organizationGpus: 0, asked: 0, classGpus: 0, setAside: false, shortage: null }
+export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus" | "asked" | "classGpus" | "setAside" | "shortage" | "roomOn">
+export const noView: PoolView = { roomOn: null, freeSlots: 0, ahead: 0, organizationGpus: 0, asked: 0, classGpus: 0, setAside: false, shortage: null }
 
 const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
@@ -48,6 +49,8 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   const claims = new Map<string, Map<DeploymentId, Note>>()
   /** Pods of `claims` that are not seen. */
   const unseenPods = new Set<string>()
+  /** Host classes on which each queued run fits, by the classes that there were. */
+  const fits = new Map<DeploymentId, { readonly classes: ReadonlyArray<PodClass>; readonly fitting: ReadonlyArray<PodClass> }>()
   ledger.onPod((pod, there) => {
     if (there || !claims.has(pod)) unseenPods.delete(pod)
     else unseenPods.add(pod)
@@ -57,6 +60,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
 
   /** Whether anything was remembered. */
   const forget = (id: DeploymentId): boolean => {
+    fits.delete(id)
     const known = notes.get(id)
     if (known === undefined) return false
     notes.delete(id)
@@ -109,6 +113,71 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     })
   }
 
+  const viewOf = ({ classes, podClass, reservations, run }: PoolQuestion): PoolView => {
+    if (podClass === null) return noView
+    const own = enginePodName(run.engineRun)
+    const through = unseen(run)
+    const { name, gpu_count } = podClass.hostClass
+    const mine = { id: run.id, createdAt: run.createdAt }
+    const older = new Map<string, number>()
+    let asked = 0
+    for (const other of waiting.values()) {
+      if (other.id === run.id) continue
+      if (other.state === "queued" && other.hostClass === name && before(other, mine)) older.set(other.organization, (older.get(other.organization) ?? 0) + 1)
+      const goesFirst = other.state === "queued" || (other.state === "waiting" && other.olderRun === null && before(other, mine))
+      if (goesFirst && other.organization === run.orgSlug) asked += other.gpus
+    }
+    const claimedOf = (hostClass: string, organization?: string) =>
+      through.reduce((sum, claim) => sum + (claim.hostClass === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0), 0)
+    /** GPUs of an organisation on a host class: of pods there, and of those who were let through. */
+    const usedBy = (each: PodClass, organization?: string) => ledger.usedGpus(each, own, organization) + claimedOf(each.hostClass.name, organization)
+    let organizationGpus = asked
+    let elsewhere = 0
+    let promised = 0
+    const reserved = new Map<string, number>()
+    for (const each of classes) {
+      organizationGpus += usedBy(each, run.orgSlug)
+      const same = each.hostClass.name === name
+      if (!same && (each.gpuResource !== podClass.gpuResource || !ledger.shareNodes(each, podClass))) continue
+      // What engines of another class of the same nodes go for and have not got yet.
+      if (!same) promised += ledger.onTheirWay(each, own) + claimedOf(each.hostClass.name)
+      for (const { gpus, hostClass, organization } of reservations) {
+        if (hostClass !== each.hostClass.name) continue
+        const unused = Math.floor(Math.max(0, gpus - usedBy(each, organization)) / each.hostClass.gpu_count)
+        if (same) reserved.set(organization, unused)
+        else elsewhere += unused * each.hostClass.gpu_count
+      }
+    }
+    const claimed = through.filter((claim) => claim.hostClass === name).length
+    const free = ledger.freeSlots(podClass, own) - claimed - Math.ceil(promised / gpu_count)
+    const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older })
+    const asking = ledger.unplaced(podClass, own) + claimed
+    return {
+      ...shared,
+      organizationGpus,
+      asked: asking,
+      classGpus: usedBy(podClass),
+      roomOn: null,
+      setAside: free > 0 && shared.freeSlots < 1,
+      shortage: shared.freeSlots < 1 && !podClass.autoscaling ? ledger.shortage(podClass) : null
+    }
+  }
+
+  const fittingOf = ({ classes, run }: PoolQuestion): ReadonlyArray<PodClass> => {
+    const known = fits.get(run.id)
+    if (known !== undefined && known.classes.length === classes.length && known.classes.every((each, index) => each === classes[index])) return known.fitting
+    const fitting = fittingClasses(run, classes)
+    fits.set(run.id, { classes, fitting })
+    return fitting
+  }
+  const roomOnOf = (question: PoolQuestion): string | null => {
+    const hasRoom = (podClass: PodClass) => {
+      const { ahead, freeSlots } = viewOf({ ...question, podClass })
+      return freeSlots > ahead
+    }
+    return fittingOf(question).find((each) => each.hostClass.name !== question.podClass?.hostClass.name && hasRoom(each))?.hostClass.name ?? null
+  }
+
   return {
     ledger,
     /**
@@ -117,53 +186,11 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
      */
     note,
     forget,
-    view: ({ classes, podClass, reservations, run }: PoolQuestion): PoolView => {
-      if (podClass === null) return noView
-      const own = enginePodName(run.engineRun)
-      const through = unseen(run)
-      const { name, gpu_count } = podClass.hostClass
-      const mine = { id: run.id, createdAt: run.createdAt }
-      const older = new Map<string, number>()
-      let asked = 0
-      for (const other of waiting.values()) {
-        if (other.id === run.id) continue
-        if (other.state === "queued" && other.hostClass === name && before(other, mine)) older.set(other.organization, (older.get(other.organization) ?? 0) + 1)
-        const goesFirst = other.state === "queued" || (other.state === "waiting" && other.olderRun === null && before(other, mine))
-        if (goesFirst && other.organization === run.orgSlug) asked += other.gpus
-      }
-      const claimedOf = (hostClass: string, organization?: string) =>
-        through.reduce((sum, claim) => sum + (claim.hostClass === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0), 0)
-      /** GPUs of an organisation on a host class: of pods there, and of those who were let through. */
-      const usedBy = (each: PodClass, organization?: string) => ledger.usedGpus(each, own, organization) + claimedOf(each.hostClass.name, organization)
-      let organizationGpus = asked
-      let elsewhere = 0
-      let promised = 0
-      const reserved = new Map<string, number>()
-      for (const each of classes) {
-        organizationGpus += usedBy(each, run.orgSlug)
-        const same = each.hostClass.name === name
-        if (!same && (each.gpuResource !== podClass.gpuResource || !ledger.shareNodes(each, podClass))) continue
-        // What engines of another class of the same nodes go for and have not got yet.
-        if (!same) promised += ledger.onTheirWay(each, own) + claimedOf(each.hostClass.name)
-        for (const { gpus, hostClass, organization } of reservations) {
-          if (hostClass !== each.hostClass.name) continue
-          const unused = Math.floor(Math.max(0, gpus - usedBy(each, organization)) / each.hostClass.gpu_count)
-          if (same) reserved.set(organization, unused)
-          else elsewhere += unused * each.hostClass.gpu_count
-        }
-      }
-      const claimed = through.filter((claim) => claim.hostClass === name).length
-      const free = ledger.freeSlots(podClass, own) - claimed - Math.ceil(promised / gpu_count)
-      const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older })
-      const asking = ledger.unplaced(podClass, own) + claimed
-      return {
-        ...shared,
-        organizationGpus,
-        asked: asking,
-        classGpus: usedBy(podClass),
-        setAside: free > 0 && shared.freeSlots < 1,
-        shortage: shared.freeSlots < 1 && !podClass.autoscaling ? ledger.shortage(podClass) : null
-      }
+    view: (question: PoolQuestion): PoolView => {
+      const view = viewOf(question)
+      const { podClass, run } = question
+      const waits = run.phase === "queued" && podClass !== null && view.freeSlots <= view.ahead
+      return waits ? { ...view, roomOn: roomOnOf(question) } : view
     },
     /**
      * Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. Of each organisation the first few on each

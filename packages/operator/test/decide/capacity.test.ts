@@ -44,6 +44,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "",
       "Waits for an administrator: its engine takes 1 GPU, and its organization may hold 0 at once (seatrial admin limits set)."
     ],
+    [
+      "its place, and another host class that has room for it",
+      seen("queued", { ...full, roomOn: "h200" }),
+      0,
+      "",
+      "Waits for 1 GPU of simulated: first in the queue. The host class h200 has free GPUs, and the model fits there: deploy it again with host_class h200 to start now."
+    ],
     ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [
       "its place, which is told now and then where many go first",

@@ -353,6 +353,20 @@ describe("the pool", () => {
     assert.strictEqual(free([podClass, { ...wider, nodeSelector: { card: "h100" } }]), 2)
   })
 
+  it("names another host class that has room for a run that queues and on which its model fits", () => {
+    const pool = makePool()
+    const full = { ...podClass, nodeSelector: { card: "h100" } }
+    const spare = { ...podClass, hostClass: { ...podClass.hostClass, name: "spare" } }
+    const small = { ...spare, hostClass: { ...spare.hostClass, name: "small", gpu_memory_bytes: 2 ** 20 } }
+    const roomOn = (classes: PoolQuestion["classes"], phase: "queued" | "waiting" = "queued") =>
+      ask(pool, [], { run: { ...mine, phase, servingRequest: { host_class: "local" } }, podClass: full, classes, reservations: [] }).roomOn
+    assert.strictEqual(roomOn([full, small, spare]), "spare")
+    assert.strictEqual(roomOn([full, spare], "waiting"), null)
+    assert.strictEqual(roomOn([full, small]), null, "the model has no room there")
+    assert.strictEqual(roomOn([full, { ...spare, nodeSelector: { card: "h100" } }]), null, "it is full too")
+    assert.strictEqual(roomOn([full, { ...spare, queueName: "kueue" }]), null, "Kueue decides there")
+  })
+
   it("says what was asked for and how much the class has, and counts no pod that Kueue holds back", () => {
     const pool = makePool()
     const pending = (name: string, gates: ReadonlyArray<string> = []): Pod => ({
