@@ -11,10 +11,14 @@ import { BenchError, type Program, profiling, startProgram } from "./Program.ts"
 const root = join(import.meta.dirname, "../..")
 const plenty = "1000000000"
 
-export const startServer = (lab: Lab, further: Readonly<Record<string, string>> = {}) =>
+export const startServer = (
+  lab: Lab,
+  further: Readonly<Record<string, string>> = {},
+  { file = join(root, "packages/server/src/main.ts"), name = "Seatrial's server" }: { readonly file?: string; readonly name?: string } = {}
+) =>
   startProgram({
-    name: "Seatrial's server",
-    file: join(root, "packages/server/src/main.ts"),
+    name,
+    file,
     readyPath: "/readyz",
     environment: (port) => ({
       DATABASE_URL: lab.databaseUrl,

@@ -19,6 +19,7 @@ import { BenchError } from "./Program.ts"
 import { preview } from "./preview.ts"
 import { readDeployment } from "./readDeployment.ts"
 import { readRequest } from "./readRequest.ts"
+import { wall } from "./wall.ts"
 
 const benchmarks: ReadonlyArray<Benchmark> = [
   readDeployment,
@@ -32,7 +33,8 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   measuredStarts,
   honesty,
   preview,
-  download
+  download,
+  wall
 ]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 

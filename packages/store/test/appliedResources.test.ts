@@ -4,7 +4,7 @@ import type { OrgId } from "@seatrial/domain"
 import { Effect, Layer, Option, Schema } from "effect"
 import { type AdoptInput, AppliedResources, Deployments, ModelAdmin, Runs } from "../src/index.ts"
 import { makeCaller, newModel, walk } from "../src/testing.ts"
-import { layerStore } from "./stage.ts"
+import { layerRole, layerStore } from "./stage.ts"
 
 const place = (name: string) => ({ namespace: "seatrial", name })
 const input = (orgId: OrgId, name: string, change: Partial<AdoptInput> = {}, version: Partial<AdoptInput["resource"]> = {}): AdoptInput => ({
@@ -26,7 +26,9 @@ const audited = Effect.fnUntraced(function* (orgId: OrgId) {
   return (yield* Schema.decodeUnknownEffect(Audited)(rows)).map(({ action }) => action)
 })
 
-const layerApplied = Layer.mergeAll(AppliedResources.layerSql, ModelAdmin.layerSql).pipe(Layer.provideMerge(layerStore))
+const layerApplied = Layer.mergeAll(AppliedResources.layerSql.pipe(Layer.provide(layerRole("operator"))), ModelAdmin.layerSql).pipe(
+  Layer.provideMerge(layerStore)
+)
 
 layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => {
   it.effect("one version of an object makes one run, however often and by how many it is adopted, and one audit event", () =>

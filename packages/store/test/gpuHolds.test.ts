@@ -5,7 +5,7 @@ import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { Billing, Deployments, GpuHolds, type Placement, Routes, UsageSums } from "../src/index.ts"
 import { makeCaller, makeServing, newModel } from "../src/testing.ts"
-import { layerStore } from "./stage.ts"
+import { layerRole, layerStore } from "./stage.ts"
 
 const at = (iso: string) => Date.parse(iso)
 const start = at("2026-03-01T22:00:00Z")
@@ -27,7 +27,9 @@ const makeRun = Effect.fnUntraced(function* (slug: string) {
   return { orgId: caller.orgId, id }
 })
 
-const services = Layer.mergeAll(GpuHolds.layerSql, Routes.layerSql, Billing.layerSql, UsageSums.layerSql).pipe(Layer.provideMerge(layerStore))
+const services = Layer.mergeAll(GpuHolds.layerSql.pipe(Layer.provide(layerRole("operator"))), Routes.layerSql, Billing.layerSql, UsageSums.layerSql).pipe(
+  Layer.provideMerge(layerStore)
+)
 
 layer(services, { excludeTestServices: true })("GPU holds", (it) => {
   it.effect("are recorded once, whoever writes them again, at the price of the placement", () =>

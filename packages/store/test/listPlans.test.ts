@@ -8,7 +8,7 @@ import { type DeploymentQuery, listStatement as listDeployments } from "../src/d
 import { listStatement as listModels, type OrgModelQuery } from "../src/OrgModels.ts"
 import { TenantScope } from "../src/tenants.ts"
 import { makeCaller } from "../src/testing.ts"
-import { layerServerRole, layerStore } from "./stage.ts"
+import { layerRole, layerStore } from "./stage.ts"
 
 const rows = 10_000
 const page = 50
@@ -88,7 +88,7 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
       const { orgId } = caller
       yield* fill(orgId)
       // As the server runs them: subject to row-level security.
-      const server = Context.get(yield* Layer.build(layerServerRole), PgClient.PgClient)
+      const server = Context.get(yield* Layer.build(layerRole("server")), PgClient.PgClient)
       const check = Effect.fnUntraced(function* (statement: Statement.Statement<object>, table: string, what: string, filtered: number) {
         const [text, parameters] = statement.compile()
         // The plan for these parameters, and the one for any: connections keep statements prepared, and Postgres may choose either.

@@ -8,7 +8,7 @@ import { type Page, type Position, type RequestQuery, Requests } from "../src/in
 import { ensurePartitions } from "../src/Partitions.ts"
 import { findReceiptStatement, findStatement, listStatement } from "../src/requests/statements.ts"
 import { makeCaller } from "../src/testing.ts"
-import { layerServerRole, layerStore } from "./stage.ts"
+import { layerRole, layerStore } from "./stage.ts"
 
 const start = Date.UTC(2026, 0, 31, 23, 59, 58)
 const statuses = [200, 302, 404, 429, 499, 500, 503]
@@ -99,7 +99,7 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       // As the server runs them: subject to row-level security.
-      const reads = Context.get(yield* Layer.build(layerServerRole), ReadPool)
+      const reads = Context.get(yield* Layer.build(layerRole("server")), ReadPool)
       const requests = yield* Requests
       const { caller } = yield* makeCaller("plans")
       const { orgId } = caller

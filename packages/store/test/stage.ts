@@ -1,8 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { Ids } from "@seatrial/domain"
-import { ConfigProvider, Effect, Layer, Redacted } from "effect"
+import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
 import { roleName } from "../src/access/applyAccess.ts"
+import type { Role } from "../src/access/tables.ts"
 import { connect } from "../src/Database.ts"
 import { ApiKeys, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "../src/index.ts"
 import { layerTestDatabase } from "../src/testing.ts"
@@ -16,26 +17,33 @@ const layerSettings = ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL
 
 export const layerApi = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge(layerDatabase))
 
-export const layerStore = Layer.mergeAll(Runs.layerSql, Routes.layerSql, Requests.layerSql, Metering.layerSql, HostClasses.layerSql).pipe(
-  Layer.provideMerge(HubConnections.layerSql),
-  Layer.provideMerge(layerApi),
-  Layer.provide(layerSettings)
-)
+/** The pools on the same database with the rights of a program. */
+export const layerRole = (role: Role) =>
+  Layer.unwrap(
+    Effect.map(PgClient.PgClient, ({ config }) =>
+      connect({
+        url: config.url ?? Redacted.make(""),
+        poolSize: 10,
+        readPoolSize: 2,
+        applicationName: `seatrial-test-${role}`,
+        idleTimeout: "100000 days",
+        role: roleName(role),
+        tenants: role === "server"
+      })
+    )
+  ).pipe(Layer.tap((context) => Context.get(context, PgClient.PgClient)`SELECT 1`))
 
-/** The server's pools on the same database, with the rights of the server's role. */
-export const layerServerRole = Layer.unwrap(
-  Effect.map(PgClient.PgClient, ({ config }) =>
-    connect({
-      url: config.url ?? Redacted.make(""),
-      poolSize: 2,
-      readPoolSize: 1,
-      applicationName: "seatrial-test-server",
-      idleTimeout: "100000 days",
-      role: roleName("server"),
-      tenants: true
-    })
-  )
-)
+// With the rights of the programs, so that each suite shows that they suffice.
+const layerOperator = Layer.provide(layerRole("operator"))
+const layerGateway = Layer.provide(layerRole("gateway"))
+
+export const layerStore = Layer.mergeAll(
+  layerOperator(Runs.layerSql),
+  layerOperator(HostClasses.layerSql),
+  layerGateway(Routes.layerSql),
+  layerGateway(Metering.layerSql),
+  Requests.layerSql
+).pipe(Layer.provideMerge(HubConnections.layerSql), Layer.provideMerge(layerApi), Layer.provide(layerSettings))
 
 /** Repeats until the condition holds. */
 export const soon = <E, R>(condition: Effect.Effect<boolean, E, R>) =>

@@ -39,7 +39,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   gpu_looks: { tenant: null, grants: { operator: write } },
   host_classes: { tenant: null, grants: { server: read, gateway: read, operator: all } },
   hub_connections: { tenant: "org_id", grants: { server: read, operator: read } },
-  idempotency_keys: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
+  idempotency_keys: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: write } },
   invitations: { tenant: "org_id", grants: {} },
   memberships: { tenant: "org_id", grants: {} },
   migrations: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
