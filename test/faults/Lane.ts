@@ -144,10 +144,13 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     Effect.provide(Logger.layer([logger]))
   )
   let lives = 0
+  /** From the death of an operator until all of it had ended, the longest so far: the next one begins then. */
+  let longestEndMillis = 0
   yield* Effect.gen(function* () {
     while (operates) {
       lives++
-      yield* Effect.raceFirst(deaths.died, alive)
+      const diedAt = yield* Effect.raceFirst(Effect.andThen(deaths.died, Effect.sync(performance.now)), Effect.as(alive, performance.now()))
+      longestEndMillis = Math.max(longestEndMillis, performance.now() - diedAt)
       say(`the operator died ${deaths.told().killed.at(-1) ?? ""}`)
       deaths.revive()
     }
@@ -180,7 +183,11 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     said: () => said.join("\n"),
     /** What failed here, with the operator's very last words before the reason: of a long output that may be all that anybody sees. */
     failure: (name: string, cause: Cause.Cause<unknown>) =>
-      [`${name}, ${lives} lives of the operator`, ...said.slice(-3).map((line) => line.split("\n")[0]), Cause.pretty(cause)].join("\n"),
+      [
+        `${name}, ${lives} lives of the operator, the longest end took ${Math.round(longestEndMillis)} ms`,
+        ...said.slice(-3).map((line) => line.split("\n")[0]),
+        Cause.pretty(cause)
+      ].join("\n"),
     deaths,
     /** As an administrator does it. */
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),

@@ -53,6 +53,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let released = 0
   /** Whether another operator leads by now, so that none of this one's writes to Postgres changes anything. */
   let superseded = false
+  /** Whether, as in Postgres, no write of the operator itself notifies it of the run. */
+  let isQuiet = false
   let story: PodStory = "ready"
   /** What the checks find on that node. */
   let reportOn: (node: string) => CheckReport = () => report
@@ -87,6 +89,14 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     rows.set(id, next(row))
     notify(id)
   }
+  /** A write of the operator itself. */
+  const changeOwn = (id: Run["id"], next: (row: Run) => Run) => {
+    const row = rows.get(id)
+    if (row === undefined) return
+    rows.set(id, next(row))
+    if (isQuiet) wake()
+    else notify(id)
+  }
   const move = (row: Run, to: Phase, at: number, reason: string, failure: Run["failure"]): Run => {
     if (!canEnter(row.phase, to, row.requeues)) throw new Error(`${row.phase} to ${to}`)
     const requeued = fallsBack(row.phase, to)
@@ -101,7 +111,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       history: [...row.history, { phase: to, at, reason }]
     }
   }
-  const revised = (id: Run["id"], part: Partial<RunRevision>) => change(id, (row) => ({ ...row, revision: { ...(row.revision ?? revision), ...part } }))
+  const revised = (id: Run["id"], part: Partial<RunRevision>) => changeOwn(id, (row) => ({ ...row, revision: { ...(row.revision ?? revision), ...part } }))
 
   /** The node that the run's pod is on. */
   const nodeOf = (id: Run["id"]): string => {
@@ -133,7 +143,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         if (superseded || rows.get(id)?.phase !== from) return false
-        change(id, (row) => move(row, to, now, reason, failure ?? null))
+        changeOwn(id, (row) => move(row, to, now, reason, failure ?? null))
         yield* gate(`enter ${to}`)
         return true
       }),
@@ -207,7 +217,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         const row = rows.get(id)
         if (row?.phase !== from || row.revision === null) return false
         const active: RunRevision = { ...row.revision, status: row.serve ? "active" : "draft" }
-        change(id, (current) => ({ ...move(current, "activated", now, "Serving", null), revision: active }))
+        changeOwn(id, (current) => ({ ...move(current, "activated", now, "Serving", null), revision: active }))
+        // What the model served before has an engine to give back.
+        const isEarlier = (other: Run) => row.serve && other.id !== id && other.model === row.model && other.revision?.status === "active"
+        for (const other of isQuiet ? [...rows.values()].filter(isEarlier) : [])
+          change(other.id, (current) => ({ ...current, revision: { ...(current.revision ?? revision), status: "superseded" } }))
         yield* gate("activate")
         return true
       }),
@@ -353,12 +367,23 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     setAnswers: (next: typeof answersOf) => {
       answersOf = next
     },
+    setQuiet: () => {
+      isQuiet = true
+    },
     setPatience: (next: Effect.Effect<void>) => {
       patience = next
     },
     nodeOf: () => nodeOf(run.id),
     setStory: (next: PodStory) => {
       story = next
+    },
+    /** The engines that start become ready. */
+    finishStarts: () => {
+      for (const name of kube.names("Pod")) {
+        const status = Option.getOrUndefined(kube.find("Pod", name))?.status
+        if (!Predicate.isObject(status) || !JSON.stringify(status).includes('"type":"Ready","status":"False"')) continue
+        kube.setStatus("Pod", name, { ...status, conditions: [scheduled, { type: "Ready", status: "True" }], containerStatuses: [containerRuns] })
+      }
     },
     change: (next: (row: Run) => Run) => change(run.id, next),
     /** The database holds nothing of the run, as where it is another one. */
