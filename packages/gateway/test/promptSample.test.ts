@@ -1,0 +1,52 @@
+import { assert, describe, it } from "@effect/vitest"
+import { samplePrompt, textOf } from "../src/PromptSample.ts"
+import type { CheckedRequest } from "../src/vocabulary/checkRequest.ts"
+
+const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "withoutImages"> = { imageCount: 0, withoutImages: null }): CheckedRequest => ({
+  endpoint: "/v1/chat/completions",
+  model: "acme/tiny",
+  stream: true,
+  wantsUsage: false,
+  choices: 1,
+  prompts: 1,
+  cachedUnknown: false,
+  images: [],
+  ...images,
+  engineBody: JSON.stringify(body)
+})
+
+describe("what is kept of a prompt to count its tokens", () => {
+  it("is all of a short one, of which its texts and tokens are counted, and no settings", () => {
+    const of = (body: object) => textOf(samplePrompt(requestOf(body)))
+    assert.deepStrictEqual(of({ prompt: "one two", max_tokens: 7, user: "u" }), { text: "one two", tokens: 0 })
+    assert.deepStrictEqual(of({ prompt: ["one", "two"] }), { text: "one\ntwo", tokens: 0 })
+    assert.deepStrictEqual(of({ prompt: [7, 8, 9] }), { text: "", tokens: 3 })
+    assert.deepStrictEqual(of({ instructions: "a", input: "b", tools: [{ name: "t" }] }), { text: 'b\na\n{"name":"t"}', tokens: 0 })
+  })
+
+  it("is a part of a long one that represents it, wherever its dense text is", () => {
+    // Half of it has a token for each two characters, the other half one for each hundred.
+    const dense = "a ".repeat(200_000)
+    const sparse = `${"b".repeat(99)} `.repeat(4_000)
+    const expected = 200_000 + 4_000
+    for (const content of [dense + sparse, sparse + dense]) {
+      const sample = samplePrompt(requestOf({ messages: [{ role: "user", content }] }))
+      assert.isAtMost(sample.json.length, 16_384)
+      const counted = textOf(sample).text.split(" ").length * sample.scale
+      assert.isBelow(Math.abs(counted / expected - 1), 0.2)
+    }
+  })
+
+  it("has no half of a character, which no tokenizer takes", () => {
+    const { json } = samplePrompt(requestOf({ prompt: "🌊".repeat(100_000) }))
+    assert.isTrue(json.isWellFormed())
+  })
+
+  it("has no image, each of which is counted as one", () => {
+    const body = { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(1_000_000)}` } }] }] }
+    const withoutImages = JSON.stringify({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "image:0" } }] }] })
+    const sample = samplePrompt(requestOf(body, { imageCount: 1, withoutImages }))
+    assert.deepStrictEqual([sample.images, sample.scale], [1, 1])
+    assert.isBelow(textOf(sample).text.length, 200)
+  })
+})
