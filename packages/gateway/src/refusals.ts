@@ -70,7 +70,7 @@ export const invalidApiKey = authentication(
 
 /** The key was in force when the request was admitted. */
 export const keyEnded = authentication(
-  "invalid_api_key",
+  "api_key_ended",
   "The API key was revoked or has expired, or its organization was suspended, while the request was under way. Send a key that is in force."
 )
 

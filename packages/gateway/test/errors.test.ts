@@ -29,7 +29,7 @@ const types: Readonly<Record<number, readonly [openAi: string, anthropic: string
 const all = Object.entries(refusals).flatMap(([name, value]) => {
   if (value instanceof Refusal) return [value]
   if (typeof value !== "function" || name === "Refusal" || name === "faultOf" || name === "writeRefusal") return []
-  const made: unknown = Reflect.apply(value, undefined, name === "modelStarting" ? [90] : ["words", "words"])
+  const made: unknown = Reflect.apply(value, undefined, name === "modelStarting" || name.endsWith("RateLimited") ? [90] : ["words", "words"])
   return made instanceof Refusal ? [made] : []
 })
 

@@ -176,7 +176,7 @@ describe("a caller who reads slowly", () => {
   it.live("and stops reading is taken for gone", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => flood(call, 100_000, { count: 0 }))
-      const { address, world } = yield* makeStage([engine.url], { GATEWAY_WRITE_STALL_SECONDS: 0.05 })
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_WRITE_STALL_SECONDS: 0.05, GATEWAY_ABANDONED_SECONDS: 0.05 })
       const seen = yield* send(address, { unread: true })
       yield* soon(() => outcomes(world).length === 2 && engine.calls[0]?.isCut() === true)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 499 client_closed_request"])

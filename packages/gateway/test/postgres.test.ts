@@ -203,7 +203,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       yield* soon(() => other.text().includes('"a"') && seen.text().includes('"a"'))
       yield* keys.revoke(orgId, leaked.key.id)
       yield* soon(() => seen.ended === "end")
-      assert.include(seen.text(), "invalid_api_key")
+      assert.include(seen.text(), "api_key_ended")
       assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(seen))), { status_code: 401, input_tokens: 10, output_tokens: 1 })
       assert.isUndefined(other.ended)
       other.request.destroy()

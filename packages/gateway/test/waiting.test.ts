@@ -42,7 +42,8 @@ describe("a request for engines that are full", () => {
       for (const seen of [late, ...queued]) assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "2"])
       assert.deepStrictEqual(
         outcomes(world).filter((outcome) => outcome !== "Begin"),
-        many(21, "Refuse 503 model_overloaded")
+        // Of identical refusals, twenty a minute are recorded.
+        many(20, "Refuse 503 model_overloaded")
       )
       assert.strictEqual(engine.calls.length, 5)
     })
