@@ -1,32 +1,91 @@
-/** What one request keeps of the budget. */
+import type { OrgId } from "@seatrial/domain"
+import { orgConcurrencyLimited, Refusal, unavailable } from "./refusals.ts"
+
+const bodiesLimited = new Refusal({
+  status: orgConcurrencyLimited.status,
+  type: orgConcurrencyLimited.type,
+  code: orgConcurrencyLimited.code,
+  message: "The bodies of the organization's requests under way are too large together. Send fewer or smaller ones at once.",
+  param: null,
+  retryAfter: 2
+})
+
+/** What one request holds of the budget. */
 export interface BodyShare {
-  /** Whether so many more bytes may be kept. */
-  readonly take: (bytes: number) => boolean
-  /** Nothing is kept any more. */
+  /** Takes so many more bytes, or says why they cannot be had. */
+  readonly take: (bytes: number) => Refusal | null
+  /** Gives all of them back. */
   readonly release: () => void
 }
 
-/** Bytes of request bodies that are kept at once, of all callers together: each may be large, a stream is long, and the memory is everybody's. */
-export class BodyBudget {
-  #kept = 0
-  readonly #most: number
+/**
+ * Memory that organizations share. Each may hold as much as it leaves free: the first one gets half of it, the next one half of the rest, and something is always free. (The
+ * dynamic threshold of Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", 1998.)
+ */
+class SharedRoom {
+  readonly #size: number
+  readonly #byOrg = new Map<OrgId, number>()
+  #used = 0
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(size: number) {
+    this.#size = size
   }
 
-  open(): BodyShare {
-    let own = 0
+  /** `share`: the organization has its share already. `full`: it holds nothing, and others hold all. */
+  take(orgId: OrgId, bytes: number): "taken" | "share" | "full" {
+    const own = this.#byOrg.get(orgId) ?? 0
+    const free = this.#size - this.#used - bytes
+    if (own + bytes > free) return own > 0 || bytes > this.#size / 2 ? "share" : "full"
+    this.#byOrg.set(orgId, own + bytes)
+    this.#used += bytes
+    return "taken"
+  }
+
+  give(orgId: OrgId, bytes: number) {
+    if (bytes === 0) return
+    const own = (this.#byOrg.get(orgId) ?? 0) - bytes
+    if (own > 0) this.#byOrg.set(orgId, own)
+    else this.#byOrg.delete(orgId)
+    this.#used -= bytes
+  }
+}
+
+/** Bytes of each request that may come from the room for small bodies. */
+const smallBody = 64 * 1024
+/** The part of the budget that is the room for small bodies. */
+const smallPart = 1 / 8
+
+/** Bytes of request bodies that are held at once. Organizations have shares of it, and the first bytes of each request have room that large bodies cannot fill. */
+export class BodyBudget {
+  readonly #small: SharedRoom
+  readonly #large: SharedRoom
+
+  constructor(bytes: number) {
+    this.#small = new SharedRoom(bytes * smallPart)
+    this.#large = new SharedRoom(bytes * (1 - smallPart))
+  }
+
+  open(orgId: OrgId): BodyShare {
+    let small = 0
+    let large = 0
     return {
       take: (bytes) => {
-        if (this.#kept + bytes > this.#most) return false
-        this.#kept += bytes
-        own += bytes
-        return true
+        const beginning = Math.min(bytes, smallBody - small)
+        const isSmall = beginning > 0 && this.#small.take(orgId, beginning) === "taken"
+        if (isSmall) small += beginning
+        const rest = isSmall ? bytes - beginning : bytes
+        const taken = rest === 0 ? "taken" : this.#large.take(orgId, rest)
+        if (taken === "taken") {
+          large += rest
+          return null
+        }
+        return taken === "share" ? bodiesLimited : unavailable
       },
       release: () => {
-        this.#kept -= own
-        own = 0
+        this.#small.give(orgId, small)
+        this.#large.give(orgId, large)
+        small = 0
+        large = 0
       }
     }
   }

@@ -12,7 +12,7 @@ import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
-import { hostless } from "./endConnection.ts"
+import { codedByOldVersion, hostless } from "./endConnection.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { Inference } from "./Inference.ts"
 import { ImageFetcher } from "./images/ImageFetcher.ts"
@@ -27,7 +27,7 @@ import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
 import { RecordedRefusals } from "./RecordedRefusals.ts"
 import { RequestRates } from "./RequestRates.ts"
-import { readBody } from "./readBody.ts"
+import { paceReads, readBody } from "./readBody.ts"
 import { faultOf, keyEnded, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
@@ -35,7 +35,7 @@ import { Routing } from "./routing/Routing.ts"
 import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
-import { LargeBodies, LargeBody } from "./vocabulary/LargeBodies.ts"
+import { LargeBodies, LargeBody, largeBody } from "./vocabulary/LargeBodies.ts"
 import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import { targetOf } from "./vocabulary/targetOf.ts"
 
@@ -52,6 +52,7 @@ const discardRest = (request: IncomingMessage) => {
   if (request.complete || request.destroyed) return
   const cut = setTimeout(() => request.destroy(), linger)
   request.once("close", () => clearTimeout(cut))
+  if (request.listenerCount("data") === 0) paceReads(request)
   request.resume()
 }
 
@@ -128,7 +129,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const otherPath = yield* makeOtherPaths
       const largeBodies = yield* Effect.acquireRelease(
         Effect.sync(() => new LargeBodies()),
-        (open) => open.close()
+        (open) => Effect.sync(() => open.close())
       )
       const run = yield* FiberSet.makeRuntime()
 
@@ -144,8 +145,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const withImages = (admission: Admission, to: Route, checked: CheckedRequest): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
         use(to)
         if (checked.images.length === 0) return checked
-        admission.downloads ??= new Map()
-        return inlineImages(fetcher, admission.caller.orgId, to.capabilities.image_input, checked, admission.downloads, admission.departure)
+        return inlineImages(fetcher, admission.caller.orgId, to.capabilities.image_input, checked, admission)
       }
 
       const prepare = (admission: Admission, to: Route, asked: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
@@ -172,10 +172,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const full = concurrency.take(caller)
         if (full !== null) return yield* full
         admission.placed = true
-        let received: string | Buffer | null = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
-        let body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
+        let received: Buffer | null = yield* readBody(request, config, share)
+        let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
         if (body instanceof Refusal) return yield* body
-        // A thread's has bytes of its own, from which it is read anew each time.
+        // It has the bytes, from which it is parsed each time.
         if (body instanceof LargeBody) received = null
         admission.streamed = streamOf(body.members)
         let route = routes.known(caller.orgId, body.model) ?? null
@@ -198,7 +198,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           // Another revision took over while the request waited: what that one cannot do is refused too.
           route = passage.route
           admission.route = route
-          if (typeof received === "string") body = parseBody(received)
+          if (received !== null) body = parseBody(received)
           if (body instanceof Refusal) return yield* body
           prepared = prepare(admission, route, body)
           checked = Effect.isEffect(prepared) ? yield* prepared : prepared
@@ -249,7 +249,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         onStopping(response, () => departure.abort("stopped"))
         // Who left while the key was looked up is not told of any more.
         if (response.destroyed) departure.abort("gone")
-        const share = bodies.open()
+        const share = bodies.open(caller.orgId)
         const admission: Admission = {
           exchange,
           caller,
@@ -313,6 +313,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const { request, response } = exchange
         const path = pathOf(request.url)
         if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return tell(exchange, "other", hostless)
+        if (request.httpVersion === "1.0" && request.headers["transfer-encoding"] !== undefined) return tell(exchange, "other", codedByOldVersion)
         if (path === "/healthz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         if (path === "/readyz") return answerReadiness(response, schema.problem())
         if (path === "/" && (request.method === "GET" || request.method === "HEAD")) return answerIndex(request, response)

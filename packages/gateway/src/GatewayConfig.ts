@@ -13,6 +13,8 @@ export interface GatewaySettings {
   readonly rates: RequestRateSettings
   /** Milliseconds. */
   readonly bodyTimeout: number
+  /** Bytes a second. */
+  readonly bodyRate: number
   readonly firstFrame: number
   readonly whole: number
   readonly stream: number
@@ -59,7 +61,7 @@ export const gatewaySettings = [
   {
     name: "GATEWAY_BODIES_BYTES",
     description:
-      "Bytes of request bodies kept at once, of all callers together, until they are answered or their streams have begun, those with characters beyond ASCII, or escaped ones, counted twice; further ones get 503",
+      "Bytes of request bodies and downloaded images kept at once, of all callers together, until they are answered or their streams have begun, bodies with characters beyond ASCII, or escaped ones, counted twice. One organization gets as much as it leaves free, so at most half; further bodies of it get 429. An eighth is for the first 64 KiB of each body",
     default: 256 * 1024 * 1024
   },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },
@@ -69,6 +71,7 @@ export const gatewaySettings = [
   { name: "GATEWAY_REQUESTS_PER_ORG", description: "Requests of one organization per second, refused ones too", default: 500 },
   { name: "GATEWAY_REQUESTS_PER_ORG_BURST", description: "Requests of one organization at once", default: 2_000 },
   { name: "GATEWAY_BODY_SECONDS", description: "Time in which a request body must have arrived", default: 30 },
+  { name: "GATEWAY_BODY_BYTES_PER_SECOND", description: "Least bytes a second at which a body must arrive, as the mean of each 5 seconds", default: 16 * 1024 },
   { name: "GATEWAY_FIRST_FRAME_SECONDS", description: "Time until an engine's first frame of a stream", default: 300 },
   { name: "GATEWAY_WHOLE_SECONDS", description: "Time for an answer that is not streamed", default: 600 },
   { name: "GATEWAY_STREAM_SECONDS", description: "Time for a whole stream", default: 3_600 },
@@ -181,6 +184,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
           perOrg: rate("GATEWAY_REQUESTS_PER_ORG", "GATEWAY_REQUESTS_PER_ORG_BURST")
         }),
         bodyTimeout: seconds("GATEWAY_BODY_SECONDS"),
+        bodyRate: setting("GATEWAY_BODY_BYTES_PER_SECOND"),
         firstFrame: seconds("GATEWAY_FIRST_FRAME_SECONDS"),
         whole: seconds("GATEWAY_WHOLE_SECONDS"),
         stream: seconds("GATEWAY_STREAM_SECONDS"),

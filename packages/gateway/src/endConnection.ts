@@ -17,6 +17,41 @@ export const hostless = new Refusal({
   headers: { connection: "close" }
 })
 
+/** RFC 9112, section 6.1: what such a message says of its length means nothing, so nobody knows where the next one begins. */
+export const codedByOldVersion = new Refusal({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_parameter",
+  message: "This is not a well-formed HTTP request: HTTP/1.0 has no Transfer-Encoding.",
+  param: null,
+  headers: { connection: "close" }
+})
+
+const methodNotImplemented = new Refusal({
+  status: 501,
+  type: "invalid_request_error",
+  code: "method_not_allowed",
+  message: "The server does not know this method, or does not serve it on any path.",
+  param: null
+})
+
+/** A request line, as far as its method may be one. */
+const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?$/
+
+/** Whether the parser stopped at a method that it does not know, in a line that is a request's otherwise. */
+const isUnknownMethod = (failure: NodeJS.ErrnoException): boolean => {
+  if (failure.code !== "HPE_INVALID_METHOD" || !("rawPacket" in failure && Buffer.isBuffer(failure.rawPacket) && "bytesParsed" in failure)) return false
+  const text = failure.rawPacket.toString("latin1")
+  const start = text.lastIndexOf("\n", Number(failure.bytesParsed) - 1) + 1
+  return requestLine.test(text.slice(start).split("\n", 1)[0] ?? "")
+}
+
+const refusalOf = (failure: NodeJS.ErrnoException): Refusal =>
+  failure.code === "HPE_HEADER_OVERFLOW" ? headersTooLarge : isUnknownMethod(failure) ? methodNotImplemented : malformed
+
+/** Whether there is no caller to tell, or none that would read it. */
+const isSilent = ({ code }: NodeJS.ErrnoException) => code === "ERR_HTTP_REQUEST_TIMEOUT" || code === "ECONNRESET"
+
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -35,11 +70,10 @@ const answer = (socket: Duplex, error: Refusal, asked: Exchange | undefined): vo
   )
 }
 
-/** `open`: what came on the connection and is not answered to its end, in its order. */
-const end = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | undefined, open: ReadonlyArray<Exchange>): void => {
-  const error = failure.code === "HPE_HEADER_OVERFLOW" ? headersTooLarge : malformed
+/** `error`: null to say nothing. `open`: what came on the connection and is not answered to its end, in its order. */
+const end = (socket: Duplex, error: Refusal | null, last: Exchange | undefined, open: ReadonlyArray<Exchange>): void => {
   const before = open.findLast((exchange) => exchange !== last)
-  if (failure.code === "ERR_HTTP_REQUEST_TIMEOUT" || failure.code === "ECONNRESET" || !socket.writable) socket.destroy()
+  if (error === null || !socket.writable) socket.destroy()
   // Answers come in the order of their requests: this one would stand in the midst of that one.
   else if (before !== undefined) before.response.once("finish", () => answer(socket, error, last?.request.complete === false ? last : undefined))
   else if (last === undefined) answer(socket, error, undefined)
@@ -73,9 +107,15 @@ export const tellMalformed = (server: Server): void => {
     open.set(socket, others.add(exchange))
     response.once("close", () => others.delete(exchange))
   })
-  server.on("clientError", (failure: NodeJS.ErrnoException, socket) => {
+  const endOnce = (socket: Duplex, error: Refusal | null) => {
     if (ended.has(socket)) return
     ended.add(socket)
-    end(socket, failure, last.get(socket), [...(open.get(socket) ?? [])])
+    end(socket, error, last.get(socket), [...(open.get(socket) ?? [])])
+  }
+  server.on("clientError", (failure: NodeJS.ErrnoException, socket) => endOnce(socket, isSilent(failure) ? null : refusalOf(failure)))
+  // Without a listener Node closes the connection without an answer.
+  server.on("connect", (_, socket: Duplex) => {
+    socket.on("error", () => socket.destroy())
+    endOnce(socket, methodNotImplemented)
   })
 }

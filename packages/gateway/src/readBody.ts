@@ -1,9 +1,8 @@
-import { isAscii, isUtf8 } from "node:buffer"
+import { isAscii } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import type { BodyShare } from "./BodyBudget.ts"
-import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unavailable, unsupportedMediaType } from "./refusals.ts"
-import { largeBody } from "./vocabulary/LargeBodies.ts"
+import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
 
 /** Whether a type says JSON, and no other characters than JSON's own. */
 const isJson = (given: string): boolean => {
@@ -16,14 +15,37 @@ const isJson = (given: string): boolean => {
   return type === "application/json" && (charset === undefined || /^charset="?utf-?8"?$/.test(charset))
 }
 
-/** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
-const isWide = (body: Buffer, ascii: boolean) => !ascii || body.includes("\\u")
+const late = invalidBody("The body did not arrive in time.")
+const tooSlow = invalidBody("The body arrived too slowly.")
 
-/**
- * The text of a JSON body of at most `limit` bytes, for which `share` pays once, or twice where its texts may be wide, received within `timeout` milliseconds; a large one's
- * bytes, unchecked.
- */
-export const readBody = (request: IncomingMessage, limit: number, timeout: number, share: BodyShare): Effect.Effect<string | Buffer, Refusal> => {
+/** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
+const isWide = (body: Buffer) => !isAscii(body) || body.includes("\\u")
+
+/** Reads a chunk or two of a body in each turn of the event loop. Otherwise libuv reads up to 32 of one connection before the next connection has its turn. */
+export const paceReads = (request: IncomingMessage): void => {
+  request.on("data", () => {
+    request.pause()
+    setImmediate(() => request.resume())
+  })
+}
+
+/** Bytes of a body that is read in one go. */
+const shortBody = 64 * 1024
+
+export interface BodyLimits {
+  /** Bytes. */
+  readonly maxBody: number
+  /** Milliseconds. */
+  readonly bodyTimeout: number
+  /** Bytes a second. */
+  readonly bodyRate: number
+}
+
+/** Milliseconds of each of which the rate is the mean. */
+const windowMillis = 5_000
+
+/** The bytes of a JSON body within the limits, for which `share` pays once, or twice if its texts may be wide. */
+export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxBody }: BodyLimits, share: BodyShare): Effect.Effect<Buffer, Refusal> => {
   const { "content-encoding": encoding, "content-type": type = "", "transfer-encoding": coding = "chunked" } = request.headers
   if (!isJson(type)) return Effect.fail(unsupportedMediaType("Send the body as application/json, in UTF-8.", "content-type"))
   if (encoding !== undefined) {
@@ -31,35 +53,48 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
   }
   if (coding.toLowerCase() !== "chunked")
     return Effect.fail(unsupportedMediaType("Only chunked bodies are taken, without another coding.", "transfer-encoding"))
-  const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${limit} bytes.`))
-  if (Number(request.headers["content-length"] ?? 0) > limit) return tooLarge
+  const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${maxBody} bytes.`))
+  if (Number(request.headers["content-length"] ?? 0) > maxBody) return tooLarge
   return Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
-    const settle = (result: Effect.Effect<string | Buffer, Refusal>) => {
+    let timer: NodeJS.Timeout | undefined
+    const settle = (result: Effect.Effect<Buffer, Refusal>) => {
       clearTimeout(timer)
       request.off("data", onData).off("end", onEnd).off("close", onClose)
       resume(result)
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > limit) settle(tooLarge)
-      else if (!share.take(chunk.length)) settle(Effect.fail(unavailable))
-      else chunks.push(chunk)
+      if (length > maxBody) settle(tooLarge)
+      else {
+        const full = share.take(chunk.length)
+        if (full === null) chunks.push(chunk)
+        else settle(Effect.fail(full))
+      }
     }
     const onEnd = () => {
       const [first] = chunks
       const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
-      const ascii = isAscii(body)
-      if (isWide(body, ascii) && !share.take(length)) return settle(Effect.fail(unavailable))
-      if (length > largeBody) return settle(Effect.succeed(body))
-      // The same text as by UTF-8, for less.
-      if (ascii) return settle(Effect.succeed(body.toString("latin1")))
-      settle(isUtf8(body) ? Effect.succeed(body.toString("utf8")) : Effect.fail(invalidBody("The body is not valid UTF-8.")))
+      const full = isWide(body) ? share.take(length) : null
+      settle(full === null ? Effect.succeed(body) : Effect.fail(full))
     }
     const onClose = () => settle(Effect.fail(clientClosed))
-    const timer = setTimeout(() => settle(Effect.fail(invalidBody("The body did not arrive in time."))), timeout)
+    let waitedMillis = 0
+    let windowStart = 0
+    const awaitWindow = () => {
+      const millis = Math.min(windowMillis, bodyTimeout - waitedMillis)
+      timer = setTimeout(() => {
+        waitedMillis += millis
+        if (waitedMillis >= bodyTimeout) return settle(Effect.fail(late))
+        if ((length - windowStart) * 1_000 < bodyRate * millis) return settle(Effect.fail(tooSlow))
+        windowStart = length
+        awaitWindow()
+      }, millis)
+    }
+    awaitWindow()
     if (request.destroyed && !request.complete) return onClose()
+    if (!(Number(request.headers["content-length"]) <= shortBody)) paceReads(request)
     request.on("data", onData).on("end", onEnd).on("close", onClose)
     return Effect.sync(onClose)
   })

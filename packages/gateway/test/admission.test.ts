@@ -93,18 +93,18 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of a body beyond what all of them may take: 503, until an answer has begun that no other engine is asked for", () =>
+  it.live("of a body beyond its organization's share: 429, until an answer has begun that no other engine is asked for", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
       const bytes = Buffer.byteLength(JSON.stringify({ ...chat, stream: true }))
-      const { address, world } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: bytes + 10 })
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 3 * bytes })
       const held = yield* send(address, { body: { ...chat, stream: true } })
       yield* soon(() => held.text().includes('"a"'))
       const next = yield* send(address, { body: { ...chat, stream: true } })
       yield* soon(() => next.text().includes('"a"'))
       const refused = yield* fetched(address, { body: { ...chat, user: "u".repeat(bytes) } })
-      assert.deepStrictEqual([refused.status(), errorOf(refused.text()).code], [503, "unavailable"])
-      assert.deepStrictEqual(outcomes(world), ["Begin", "Begin", "Refuse 503 unavailable"])
+      assert.deepStrictEqual([refused.status(), errorOf(refused.text()).code, refused.headers()["retry-after"]], [429, "org_concurrency_limited", "2"])
+      assert.deepStrictEqual(outcomes(world), ["Begin", "Begin", "Refuse 429 org_concurrency_limited"])
       for (const { request } of [held, next]) request.destroy()
     })
   )
@@ -112,11 +112,11 @@ describe("a refusal", () => {
   it.live("of bodies counts twice what takes two bytes of memory for one: a character beyond Latin-1, written out or escaped, makes its text so", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
-      const { address } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 3_000 })
+      const { address } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 6_000 })
       const statuses = yield* Effect.forEach(["", "\u201c", "\\u201c"], (mark) =>
         Effect.map(fetched(address, { body: JSON.stringify({ ...chat, user: `MARK${"u".repeat(2_000)}` }).replace("MARK", mark) }), (seen) => seen.status())
       )
-      assert.deepStrictEqual(statuses, [200, 503, 503])
+      assert.deepStrictEqual(statuses, [200, 429, 429])
       assert.strictEqual((yield* fetched(address, { body: { ...chat, user: "\u201c" } })).status(), 200)
     })
   )
@@ -168,6 +168,17 @@ describe("a refusal", () => {
       world.onRefuse = Effect.die(new SqlError({ reason: new UnknownError({ cause: "away" }) }))
       const lost = yield* fetched(address, { body: chat })
       assert.deepStrictEqual([lost.status(), errorOf(lost.text()).code], [503, "unavailable"])
+    })
+  )
+
+  it.live("of a body that arrives too slowly is 400, although it has time left", () =>
+    Effect.gen(function* () {
+      const { address } = yield* makeStage([], { GATEWAY_BODY_SECONDS: 600, GATEWAY_BODY_BYTES_PER_SECOND: 1_000_000 })
+      const seen = yield* send(address, { body: "{", headers: { "content-length": "10" } })
+      yield* soon(() => seen.response !== undefined)
+      yield* soon(() => seen.text().length > 0)
+      assert.deepStrictEqual([seen.status(), errorOf(seen.text()).message], [400, "The body arrived too slowly."])
+      seen.request.destroy()
     })
   )
 

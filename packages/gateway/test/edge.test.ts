@@ -50,6 +50,14 @@ describe("what comes as no request is told with an Error object, and its connect
     ["two lengths", head("/v1/chat/completions", "host: x", json, "content-length: 2", "content-length: 3"), 400, "invalid_parameter"],
     ["a length and chunks", head("/v1/chat/completions", "host: x", json, "content-length: 2", "transfer-encoding: chunked"), 400, "invalid_parameter"],
     ["a chunk that is none", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}zz\r\n`, 400, "invalid_parameter"],
+    [
+      "chunks by HTTP/1.0",
+      `${head("/v1/chat/completions", json, "transfer-encoding: chunked", "connection: keep-alive").replace("1.1", "1.0")}${chunked(JSON.stringify(chat))}`,
+      400,
+      "invalid_parameter"
+    ],
+    ["a method that HTTP does not have", head("/v1/chat/completions", "host: x").replace("POST", "BREW"), 501, "method_not_allowed"],
+    ["a tunnel", head("x:443", "host: x:443").replace("POST", "CONNECT"), 501, "method_not_allowed"],
     ["large headers", head("/v1/chat/completions", "host: x", `x-large: ${"a".repeat(20_000)}`), 431, "headers_too_large"]
   ] as const) {
     it.live(what, () =>
@@ -62,7 +70,7 @@ describe("what comes as no request is told with an Error object, and its connect
         assert.match(String(answer?.top), /content-type: application\/json/)
         const { error } = JSON.parse(String(answer?.body))
         assert.deepStrictEqual([error.type, error.code, error.request_id], ["invalid_request_error", code, answer?.id])
-        assert.match(error.message, status === 431 ? /too large/ : /not a well-formed HTTP request/)
+        assert.match(error.message, status === 431 ? /too large/ : status === 501 ? /does not know this method/ : /not a well-formed HTTP request/)
       }).pipe(Effect.scoped)
     )
   }
@@ -81,7 +89,9 @@ describe("what comes as no request is told with an Error object, and its connect
 })
 
 describe("nonsense behind a request", () => {
-  for (const [what, nonsense] of [
+  for (const [what, nonsense, status = 400] of [
+    ["a method that HTTP does not have", "BREW / HTTP/1.1\r\nhost: x\r\n\r\n", 501],
+    ["a tunnel", "CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n", 501],
     ["no request", "nonsense\r\n\r\n"],
     ["a request whose body is none", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}ZZZ\r\nbad\r\n`]
   ] as const) {
@@ -100,9 +110,9 @@ describe("nonsense behind a request", () => {
         yield* soon(() => connection.closed)
         assert.deepStrictEqual(
           answersIn(connection.said).map(({ status }) => status),
-          [200, 400]
+          [200, status]
         )
-        assert.match(connection.said, /\[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /)
+        assert.match(connection.said, /\[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 (400|501) /)
         assert.deepStrictEqual(outcomes(world).slice(0, 2), ["Begin", "End 200"])
         assert.isFalse(
           outcomes(world)
@@ -118,6 +128,8 @@ describe("nonsense behind a request", () => {
 describe("a request is taken", () => {
   const text = JSON.stringify(chat)
   for (const [what, sent] of [
+    ["with an expectation that HTTP does not have", ask(chat, "/v1/chat/completions", "expect: the-unexpected")],
+    ["with an offer to upgrade, which the server does not take", ask(chat, "/v1/chat/completions", "connection: upgrade", "upgrade: websocket")],
     ["with a whole address, as proxies get it", ask(chat, "http://elsewhere/v1/chat/completions?beta=true")],
     ["by HTTP/1.0, which needs no host", ask(chat).replace("HTTP/1.1", "HTTP/1.0").replace("host: x\r\n", "")],
     ["in chunks", head("/v1/chat/completions", "host: x", json, "transfer-encoding: Chunked") + chunked(text)],

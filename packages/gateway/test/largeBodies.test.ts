@@ -1,16 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
-import { Effect, Exit, Fiber, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { Departure } from "../src/Departure.ts"
 import { LargeBodies } from "../src/vocabulary/LargeBodies.ts"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
 import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
+import { targetWith } from "./vocabularyTargets.ts"
 
 const content = "é".repeat(700_000)
 const large = { ...chat, messages: [{ role: "user", content }], seed: 5, user: "u" }
 
-describe("a body of more than 1 MiB", () => {
-  it.live("is checked like all others, on a thread of its own, and arrives whole", () =>
+describe("a body of more than 64 KiB", () => {
+  it.live("is checked like all others, in a process of its own, and arrives whole", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])
@@ -70,10 +71,10 @@ describe("a body of more than 1 MiB", () => {
   )
 
   const orgOf = (digit: number) => Schema.decodeSync(OrgId)(`org_${"0".repeat(25)}${digit}`)
-  const opened = (program?: URL) =>
+  const opened = (options: ConstructorParameters<typeof LargeBodies>[0] = {}) =>
     Effect.acquireRelease(
-      Effect.sync(() => new LargeBodies(program)),
-      (bodies) => bodies.close()
+      Effect.sync(() => new LargeBodies(options)),
+      (bodies) => Effect.sync(() => bodies.close())
     )
   const bytesOf = (model: string) => Buffer.from(JSON.stringify({ model, messages: [] }))
 
@@ -97,18 +98,59 @@ describe("a body of more than 1 MiB", () => {
     })
   )
 
-  it.live("on which its thread ends is alone in that", () =>
+  const outcomesOf = (bodies: LargeBodies, all: ReadonlyArray<Buffer>) =>
+    Effect.forEach(
+      all,
+      (bytes, which) =>
+        Effect.match(bodies.read(bytes, orgOf(which), new Departure()), {
+          onSuccess: ({ model }) => model,
+          onFailure: ({ code, status }) => `${status} ${code}`
+        }),
+      { concurrency: "unbounded" }
+    )
+
+  it.live("on which its process ends twice is 503; all others are read by new processes", () =>
     Effect.gen(function* () {
-      const bodies = yield* opened(new URL("./fallingThread.ts", import.meta.url))
-      const exits = yield* Effect.forEach(
-        ["a", "fall", "b", "fall", "c"],
-        (model, which) => Effect.exit(bodies.read(bytesOf(model), orgOf(which), new Departure())),
-        { concurrency: "unbounded" }
-      )
+      const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
+      assert.deepStrictEqual(yield* outcomesOf(bodies, ["a", "end always", "b", "end once", "c"].map(bytesOf)), ["a", "503 unavailable", "b", "end once", "c"])
+    })
+  )
+
+  it.live("is parsed once: it is checked as it was read", () =>
+    Effect.gen(function* () {
+      const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
+      const both = (which: number) =>
+        Effect.flatMap(bodies.read(Buffer.from(JSON.stringify({ ...chat, seed: which })), orgOf(which), new Departure()), (body) =>
+          body.check("/v1/chat/completions", targetWith())
+        )
+      const checked = yield* Effect.forEach([1, 2, 3], both, { concurrency: "unbounded" })
       assert.deepStrictEqual(
-        exits.map((exit) => (Exit.isSuccess(exit) ? exit.value.model : "fell")),
-        ["a", "fell", "b", "fell", "c"]
+        checked.map(({ engineBody }) => JSON.parse(engineBody).seed),
+        [1, 2, 3]
       )
+    })
+  )
+
+  it.live("that takes too long is 503, and all others are read by a new process", () =>
+    Effect.gen(function* () {
+      const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url), patienceMillis: 3_000 })
+      assert.deepStrictEqual(yield* outcomesOf(bodies, ["a", "hang", "b"].map(bytesOf)), ["a", "503 unavailable", "b"])
+    })
+  )
+
+  it.live("that needs more memory than its process has is 400; all others are read by new processes", () =>
+    Effect.gen(function* () {
+      const bodies = yield* opened({ heapMegabytes: 48 })
+      // Within the limits of the scan, and more than so small a heap holds.
+      const strings = Array.from({ length: 900_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
+      const costly = Buffer.from(`{"model":"costly","a":[${strings.join(",")}]}`)
+      assert.deepStrictEqual(yield* outcomesOf(bodies, [bytesOf("a"), costly, bytesOf("b"), costly, bytesOf("c")]), [
+        "a",
+        "400 invalid_body",
+        "b",
+        "400 invalid_body",
+        "c"
+      ])
     })
   )
 })

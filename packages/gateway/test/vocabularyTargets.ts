@@ -40,7 +40,7 @@ export const targetWith = (over: Partial<Target> = {}): Target => ({
 
 /** What becomes of a body, given as text or as a value. */
 export const outcomeOf = (body: unknown, endpoint: InferencePath = "/v1/chat/completions", target: Target = targetWith()): CheckedRequest | Refusal => {
-  const parsed = parseBody(typeof body === "string" ? body : JSON.stringify(body))
+  const parsed = parseBody(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)))
   return parsed instanceof Refusal ? parsed : checkRequest(endpoint, parsed, target)
 }
 

@@ -15,7 +15,7 @@ import { layerHandlers } from "./handlers.ts"
 import { RateLimits } from "./RateLimits.ts"
 import { ReceiptSigner } from "./ReceiptSigner.ts"
 import { ServerSettings } from "./ServerSettings.ts"
-import { answerHostless, answerUnmatched } from "./unmatched.ts"
+import { answerMalformed, answerUnmatched, faultOf } from "./unmatched.ts"
 
 /** The routes of the contract; they need the store's and the hub's services and `ServerSettings`. */
 export const layerRoutes = Layer.mergeAll(HttpApiBuilder.layer(Api), layerDocuments).pipe(
@@ -31,10 +31,6 @@ const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some(
     (reason) => Cause.isFailReason(reason) && reason.error instanceof HttpServerError.HttpServerError && reason.error.reason._tag === "RouteNotFound"
   )
-
-/** Of HTTP/1.1 each request names its host, once; headers that stand twice are joined. */
-const isHostless = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
-  (headers.host === undefined || headers.host.includes(",")) && "httpVersion" in source && source.httpVersion === "1.1"
 
 const failed = (request_id: RequestId, status: 500 | 503, code: string, message: string, headers: Readonly<Record<string, string>> = {}) => {
   const body: ErrorObject = { error: { message, type: "api_error", code, request_id } }
@@ -70,7 +66,8 @@ export const makeApp = Effect.gen(function* () {
     Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) => {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const running = deadlines.begin(fiber)
-      const answered = isHostless(request) ? Effect.succeed(answerHostless(id)) : router
+      const fault = faultOf(request)
+      const answered = fault === null ? router : Effect.succeed(answerMalformed(id, fault))
       const finish = (response: HttpServerResponse.HttpServerResponse) => {
         deadlines.end(running)
         return HttpServerResponse.setHeader(toOrigins(response, request), "x-request-id", id)

@@ -40,6 +40,25 @@ const refusals: Readonly<Record<string, Refusal>> = {
 
 const malformed: Refusal = { status: 400, code: "invalid_parameter", message: "This is not a well-formed HTTP request." }
 
+const methodNotImplemented: Refusal = {
+  status: 501,
+  code: "method_not_allowed",
+  message: "The server does not know this method, or does not serve it on any path."
+}
+
+/** A request line, as far as its method may be one. */
+const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?$/
+
+/** Whether the parser stopped at a method that it does not know, in a line that is a request's otherwise. */
+const isUnknownMethod = (failure: NodeJS.ErrnoException): boolean => {
+  if (failure.code !== "HPE_INVALID_METHOD" || !("rawPacket" in failure && Buffer.isBuffer(failure.rawPacket) && "bytesParsed" in failure)) return false
+  const text = failure.rawPacket.toString("latin1")
+  const start = text.lastIndexOf("\n", Number(failure.bytesParsed) - 1) + 1
+  return requestLine.test(text.slice(start).split("\n", 1)[0] ?? "")
+}
+
+const refusalOf = (failure: NodeJS.ErrnoException): Refusal => (isUnknownMethod(failure) ? methodNotImplemented : (refusals[failure.code ?? ""] ?? malformed))
+
 const requestId = () => `req_${encodeIdBody(Date.now(), crypto.getRandomValues(new Uint8Array(10)))}`
 
 const errorBody = ({ code, message }: Refusal, request_id: string): string => {
@@ -60,11 +79,11 @@ const refuse = (socket: Duplex, refusal: Refusal): void => {
 type Exchange = readonly [request: IncomingMessage, response: ServerResponse]
 
 /** Ends a connection that sent no request, with an Error object unless one that it sent before has begun to be answered and would be spoilt. */
-const endConnection = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | undefined): void => {
+const endConnection = (socket: Duplex, refusal: Refusal | null, last: Exchange | undefined): void => {
   const answer = () => {
-    if (socket.writable) refuse(socket, refusals[failure.code ?? ""] ?? malformed)
+    if (refusal !== null && socket.writable) refuse(socket, refusal)
   }
-  if (failure.code === "ECONNRESET" || !socket.writable) socket.destroy()
+  if (refusal === null || !socket.writable) socket.destroy()
   else if (last === undefined) answer()
   else {
     const [request, response] = last
@@ -103,6 +122,13 @@ export const makeNodeServer = (timeouts: ClientTimeouts = defaultClientTimeouts)
   })
   // What else is expected of us is not done: the request is taken as it is.
   server.on("checkExpectation", (message, response) => void server.emit("request", message, response))
-  server.on("clientError", (failure: NodeJS.ErrnoException, socket) => endConnection(socket, failure, exchanges.get(socket)))
+  server.on("clientError", (failure: NodeJS.ErrnoException, socket) =>
+    endConnection(socket, failure.code === "ECONNRESET" ? null : refusalOf(failure), exchanges.get(socket))
+  )
+  // Without a listener Node closes the connection without an answer.
+  server.on("connect", (_, socket: Duplex) => {
+    socket.on("error", () => socket.destroy())
+    endConnection(socket, methodNotImplemented, exchanges.get(socket))
+  })
   return server
 }

@@ -47,6 +47,14 @@ export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerReq
   return error(405, "method_not_allowed", `This path takes ${match.allow}.`, id, { allow: match.allow })
 }
 
-/** What HTTP/1.1 wants of every request, and this one lacks or has twice. */
-export const answerHostless = (id: RequestId): HttpServerResponse.HttpServerResponse =>
-  error(400, "invalid_parameter", "This is not a well-formed HTTP request: it needs one Host.", id)
+/** What is wrong with a request that HTTP's own rules refuse; null if nothing is. */
+export const faultOf = ({ headers, source }: HttpServerRequest.HttpServerRequest): string | null => {
+  if (!("httpVersion" in source)) return null
+  // Headers that stand twice are joined.
+  if (source.httpVersion === "1.1" && (headers.host === undefined || headers.host.includes(","))) return "it needs one Host."
+  // RFC 9112, section 6.1: what such a message says of its length means nothing, so nobody knows where the next one begins.
+  return source.httpVersion === "1.0" && headers["transfer-encoding"] !== undefined ? "HTTP/1.0 has no Transfer-Encoding." : null
+}
+
+export const answerMalformed = (id: RequestId, fault: string): HttpServerResponse.HttpServerResponse =>
+  error(400, "invalid_parameter", `This is not a well-formed HTTP request: ${fault}`, id, { connection: "close" })

@@ -81,13 +81,6 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
     }
   })
 
-  it.effect("a connection to nowhere is closed", () =>
-    Effect.gen(function* () {
-      const { port } = yield* Stage
-      assert.strictEqual(yield* exchange(port, "CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n"), "")
-    })
-  )
-
   it.effect("requests in a row are answered in their order, each for itself", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage

@@ -1,19 +1,19 @@
-import { Worker } from "node:worker_threads"
 import type { InferencePath, OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
 import { departureRefusal } from "../departureRefusal.ts"
-import { Refusal } from "../refusals.ts"
+import { invalidBody, Refusal, unavailable } from "../refusals.ts"
 import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
-import type { LargeBodyAnswer, LargeBodyQuestion } from "./largeBody.ts"
+import { LargeBodyProcess, type ProcessEnd } from "./LargeBodyProcess.ts"
+import { decodeAnswer, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
 import type { ParsedBody } from "./parseBody.ts"
 
-/** Bytes from which a body is read, checked and written by a thread of its own: 4 MB would keep all other requests waiting for 15 ms. */
-export const largeBody = 1024 * 1024
+/** Bytes above which a body is parsed, checked and written by a process of its own: a longer one would keep all other requests waiting. */
+export const largeBody = 64 * 1024
 
-/** A body that another thread reads: what is known of it here is what routing needs. */
+/** A body that another process reads: what is known of it here is what routing needs. */
 export class LargeBody implements ParsedBody {
   readonly model: string
   readonly members: ParsedBody["members"]
@@ -26,95 +26,190 @@ export class LargeBody implements ParsedBody {
   }
 }
 
-/** What the thread is asked for somebody. */
-interface Asking {
-  readonly question: LargeBodyQuestion
-  /** Nobody waits any more where it has ended. */
-  readonly answer: (answer: Effect.Effect<LargeBodyAnswer, Refusal>) => void
+/** Sent again, it would end another process. */
+const needsTooMuchMemory = invalidBody("The body needs more memory to be parsed than a request may take. Send fewer and longer values.")
+
+type Answered = { readonly answer: LargeBodyAnswer; readonly body: Buffer }
+
+interface ReceivedBody {
+  readonly id: number
+  readonly bytes: Uint8Array
+  readonly orgId: OrgId
+  readonly departure: Departure
 }
 
-/** Large bodies, one after the other and organisations in turns, on a thread that starts with the first. */
-export class LargeBodies {
-  readonly #program: URL
+const noBytes = new Uint8Array()
+
+/** A question that a process answers for a caller. */
+interface Asking {
+  readonly received: ReceivedBody
+  readonly check: LargeBodyCheck
+  /** Whether a process has ended on it, for no reason of its own. */
+  isRepeated: boolean
+  /** Without effect if the caller has left. */
+  readonly settle: (answer: Effect.Effect<Answered, Refusal>) => void
+}
+
+export interface LaneOptions {
+  readonly program: URL
+  readonly heapMegabytes: number
+  /** Milliseconds that an answer may take. */
+  readonly patienceMillis: number
+}
+
+/** Milliseconds in which a process must have started. */
+const startMillis = 30_000
+
+/** Questions of all organizations, in turns, to one process, which starts with the first. */
+class Lane {
+  readonly #options: LaneOptions
   readonly #waiting = new FairQueue<Asking>()
-  /** What the thread works on. */
+  /** What the process works on. */
   #asking: Asking | null = null
-  #thread: Worker | null = null
-  #closed = false
+  #process: LargeBodyProcess | null = null
+  /** The body that the process has read last and holds. */
+  #heldId: number | null = null
+  #deadline: NodeJS.Timeout | undefined
+  #isClosed = false
 
-  constructor(program = new URL("./largeBodyThread.ts", import.meta.url)) {
-    this.#program = program
+  constructor(options: LaneOptions) {
+    this.#options = options
   }
 
-  #start(): Worker {
-    const thread = new Worker(this.#program, { resourceLimits: { maxOldGenerationSizeMb: 512 } })
-    thread.on("message", (answer: LargeBodyAnswer) => this.#settle(Effect.succeed(answer)))
-    const end = (cause: unknown) => {
-      if (this.#thread !== thread) return
-      this.#thread = null
-      // The others go on with a thread anew: it is this body that ended it, or nobody's.
-      this.#settle(Effect.die(cause))
-    }
-    thread.on("error", end).on("exit", () => end(new Error("the thread of large bodies ended")))
-    return thread
+  #start(): LargeBodyProcess {
+    const started: LargeBodyProcess = new LargeBodyProcess({
+      ...this.#options,
+      onAnswer: ({ body, head }) => this.#settle(Effect.sync(() => ({ answer: decodeAnswer(head), body }))),
+      onReady: () => {
+        if (this.#asking !== null) this.#setDeadline(this.#asking)
+      },
+      onEnd: (end) => {
+        if (this.#process !== started) return
+        this.#process = null
+        this.#heldId = null
+        this.#recover(end)
+      }
+    })
+    return started
   }
 
-  #settle(answer: Effect.Effect<LargeBodyAnswer>) {
-    this.#asking?.answer(answer)
+  /** The process ended. Others go on with a new one; so does this question, once, unless it was what the memory was for. */
+  #recover(end: ProcessEnd) {
+    const asking = this.#asking
+    if (end === "memory") return this.#settle(Effect.fail(needsTooMuchMemory))
+    if (asking === null) return
+    if (asking.isRepeated) return this.#settle(Effect.fail(unavailable))
+    asking.isRepeated = true
+    this.#ask(asking)
+  }
+
+  #settle(answer: Effect.Effect<Answered, Refusal>) {
+    clearTimeout(this.#deadline)
+    const asking = this.#asking
     this.#asking = null
+    // What was read is mostly checked at once: within this call.
+    asking?.settle(answer)
     this.#next()
   }
 
-  #next() {
-    if (this.#asking !== null || this.#closed) return
-    const next = this.#waiting.take()
-    if (next === undefined) return
-    this.#asking = next
-    this.#thread ??= this.#start()
-    this.#thread.postMessage(next.question)
+  #ask(asking: Asking) {
+    if (this.#isClosed) return
+    this.#asking = asking
+    this.#process ??= this.#start()
+    const { check, received } = asking
+    const isHeld = check !== null && this.#heldId === received.id
+    this.#heldId = check === null ? received.id : null
+    const question: LargeBodyQuestion = { check, isHeld }
+    this.#process.ask({ head: JSON.stringify(question), body: isHeld ? noBytes : received.bytes })
+    this.#setDeadline(asking)
   }
 
-  #ask(question: Asking["question"], orgId: OrgId, departure: Departure): Effect.Effect<Exclude<LargeBodyAnswer, { readonly _tag: "Refused" }>, Refusal> {
-    return Effect.callback<LargeBodyAnswer, Refusal>((resume) => {
+  /** A process that takes too long is killed. The time of its start does not count. */
+  #setDeadline(asking: Asking) {
+    clearTimeout(this.#deadline)
+    const millis = this.#options.patienceMillis + (this.#process?.isReady === true ? 0 : startMillis)
+    this.#deadline = setTimeout(() => {
+      asking.isRepeated = true
+      this.#process?.kill()
+    }, millis)
+  }
+
+  #next() {
+    if (this.#asking !== null) return
+    const next = this.#waiting.take()
+    if (next !== undefined) this.#ask(next)
+  }
+
+  ask(received: ReceivedBody, check: LargeBodyCheck): Effect.Effect<Answered, Refusal> {
+    const { departure, orgId } = received
+    return Effect.callback<Answered, Refusal>((resume) => {
       const asking: Asking = {
-        question,
-        answer: (answer) => {
+        received,
+        check,
+        isRepeated: false,
+        settle: (answer) => {
           departure.removeEventListener("abort", leave)
           resume(answer)
         }
       }
       const leave = () => {
         this.#waiting.remove(orgId, asking)
-        asking.answer(Effect.fail(departureRefusal(departure)))
+        asking.settle(Effect.fail(departureRefusal(departure)))
       }
       if (departure.aborted) return leave()
       departure.addEventListener("abort", leave)
-      this.#waiting.add(orgId, asking)
-      this.#next()
+      if (this.#asking === null && check !== null && this.#heldId === received.id) this.#ask(asking)
+      else {
+        this.#waiting.add(orgId, asking)
+        this.#next()
+      }
       return Effect.sync(leave)
-    }).pipe(Effect.flatMap((answer) => (answer._tag === "Refused" ? new Refusal(answer) : Effect.succeed(answer))))
+    })
   }
 
-  /** Reads a body as far as the name of its model, for as long as there is somebody to answer. */
-  read(received: Uint8Array, orgId: OrgId, departure: Departure): Effect.Effect<LargeBody, Refusal> {
-    // Both threads see the same bytes.
-    const bytes = new SharedArrayBuffer(received.length)
-    new Uint8Array(bytes).set(received)
+  close() {
+    this.#isClosed = true
+    clearTimeout(this.#deadline)
+    const last = this.#process
+    this.#process = null
+    last?.kill()
+  }
+}
+
+const defaults: LaneOptions = { program: new URL("./largeBodyProgram.ts", import.meta.url), heapMegabytes: 384, patienceMillis: 15_000 }
+
+/** Bytes above which a body waits in a lane of its own, so that those below are not behind it. */
+const veryLarge = 1024 * 1024
+
+/** Large bodies, one after the other and organizations in turns, in two processes: one for those of at most 1 MiB. */
+export class LargeBodies {
+  readonly #lanes: readonly [large: Lane, veryLarge: Lane]
+  #nextId = 0
+
+  constructor(options: Partial<LaneOptions> = {}) {
+    this.#lanes = [new Lane({ ...defaults, ...options }), new Lane({ ...defaults, ...options })]
+  }
+
+  #ask(received: ReceivedBody, check: LargeBodyCheck) {
+    const answered = this.#lanes[received.bytes.length > veryLarge ? 1 : 0].ask(received, check)
+    return Effect.flatMap(answered, ({ answer, body }) => (answer._tag === "Refused" ? new Refusal(answer) : Effect.succeed({ answer, body })))
+  }
+
+  /** Reads a body as far as the name of its model, as long as there is a caller to answer. */
+  read(bytes: Uint8Array, orgId: OrgId, departure: Departure): Effect.Effect<LargeBody, Refusal> {
+    const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, departure }
     const check: LargeBody["check"] = (endpoint, target) =>
-      Effect.flatMap(this.#ask({ bytes, check: { endpoint, target } }, orgId, departure), (answer) =>
-        answer._tag === "Checked" ? Effect.succeed(answer.checked) : Effect.die(new Error("a body was read that was to be checked"))
+      Effect.flatMap(this.#ask(received, { endpoint, target }), ({ answer, body }) =>
+        answer._tag === "Checked"
+          ? Effect.succeed({ ...answer.checked, endpoint, imageCount: 0, withoutImages: null, engineBody: body.toString(answer.isAscii ? "latin1" : "utf8") })
+          : Effect.die(new Error("a body was read that was to be checked"))
       )
-    return Effect.flatMap(this.#ask({ bytes, check: null }, orgId, departure), (answer) =>
+    return Effect.flatMap(this.#ask(received, null), ({ answer }) =>
       answer._tag === "Read" ? Effect.succeed(new LargeBody(answer.body, check)) : Effect.die(new Error("a body was checked that was to be read"))
     )
   }
 
-  close(): Effect.Effect<void> {
-    return Effect.promise(async () => {
-      this.#closed = true
-      const thread = this.#thread
-      this.#thread = null
-      await thread?.terminate()
-    })
+  close(): void {
+    for (const lane of this.#lanes) lane.close()
   }
 }

@@ -1,24 +1,51 @@
-import { isUtf8 } from "node:buffer"
+import { isAscii } from "node:buffer"
 import type { InferencePath } from "@seatrial/domain"
-import { invalidBody, Refusal } from "../refusals.ts"
+import { Schema } from "effect"
+import { Refusal } from "../refusals.ts"
 import { prefixOf } from "../routing/prefixOf.ts"
 import type { Target } from "./Checking.ts"
-import { type CheckedRequest, checkRequest } from "./checkRequest.ts"
+import { checkRequest } from "./checkRequest.ts"
+import type { MessageFrame } from "./frames.ts"
 import { type ParsedBody, parseBody } from "./parseBody.ts"
 
-/** What the thread of large bodies is asked: to read one as far as its model, or, with a path and a target, to check it. */
+/** What to check a body for; null: to read it as far as its model. */
+export type LargeBodyCheck = { readonly endpoint: InferencePath; readonly target: Target } | null
+
+/** The head of a question to the process that parses large bodies. */
 export interface LargeBodyQuestion {
-  readonly bytes: SharedArrayBuffer
-  readonly check: { readonly endpoint: InferencePath; readonly target: Target } | null
+  readonly check: LargeBodyCheck
+  /** Whether the body is the one that the question before has read: it is not sent and not parsed again. */
+  readonly isHeld: boolean
 }
 
-export type LargeBodyAnswer =
-  | { readonly _tag: "Read"; readonly body: ParsedBody }
-  | { readonly _tag: "Checked"; readonly checked: CheckedRequest }
-  /** A refusal's fields: its class does not go from thread to thread. */
-  | { readonly _tag: "Refused"; readonly status: number; readonly type: string; readonly code: string; readonly message: string; readonly param: string | null }
+const NullableText = Schema.NullOr(Schema.String)
 
-const refused = ({ code, message, param, status, type }: Refusal): LargeBodyAnswer => ({ _tag: "Refused", status, type, code, message, param })
+/** The head of an answer. */
+const Answer = Schema.Union([
+  Schema.TaggedStruct("Read", { body: Schema.Struct({ model: Schema.String, members: Schema.Record(Schema.String, Schema.Unknown) }) }),
+  /** The engine's body is the frame's. */
+  Schema.TaggedStruct("Checked", {
+    isAscii: Schema.Boolean,
+    checked: Schema.Struct({
+      model: Schema.String,
+      stream: Schema.Boolean,
+      wantsUsage: Schema.Boolean,
+      choices: Schema.Int,
+      prompts: Schema.Int,
+      cachedUnknown: Schema.Boolean,
+      images: Schema.Array(Schema.Struct({ param: Schema.String, url: Schema.String, placeholder: Schema.String }))
+    })
+  }),
+  Schema.TaggedStruct("Refused", { status: Schema.Int, type: Schema.String, code: Schema.String, message: Schema.String, param: NullableText })
+])
+export type LargeBodyAnswer = typeof Answer.Type
+
+export const decodeAnswer = Schema.decodeUnknownSync(Schema.fromJsonString(Answer))
+
+const noBody = new Uint8Array()
+const frameOf = (answer: LargeBodyAnswer, body: Uint8Array = noBody): MessageFrame => ({ head: JSON.stringify(answer), body })
+
+const refused = ({ code, message, param, status, type }: Refusal) => frameOf({ _tag: "Refused", status, type, code, message, param })
 
 /** What is asked of a body before it is checked: whether it streams, and what routing looks at. */
 const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
@@ -27,13 +54,21 @@ const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
   return { model, members: { ...(typeof stream === "boolean" ? { stream } : {}), ...beginning } }
 }
 
-/** Answers a question: read anew each time, so that nothing is kept for a caller who leaves in between. */
-export const answerLarge = ({ bytes, check }: LargeBodyQuestion): LargeBodyAnswer => {
-  const buffer = Buffer.from(bytes)
-  if (!isUtf8(buffer)) return refused(invalidBody("The body is not valid UTF-8."))
-  const parsed = parseBody(buffer.toString("utf8"))
-  if (parsed instanceof Refusal) return refused(parsed)
-  if (check === null) return { _tag: "Read", body: summaryOf(parsed) }
-  const checked = checkRequest(check.endpoint, parsed, check.target)
-  return checked instanceof Refusal ? refused(checked) : { _tag: "Checked", checked }
+/** Answers questions. It holds the body that it has read last, until the next question. */
+export const makeLargeBodyReader = () => {
+  let held: ParsedBody | null = null
+  return ({ check, isHeld }: LargeBodyQuestion, bytes: Buffer): MessageFrame => {
+    const parsed = isHeld && held !== null ? held : parseBody(bytes)
+    held = null
+    if (parsed instanceof Refusal) return refused(parsed)
+    if (check === null) {
+      held = parsed
+      return frameOf({ _tag: "Read", body: summaryOf(parsed) })
+    }
+    const result = checkRequest(check.endpoint, parsed, check.target)
+    if (result instanceof Refusal) return refused(result)
+    const { endpoint: _, engineBody, imageCount: _images, withoutImages: _text, ...checked } = result
+    const body = Buffer.from(engineBody)
+    return frameOf({ _tag: "Checked", isAscii: isAscii(body), checked }, body)
+  }
 }

@@ -1,7 +1,9 @@
 import { parseJson } from "../dialects/json.ts"
+import { Refusal } from "../refusals.ts"
 import { anyMembers, boolean, type Check, list, type Members, members, never, only, sentBack, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
-import { isMembers, isWithinLimits } from "./parseBody.ts"
+import { isMembers } from "./parseBody.ts"
+import { scanJson } from "./scanJson.ts"
 
 const mostTools = 128
 
@@ -88,8 +90,9 @@ export const parallelToolCalls: Check = (value, at) => {
  */
 export const pastArguments: Check = (value, at) => {
   if (value === "") return "{}"
-  const read = typeof value === "string" ? parseJson(value) : undefined
-  return isMembers(read) && isWithinLimits(read) ? value : at.invalid("expected a JSON object as a string")
+  // The scan of the body has passed over what is in strings.
+  const read = typeof value === "string" && !(scanJson(Buffer.from(value)) instanceof Refusal) ? parseJson(value) : undefined
+  return isMembers(read) ? value : at.invalid("expected a JSON object as a string")
 }
 
 const pastCall = variant("type", {

@@ -1,0 +1,16 @@
+import { encodeFrame, makeFrameReader, readyFrame } from "./frames.ts"
+import { type LargeBodyQuestion, makeLargeBodyReader } from "./largeBody.ts"
+
+// The process that parses large bodies, one after the other. `LargeBodyProcess` starts it: with little memory, without an environment, and without any permission but to read its program.
+
+const answer = makeLargeBodyReader()
+
+for (const part of encodeFrame(readyFrame)) process.stdout.write(part)
+
+process.stdin.on(
+  "data",
+  makeFrameReader(({ body, head }) => {
+    const question: LargeBodyQuestion = JSON.parse(head)
+    for (const part of encodeFrame(answer(question, body))) process.stdout.write(part)
+  })
+)

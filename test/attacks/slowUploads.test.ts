@@ -1,0 +1,25 @@
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { attack } from "./attack.ts"
+import { openConnection } from "./sendRequest.ts"
+
+const bodyBytes = 8 * 1024 * 1024
+
+attack({
+  name: "60 uploads of 8 MiB of one key, held just short of complete, take no room from others",
+  seconds: 8,
+  run: (stage) =>
+    Effect.gen(function* () {
+      const head = `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${stage.attacker.secret}\r\nContent-Type: application/json\r\nContent-Length: ${bodyBytes}\r\n\r\n`
+      const almostAll = Buffer.alloc(bodyBytes - 1_000, " ")
+      const sockets = yield* Effect.forEach(Array.from({ length: 60 }), () => openConnection(stage))
+      for (const socket of sockets) {
+        socket.write(head)
+        socket.write(almostAll)
+        yield* Effect.sleep("40 millis")
+      }
+      yield* Effect.never
+    }),
+  // Those that had a share are refused when nothing more comes.
+  verify: ({ answers }) => Effect.sync(() => assert.deepStrictEqual([...answers.keys()].filter((answer) => answer !== "closed").sort(), ["400", "429"]))
+})
