@@ -112,8 +112,9 @@ const main = Effect.gen(function* () {
   yield* postgres.createDatabase("schemathesis")
   const url = postgres.url("schemathesis")
   const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
-  const { port, program } = yield* startServer(url, { HF_ENDPOINT: hub.address })
+  // Migrates, too: the server runs with its role, which cannot.
   const key = yield* Effect.scoped(Effect.provide(seed, layerStore(url)))
+  const { port, program } = yield* startServer(url, { HF_ENDPOINT: hub.address })
 
   const configFile = join(directory, "schemathesis.toml")
   const configured = yield* settingsFile(port, key)
