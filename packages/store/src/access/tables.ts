@@ -47,7 +47,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   node_faults: { tenant: "org_id", grants: { gateway: read, operator: all } },
   operator_terms: { tenant: null, grants: { operator: write } },
   organizations: { tenant: "id", across: true, grants: { server: read, gateway: read, operator: read } },
-  outbox: { tenant: "org_id", grants: { server: ["INSERT"], gateway: ["INSERT"], operator: all } },
+  outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
   purchases: { tenant: "org_id", grants: {} },
   receipts: { tenant: "org_id", grants: { server: read, gateway: ["SELECT (org_id, created_at, request_id)", "INSERT", "UPDATE"] } },
   request_sweeps: { tenant: null, grants: { gateway: write } },

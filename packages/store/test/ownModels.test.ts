@@ -1,0 +1,31 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { OwnModels, TenantScope } from "../src/index.ts"
+import { makeCaller, makeServing } from "../src/testing.ts"
+import { layerRole, layerStore } from "./stage.ts"
+
+layer(Layer.provideMerge(Layer.provide(OwnModels.layerSql, layerRole("server")), layerStore), { excludeTestServices: true })(
+  "an organization's own models, with the rights of the server",
+  (it) => {
+    it.effect("are disabled, enabled and deleted", () =>
+      Effect.gen(function* () {
+        const models = yield* OwnModels
+        const sql = yield* PgClient.PgClient
+        const { caller } = yield* makeCaller("own")
+        const { modelId } = yield* makeServing(caller, "k")
+        const stored = Effect.map(
+          sql<{ readonly status: string; readonly deleted: boolean }>`SELECT status, deleted_at IS NOT NULL AS deleted FROM models WHERE id = ${modelId}`,
+          ([row]) => row
+        )
+        const inOrganization = Effect.provideService(TenantScope, caller.orgId)
+        yield* inOrganization(models.disable(caller, "own/tiny"))
+        assert.deepStrictEqual(yield* stored, { status: "disabled", deleted: false })
+        yield* inOrganization(models.enable(caller, "own/tiny"))
+        assert.deepStrictEqual(yield* stored, { status: "active", deleted: false })
+        yield* inOrganization(models.remove(caller, "own/tiny"))
+        assert.isTrue((yield* stored)?.deleted)
+      })
+    )
+  }
+)
