@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { type HostClass, type Runtime, weightCommits } from "@seatrial/domain"
+import { type HostClass, type Runtime, servedNames, weightCommits } from "@seatrial/domain"
 import type { EngineAdapter, EngineProbe } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
@@ -39,7 +39,7 @@ export const pullSecrets = ({ pullSecrets }: Pick<OperatorSettings, "pullSecrets
   pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) }
 
 /** The callable name, and the one that the model has once it is published or withdrawn. */
-const servedNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
+const callableNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
   const slug = model.slice(model.indexOf("/") + 1)
   return [model, model === slug ? `${orgSlug}/${slug}` : slug]
 }
@@ -139,10 +139,11 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
   const { adapter, chat_template, other_template } = revision.facts
   const ownTemplate = !merged && adapter !== undefined && adapter.template !== "base"
   const cachePath = podClass.compileCache === null ? "/tmp/.cache" : "/cache"
+  const isAdapted = !merged && adapter !== undefined
   const container = engine.container({
     settings: revision.settings,
     config: revision.facts.config,
-    servedNames: servedNames(run),
+    servedNames: servedNames(engine.runtime, callableNames(run), isAdapted),
     modelPath: merged ? mergedPath : weightsPath("/models", revision),
     ...(merged ? {} : { commit: weightCommits(revision.facts)[0].commit }),
     ...(other_template === true && chat_template !== null && !ownTemplate ? { chatTemplate: chat_template } : {}),

@@ -1,4 +1,4 @@
-import { nameInEngine, revisionCapabilities, weightCommits } from "@seatrial/domain"
+import { baseInEngine, revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
@@ -70,7 +70,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
   const flags = settings.engine_flags ?? {}
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, timeout)),
-    ...(facts.adapter === undefined ? {} : { baseName: nameInEngine(engine.runtime, run.model), merged: trial.merged }),
+    ...(facts.adapter === undefined ? {} : { baseName: baseInEngine(engine.runtime, run.model), merged: trial.merged }),
     salt: "",
     parameters: facts.parameters,
     slots: sequences(flags),

@@ -35,6 +35,33 @@ describe("a revision with an adapter", () => {
     )
   })
 
+  it("may have a model that is called as engines call every adapter: the base has another name, alone and by itself", () => {
+    const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+    for (const runtime of ["vllm", "sglang", "reference"] as const) {
+      const engine = engineFor(runtime) ?? assert.fail()
+      const names = (model: string, merged: boolean) => {
+        const pod = enginePod({ run: { ...run, model }, revision: adapted, podClass, engine, settings, weightsClaim: "weights", merged })
+        const args: ReadonlyArray<string> = JSON.parse(JSON.stringify(pod)).spec.containers[0].args
+        const at = args.findIndex((word) => word.startsWith("--served-model-name"))
+        const [, first = ""] = args[at]?.split("=") ?? []
+        const rest = args.slice(at + 1)
+        const others = rest.slice(
+          0,
+          rest.findIndex((word) => word.startsWith("--"))
+        )
+        return first === "" ? others : first.split(",")
+      }
+      for (const model of ["adapter", `${run.orgSlug}/adapter`]) {
+        assert.notInclude(names(model, false), "adapter", `${runtime} ${model}`)
+        assert.isNotEmpty(names(model, false))
+        assert.isTrue(
+          names(model, true).some((name) => name === model),
+          `${runtime} ${model}`
+        )
+      }
+    }
+  })
+
   it("is compared with both merged, in a pod of the same name: merged before its engine starts, from what was looked at, into a volume that goes with it", () => {
     const engine = engineFor("reference") ?? assert.fail()
     const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
