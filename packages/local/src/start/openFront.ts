@@ -1,4 +1,4 @@
-import type { RequestListener } from "node:http"
+import type { IncomingMessage, RequestListener } from "node:http"
 import { Gateway, isGatewayPath, listen } from "@seatrial/gateway"
 import { defaultClientTimeouts, makeNodeServer, makeRequestListener } from "@seatrial/server"
 import { Console, Duration, Effect } from "effect"
@@ -18,6 +18,9 @@ const listenNear = (handler: RequestListener, port: number) => {
   )
 }
 
+/** The method that decides who answers: of a browser's preflight the one that it asks for. */
+const methodOf = ({ headers, method }: IncomingMessage) => (method === "OPTIONS" ? (headers["access-control-request-method"] ?? method) : method)
+
 /** API and gateway behind one address: the gateway has the paths of inference and single models, the API all others. */
 export const openFront = Effect.fn("openFront")(function* (port: number, programs: { readonly server: boolean; readonly gateway: boolean }) {
   const nothing: RequestListener = (_, response) => {
@@ -25,5 +28,5 @@ export const openFront = Effect.fn("openFront")(function* (port: number, program
   }
   const server = programs.server ? yield* makeRequestListener : nothing
   const gateway = programs.gateway ? (yield* Gateway).handler : nothing
-  return yield* listenNear((request, response) => (isGatewayPath(request.url, request.method) ? gateway : server)(request, response), port)
+  return yield* listenNear((request, response) => (isGatewayPath(request.url, methodOf(request)) ? gateway : server)(request, response), port)
 })

@@ -88,7 +88,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
 
     it("is reached by gateway and operator alone, and opens no connection of its own", () => {
-      const [ofEngines = ""] = policy.split("\n---\n")
+      const ofEngines = policy.split("\n---\n").find((part) => part.includes("}}-engines\n")) ?? ""
       const selected = /podSelector:\n {4}matchLabels:\n((?: {6}\S.*\n)+)/.exec(ofEngines)?.[1] ?? ""
       const labels = [...selected.matchAll(/^ {6}([a-z./-]+): (\S+)$/gm)].map(([, name = "", value]) => [name, value])
       assert.isNotEmpty(labels)

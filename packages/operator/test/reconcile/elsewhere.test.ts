@@ -76,7 +76,7 @@ describe("an engine whose checks make it busy", () => {
           yield* stage.until(() => begun() === 1)
           for (const restarts of [0, 0, 1]) {
             for (const [ready, message] of [
-              [false, "Waits for the engine to be ready"],
+              [false, "Waits for the engine"],
               [true, "Checks what"]
             ] as const) {
               yield* TestClock.adjust("2 seconds")
