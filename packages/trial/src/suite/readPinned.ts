@@ -1,4 +1,6 @@
 import { fork } from "node:child_process"
+import { dirname } from "node:path"
+import { fileURLToPath } from "node:url"
 import { Data, Effect, type Scope } from "effect"
 import type { Conversing } from "./OwnTemplate.ts"
 import type { TokenizerFacts } from "./OwnTokenizer.ts"
@@ -69,15 +71,37 @@ const unasked = (why: string) =>
 
 type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
 
+/** The program that reads them. */
+interface PinnedProgram {
+  readonly url: URL
+  /** What Node's permission model grants it besides reading itself and its libraries. */
+  readonly permissions?: ReadonlyArray<string>
+}
+
+/** The folder of a package, by its entry point in `dist`. */
+const packageFolder = (name: string): string => {
+  const entry = fileURLToPath(import.meta.resolve(name))
+  return entry.slice(0, entry.lastIndexOf(`${name}/`) + name.length)
+}
+
+/** It reads its own program and two libraries, and nothing else: neither `/proc` nor a service account's token. It writes no file, starts no process or thread and loads no addon. */
+const confinement = (program: URL): ReadonlyArray<string> => {
+  const own = dirname(fileURLToPath(import.meta.url))
+  const readable = [own, dirname(fileURLToPath(program)), ...["@huggingface/tokenizers", "@huggingface/jinja"].map(packageFolder)]
+  return ["--permission", "--disallow-code-generation-from-strings", ...readable.map((path) => `--allow-fs-read=${path}/*`)]
+}
+
 /** A process for as long as the scope, whatever it is busy with then. Who leaves a question waits for nothing; the process goes on with it. */
-const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Return<(question: PinnedQuestion) => Answered, never, Scope.Scope> {
-  const { NODE_COMPILE_CACHE } = process.env
+const startProcess = Effect.fnUntraced(function* ({
+  permissions = [],
+  url
+}: PinnedProgram): Effect.fn.Return<(question: PinnedQuestion) => Answered, never, Scope.Scope> {
   const child = yield* Effect.acquireRelease(
     Effect.sync(() =>
-      fork(program, {
+      fork(url, {
         serialization: "advanced",
-        execArgv: [`--max-old-space-size=${heapMegabytes}`, "--max-semi-space-size=8"],
-        env: NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE },
+        execArgv: [`--max-old-space-size=${heapMegabytes}`, "--max-semi-space-size=8", ...confinement(url), ...permissions],
+        env: {},
         stdio: ["ignore", "ignore", "ignore", "ipc"]
       })
     ),
@@ -116,13 +140,13 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
     })
 })
 
-const open = Effect.fnUntraced(function* (program: URL, source: PinnedSource) {
+const open = Effect.fnUntraced(function* (program: PinnedProgram, source: PinnedSource) {
   const ask = yield* startProcess(program)
   return { ask, known: yield* ask({ _tag: "Read", source }) }
 })
 
 /** A process that something else ended says nothing of what it read, and is tried once more. */
-const openAgain = (program: URL, source: PinnedSource) =>
+const openAgain = (program: PinnedProgram, source: PinnedSource) =>
   Effect.catchTag(open(program, source), "ProcessEnded", (ended) => (ended.fromOutside ? open(program, source) : Effect.fail(ended)))
 
 /**
@@ -132,7 +156,7 @@ const openAgain = (program: URL, source: PinnedSource) =>
  */
 export const readPinned = Effect.fnUntraced(function* (
   source: PinnedSource,
-  program = new URL("./pinnedProcess.ts", import.meta.url)
+  program: PinnedProgram = { url: new URL("./pinnedProcess.ts", import.meta.url) }
 ): Effect.fn.Return<Pinned, never, Scope.Scope> {
   if (source.tokenizer === null && source.template === null) return { tokenizer: null, template: null }
   const { ask, known } = yield* openAgain(program, source).pipe(

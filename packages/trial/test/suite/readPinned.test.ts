@@ -17,7 +17,7 @@ const tokenizerOf = (merged: number, config = "{}"): PinnedSource["tokenizer"] =
 }
 const templateOf = (text: string): PinnedSource["template"] => ({ text, tokens: { bos_token: "<s>", eos_token: "</s>" } })
 
-const falling = new URL("./fallingProcess.ts", import.meta.url)
+const falling = { url: new URL("./fallingProcess.ts", import.meta.url) }
 const refusing = "{% if not messages %}{{ raise_exception('nothing was said') }}{% endif %}{{ bos_token }}{{ messages[0].content }}{{ more }}"
 const hello: Conversing = { messages: [{ role: "user", content: "Hello" }] }
 
@@ -122,7 +122,7 @@ describe("a commit's tokenizer and template", () => {
 
   it.live("are not said to be at fault where their process ended before it had read anything", () =>
     Effect.gen(function* () {
-      const absent = new URL("./absentProcess.ts", import.meta.url)
+      const absent = { url: new URL("./absentProcess.ts", import.meta.url) }
       const exit = yield* Effect.exit(Effect.scoped(readPinned({ tokenizer: null, template: templateOf("{{ bos_token }}") }, absent)))
       const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
       assert.deepInclude(defect, { asked: null })
@@ -135,12 +135,31 @@ describe("a commit's tokenizer and template", () => {
         Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-pinned-"))),
         (made) => Effect.sync(() => rmSync(made, { recursive: true }))
       )
+      const noting = { ...falling, permissions: [`--allow-fs-read=${folder}`, `--allow-fs-read=${folder}/*`, `--allow-fs-write=${folder}/*`] }
       const killed = (path: string) => tokenizerOf(1, JSON.stringify({ killed: path }))
-      const once = yield* readPinned({ tokenizer: killed(join(folder, "once")), template: null }, falling)
+      const once = yield* readPinned({ tokenizer: killed(join(folder, "once")), template: null }, noting)
       assert.deepStrictEqual(yield* once.tokenizer?.encode(["a"], false) ?? Effect.succeed([]), [[0]])
-      const always = yield* readPinned({ tokenizer: killed(folder), template: templateOf("{{ bos_token }}") }, falling)
+      const always = yield* readPinned({ tokenizer: killed(folder), template: templateOf("{{ bos_token }}") }, noting)
       assert.isNull(always.tokenizer)
       assert.deepStrictEqual(yield* always.template?.render([hello]) ?? Effect.succeed([]), ["<s>"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("reach no environment, file, process, thread, addon or connection from their process", () =>
+    Effect.gen(function* () {
+      const secret = "SEATRIAL_TEST_SECRET"
+      yield* Effect.acquireRelease(
+        Effect.sync(() => Object.assign(process.env, { [secret]: "hidden", NODE_OPTIONS: "--no-deprecation" })),
+        () =>
+          Effect.sync(() => {
+            delete process.env[secret]
+            delete process.env.NODE_OPTIONS
+          })
+      )
+      const program = { url: new URL("./escapingProcess.ts", import.meta.url) }
+      const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, program)
+      // Node names the channel to its parent in the environment, and removes it as it starts.
+      assert.deepStrictEqual(tokenizer?.special, [])
     }).pipe(Effect.scoped)
   )
 
