@@ -175,7 +175,7 @@ export const operatorScale: Benchmark = {
       )
     )
 
-    const caller = { keyId: lab.keyId, orgId, orgSlug, userId, scopes: new Set(scopes), firstPurchase: true }
+    const caller = { keyId: lab.keyId, orgId, orgSlug, userId, scopes: new Set(scopes), firstPurchase: true, spendLimited: false }
     const create = (number: number) =>
       deployments.create({
         caller,

@@ -28,6 +28,14 @@ const errors: Readonly<Record<string, ExampleError>> = {
     message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
   },
   first_purchase_required: { type: "billing_error", message: "The organization makes no deployments: it needs a first purchase, or its billing is suspended." },
+  insufficient_balance: {
+    type: "billing_error",
+    message: "The organization's prepaid balance is used up. Ask an administrator to record a purchase or to grant a credit."
+  },
+  spend_limit_reached: {
+    type: "billing_error",
+    message: "The organization's spend limit of the month is used up. Wait until the next month begins (UTC), or ask an administrator to raise the limit."
+  },
   missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
   not_found: { type: "not_found_error", message: "There is no such record in this organization." },
   model_deleted: { type: "not_found_error", message: "The model of this deployment has been deleted since." },

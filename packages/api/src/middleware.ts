@@ -29,6 +29,7 @@ export class Caller extends Context.Service<
     readonly userId: UserId
     readonly scopes: ReadonlySet<Scope>
     readonly firstPurchase: boolean
+    readonly spendLimited: boolean
   }
 >()("seatrial/Caller") {}
 

@@ -45,8 +45,12 @@ export class InvalidIdempotencyKey extends failure<InvalidIdempotencyKey>()("Inv
   readonly _tag = "InvalidIdempotencyKey"
 }
 
-/** 402: the organisation has made no purchase yet, or its billing is suspended. */
-export class FirstPurchaseRequired extends failure<FirstPurchaseRequired>()("FirstPurchaseRequiredError", 402, "billing_error", ["first_purchase_required"]) {
+/** 402: the organization has made no purchase yet, its billing is suspended, or its balance or spend limit is used up. */
+export class FirstPurchaseRequired extends failure<FirstPurchaseRequired>()("FirstPurchaseRequiredError", 402, "billing_error", [
+  "first_purchase_required",
+  "insufficient_balance",
+  "spend_limit_reached"
+]) {
   readonly _tag = "FirstPurchaseRequired"
 }
 

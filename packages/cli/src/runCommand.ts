@@ -83,9 +83,9 @@ const showModel = async () => {
 }
 
 const usage = async () => {
-  const { Database, Organizations, UsageSums } = await import("@seatrial/store")
+  const { Billing, Database, Organizations, UsageSums } = await import("@seatrial/store")
   const { usageSumsCommand } = await import("./usage.ts")
-  const layerStore = Layer.mergeAll(Organizations.layerSql, UsageSums.layerSql).pipe(
+  const layerStore = Layer.mergeAll(Billing.layerSql, Organizations.layerSql, UsageSums.layerSql).pipe(
     Layer.provideMerge([Database.layerAdmin, Ids.layer]),
     Layer.provide(layerLocalConfig),
     orSentence

@@ -1,4 +1,4 @@
-import { Organizations, type UsageGroup, UsageSums } from "@seatrial/store"
+import { Billing, Organizations, type UsageGroup, UsageSums } from "@seatrial/store"
 import { Clock, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { jsonFlag as json, organization } from "./admin/organization.ts"
@@ -21,18 +21,26 @@ const by = Flag.String("by").pipe(
 
 const seconds = (gpuMillis: bigint) => `${gpuMillis / 1_000n}.${(gpuMillis % 1_000n).toString().padStart(3, "0")}`
 
+/** The shares of today's allowances that are reached, of the organization or of a key, as `month 80%`. */
+const alertsOf = (allowances: Effect.Success<ReturnType<Billing["Service"]["allowances"]>>, keyId: string | null): string =>
+  allowances
+    .filter((allowance) => allowance.keyId === keyId && allowance.reachedPercent > 0)
+    .map(({ kind, reachedPercent }) => `${kind} ${reachedPercent}%`)
+    .join(", ")
+
 /** Sums of requests and GPU time, straight from the records. */
 export const usageSumsCommand = Command.make(
   "usage",
   { org, by, from, to, json },
   Effect.fn(function* ({ by, from, json, org, to }) {
     const { sums } = yield* UsageSums
+    const billing = yield* Billing
     const organizations = Option.isSome(org) ? [yield* organization(org.value)] : yield* (yield* Organizations).list
     const today = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
     const days = { from: Option.getOrElse(from, () => `${today.slice(0, 8)}01`), to: Option.getOrElse(to, () => today) }
     const chosen = new Set(by.split(",").filter(isGroup))
     const rows = yield* Effect.forEach(organizations, ({ id, slug }) =>
-      Effect.map(sums({ orgId: id, ...days, by: chosen }), (found) =>
+      Effect.zipWith(sums({ orgId: id, ...days, by: chosen }), billing.allowances(id), (found, allowances) =>
         found.map((sum) => ({
           organization: slug,
           ...(chosen.has("day") ? { day: sum.day } : {}),
@@ -46,7 +54,8 @@ export const usageSumsCommand = Command.make(
           output_tokens: sum.outputTokens.toString(),
           cost_micros: sum.costMicros.toString(),
           gpu_seconds: seconds(sum.gpuMillis),
-          gpu_cost_micros: sum.gpuMicros.toString()
+          gpu_cost_micros: sum.gpuMicros.toString(),
+          alerts: alertsOf(allowances, chosen.has("key") ? sum.keyId : null)
         }))
       )
     )

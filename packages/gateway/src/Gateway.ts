@@ -20,6 +20,7 @@ import { inlineImages } from "./images/inlineImages.ts"
 import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
+import { makeMayCost } from "./mayCost.ts"
 import { requestError } from "./Outcome.ts"
 import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 import { Observer } from "./observability/Observer.ts"
@@ -117,6 +118,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const fetcher = yield* ImageFetcher
       const ids = yield* Ids
       const inference = yield* Inference
+      const mayCost = yield* makeMayCost
       const metering = yield* Metering
       const observer = yield* Observer
       const routes = yield* Routes
@@ -146,6 +148,14 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         use(to)
         if (checked.images.length === 0) return checked
         return inlineImages(fetcher, admission.caller.orgId, to.capabilities.image_input, checked, admission)
+      }
+
+      /** Refused before any engine starts or works. */
+      const affordable = (caller: Caller, route: Route): Effect.Effect<void, Refusal> => {
+        const refused = mayCost(caller, route)
+        if (refused === null) return Effect.void
+        if (Effect.isEffect(refused)) return Effect.flatMap(refused, (later) => later ?? Effect.void)
+        return refused
       }
 
       const prepare = (admission: Admission, to: Route, asked: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
@@ -182,6 +192,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
         if (route === null) return yield* modelNotFound(body.model)
         admission.route = route
+        if (caller.spendLimited) yield* affordable(caller, route)
         let prepared = prepare(admission, route, body)
         if (prepared instanceof Refusal) return yield* prepared
         let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
@@ -193,6 +204,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           // Parsed it may take many times its text, which is enough to parse it anew.
           if (received !== null) body = unparsed
           yield* waiting
+          if (caller.spendLimited) yield* affordable(caller, passage.route)
         }
         if (passage.route.revisionId !== route.revisionId) {
           // Another revision took over while the request waited: what that one cannot do is refused too.

@@ -1,6 +1,6 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Ids, layerTracing, tellStartProblem } from "@seatrial/domain"
-import { ApiKeys, Catalog, Database, layerProbe, Metering, Routes } from "@seatrial/store"
+import { Allowances, ApiKeys, Catalog, Database, layerProbe, Metering, Routes } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { Gateway } from "./Gateway.ts"
 import { layerSpool, listenSettings } from "./GatewayConfig.ts"
@@ -19,7 +19,7 @@ const layerServer = Layer.effectDiscard(
 
 Layer.mergeAll(layerServer, layerProbe).pipe(
   Layer.provide(Gateway.layer),
-  Layer.provide([ApiKeys.layerSql, Catalog.layerSql, Layer.provide(Metering.layerSql, layerSpool), Routes.layerSql]),
+  Layer.provide([Allowances.layerSql, ApiKeys.layerSql, Catalog.layerSql, Layer.provide(Metering.layerSql, layerSpool), Routes.layerSql]),
   Layer.provide([Database.layerMigrated, Ids.layer]),
   Layer.provide([layerMetrics, layerTracing("seatrial-gateway")]),
   Layer.provide(Logger.layer([Logger.consoleJson])),

@@ -47,6 +47,21 @@ export const modelNotFound = (name: string): Refusal =>
     param: "model",
     recorded: { message: `There is no model of the requested name. ${listedModels}`, param: "model" }
   })
+const payment = (code: string, message: string) => refusal(402, "billing_error", code)(message)
+export const insufficientBalance = payment(
+  "insufficient_balance",
+  "The organization's prepaid balance is used up. Ask an administrator to record a purchase or to grant a credit."
+)
+export const billingSuspended = payment("billing_suspended", "The organization's billing is suspended. Ask an administrator to resume it.")
+const limitReached = (of: string, period: string) =>
+  payment(
+    "spend_limit_reached",
+    `The ${of}'s spend limit of the ${period} is used up. Wait until the next ${period} begins (UTC), or ask an administrator to raise the limit.`
+  )
+export const spendLimitReached = {
+  organization: { day: limitReached("organization", "day"), month: limitReached("organization", "month") },
+  key: { day: limitReached("key", "day"), month: limitReached("key", "month") }
+} as const
 export const notFound = refusal(404, "not_found_error", "not_found")
 export const missingScope = (scope: string) => refusal(403, "permission_error", "missing_scope")(`This operation needs the scope ${scope}.`, scope)
 

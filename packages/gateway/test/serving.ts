@@ -26,7 +26,7 @@ export const layerStore = Layer.mergeAll(ApiKeys.layerSql, Deployments.layerSql,
 export const makeServed = Effect.fnUntraced(function* (slug: string, url: string) {
   const runs = yield* Runs
   const { caller, secret } = yield* makeCaller(slug)
-  const { model, operation } = yield* makeServing(caller, "k")
+  const { model, modelId, operation } = yield* makeServing(caller, "k")
   yield* runs.publishEndpoints(operation.id, caller.orgId, [{ url, pod: "pod-0" }])
-  return { orgId: caller.orgId, keyId: caller.keyId, secret: Redacted.value(secret), model }
+  return { orgId: caller.orgId, keyId: caller.keyId, secret: Redacted.value(secret), model, modelId }
 })

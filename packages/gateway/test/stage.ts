@@ -15,6 +15,7 @@ import {
 } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import {
+  Allowances,
   ApiKeys,
   type Caller,
   Catalog,
@@ -25,7 +26,8 @@ import {
   type RequestRefusal,
   type RequestStart,
   type Route,
-  Routes
+  Routes,
+  type SpendRefusal
 } from "@seatrial/store"
 import { ConfigProvider, Context, Effect, Layer, Option, Queue, type Scope, Stream } from "effect"
 import { Gateway } from "../src/Gateway.ts"
@@ -44,6 +46,8 @@ export interface World {
   readonly changes: Stream.Stream<void>
   /** How often it was told that somebody asks for the route. */
   used: number
+  /** Why the caller may not spend, if its key says that it may be so. */
+  spendRefusal: SpendRefusal | null
   /** What was handed to be committed, in order. */
   readonly recorded: Array<Recorded>
   readonly checkpoints: Array<{ readonly id: RequestId; readonly usage: Usage }>
@@ -83,7 +87,7 @@ const makeWorld = Effect.gen(function* () {
     sampling: null
   }
   const world: World = {
-    caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true },
+    caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true, spendLimited: false },
     changes: Stream.fromQueue(changes),
     get route() {
       return route
@@ -93,6 +97,7 @@ const makeWorld = Effect.gen(function* () {
       Queue.offerUnsafe(changes, undefined)
     },
     used: 0,
+    spendRefusal: null,
     recorded: [],
     checkpoints: [],
     watchers: new Set(),
@@ -122,6 +127,7 @@ const doubles = (world: World) =>
         return () => void world.watchers.delete(onEnd)
       }
     }),
+    Layer.mock(Allowances)({ check: () => world.spendRefusal }),
     Layer.mock(Catalog)({ ownedBy: () => Effect.succeed([]), find: () => Effect.succeedNone }),
     Layer.succeed(
       Routes,

@@ -10,9 +10,11 @@ import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { Operator } from "@seatrial/operator"
 import { ServerSettings } from "@seatrial/server"
 import {
+  Allowances,
   ApiKeys,
   AppliedResources,
   AuditEvents,
+  Billing,
   Catalog,
   Database,
   Deployments,
@@ -122,9 +124,11 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
 })
 
 const layerRecords = Layer.mergeAll(
+  Allowances.layerSql,
   ApiKeys.layerSql,
   AppliedResources.layerSql,
   AuditEvents.layerSql,
+  Billing.layerSql,
   Catalog.layerSql,
   Deployments.layerSql,
   GpuHolds.layerSql,

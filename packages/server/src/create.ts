@@ -12,7 +12,7 @@ import {
   toV1Phase
 } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
-import { type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
+import { Billing, type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { inputHash } from "./canonicalJson.ts"
@@ -26,7 +26,8 @@ import {
   modelDeleted,
   modelNameTaken,
   modelNotFound,
-  refusedAsPreviewed
+  refusedAsPreviewed,
+  usedUp
 } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
@@ -81,6 +82,7 @@ const answer = ({ id, modelId, phase, replayed, revisionId }: Operation) => {
 
 /** Makes a deployment, or gives the one that the idempotency key already stands for. */
 export const createOperation = Effect.gen(function* () {
+  const billing = yield* Billing
   const deployments = yield* Deployments
   const hostClasses = yield* HostClasses
   const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
@@ -134,6 +136,8 @@ export const createOperation = Effect.gen(function* () {
       yield* checkServing(serving)
       yield* checkSource(decoded, serving)
       if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
+      const spent = caller.spendLimited ? yield* billing.usedUp(caller.orgId) : Option.none()
+      if (Option.isSome(spent)) return yield* usedUp(spent.value.kind)
       return yield* targetOf(decoded)
     })
     const operation = yield* Effect.matchEffect(check, {

@@ -6,6 +6,7 @@ import { Hub } from "@seatrial/hub"
 import {
   ApiKeys,
   AuditEvents,
+  Billing,
   Catalog,
   Database,
   Deployments,
@@ -32,6 +33,7 @@ const layerLookUps = Layer.mergeAll(ApiKeys.layerSql, Catalog.layerSql).pipe(Lay
 const layerServices = Layer.mergeAll(
   layerLookUps,
   AuditEvents.layerSql,
+  Billing.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
   HubConnections.layerSql,

@@ -140,6 +140,26 @@ export const firstPurchaseRequired = refused(
     })
 )
 
+/** The organization may spend no more. */
+export const usedUp = (kind: "balance" | "day" | "month") =>
+  refused(
+    (request_id) =>
+      new Public.FirstPurchaseRequired({
+        error:
+          kind === "balance"
+            ? {
+                message: "The organization's prepaid balance is used up. Ask an administrator to record a purchase or to grant a credit.",
+                code: "insufficient_balance",
+                request_id
+              }
+            : {
+                message: `The organization's spend limit of the ${kind} is used up. Wait until the next ${kind} begins (UTC), or ask an administrator to raise the limit.`,
+                code: "spend_limit_reached",
+                request_id
+              }
+      })
+  )
+
 export const modelDeleted = refused(
   (request_id) => new Public.ModelDeleted({ error: { message: "The model of this deployment has been deleted since.", code: "model_deleted", request_id } })
 )

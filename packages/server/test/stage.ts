@@ -5,6 +5,7 @@ import { Hub, type HubRefusal, type HubUnavailable } from "@seatrial/hub"
 import {
   ApiKeys,
   AuditEvents,
+  Billing,
   Catalog,
   Deployments,
   HostClasses,
@@ -130,6 +131,7 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
     Organizations.layerSql,
     ApiKeys.layerSql,
     AuditEvents.layerSql,
+    Billing.layerSql,
     Catalog.layerSql,
     Deployments.layerSql,
     HostClasses.layerSql,

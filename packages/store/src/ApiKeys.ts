@@ -20,6 +20,8 @@ export interface Caller {
   readonly userId: UserId
   readonly scopes: ReadonlySet<Scope>
   readonly firstPurchase: boolean
+  /** Whether something may forbid the organization or the key to spend money: it is prepaid or has a limit, or its billing is suspended. */
+  readonly spendLimited: boolean
 }
 
 const sha256Of = (text: string): string => hash("sha256", text, "hex")

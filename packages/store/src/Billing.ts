@@ -1,10 +1,14 @@
 import { PgClient } from "@effect/sql-pg"
-import { Ids, type OrgId } from "@seatrial/domain"
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Ids, type KeyId, type OrgId } from "@seatrial/domain"
+import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "./audit.ts"
 import { IsoFromDate } from "./columns.ts"
 import { gpuDaysOf } from "./gpuDays.ts"
+import type { Allowance } from "./spending/Account.ts"
+import { makeReadAccount } from "./spending/readAccount.ts"
+import { reachedPercent } from "./spending/reportAlerts.ts"
+import type { SpendLimit } from "./spending/statements.ts"
 import { wakeWaiting } from "./wakeWaiting.ts"
 
 const EntryRow = Schema.Struct({
@@ -25,12 +29,23 @@ const BalanceRow = Schema.Struct({
   gpuTime: Schema.BigIntFromString
 })
 
+const SpendLimitRow = Schema.Struct({ day: Schema.NullOr(Schema.BigInt), month: Schema.NullOr(Schema.BigInt) })
+
 const LimitsRow = Schema.Struct({
   /** GPUs at once over all of the organisation's runs; null: no limit. */
   gpuLimit: Schema.NullOr(Schema.Int),
-  suspended: Schema.Boolean
+  suspended: Schema.Boolean,
+  /** Whether the organization spends no more than its balance; else it is invoiced. */
+  prepaid: Schema.Boolean,
+  /** What it may spend each UTC day and month; null: no limit. */
+  dayLimitMicros: Schema.NullOr(Schema.BigInt),
+  monthLimitMicros: Schema.NullOr(Schema.BigInt)
 })
 export type BillingLimits = typeof LimitsRow.Type
+
+const withLimit = (before: SpendLimit, change: Partial<SpendLimit>): SpendLimit => ({ ...before, ...change })
+
+const limitJson = ({ day, month }: SpendLimit) => ({ day_limit_micros: day?.toString() ?? null, month_limit_micros: month?.toString() ?? null })
 
 /** What an organisation has bought, was granted and may use. Money in micro-dollars. Changes write their audit events in the same transaction, as actor `admin`. */
 export class Billing extends Context.Service<
@@ -45,7 +60,20 @@ export class Billing extends Context.Service<
     readonly limits: (orgId: OrgId) => Effect.Effect<BillingLimits>
     /** The operator looks anew at the runs that wait for it. */
     readonly setGpuLimit: (orgId: OrgId, limit: number | null) => Effect.Effect<BillingLimits>
-    /** While billing is suspended the organisation makes no new deployments (as without a first purchase); what serves goes on. Every server knows within a second. */
+    /** Changes the limits that are given. Every gateway knows within a second. */
+    readonly setSpendLimit: (orgId: OrgId, limit: Partial<SpendLimit>) => Effect.Effect<BillingLimits>
+    /** None if the organization has no such live key. */
+    readonly setKeySpendLimit: (orgId: OrgId, keyId: KeyId, limit: Partial<SpendLimit>) => Effect.Effect<Option.Option<SpendLimit>>
+    /** A prepaid organization spends no more than its balance. Every gateway knows within a second. */
+    readonly setPrepaid: (orgId: OrgId, prepaid: boolean) => Effect.Effect<BillingLimits>
+    /** What limits the organization and its keys, and how much of it is spent; `keyId` is null if it is the organization's. */
+    readonly allowances: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Allowance & { readonly keyId: string | null; readonly reachedPercent: number }>>
+    /** The first allowance of the organization, and not of a key, that is used up; none if it may spend. */
+    readonly usedUp: (orgId: OrgId) => Effect.Effect<Option.Option<Allowance>>
+    /**
+     * While billing is suspended the organization makes no new deployments (as without a first purchase), and its requests spend nothing: gateways refuse those that would. Every
+     * server knows within a second.
+     */
     readonly setSuspended: (orgId: OrgId, suspended: boolean) => Effect.Effect<BillingLimits>
   }
 >()("seatrial/Billing") {
@@ -74,7 +102,8 @@ export class Billing extends Context.Service<
               (SELECT coalesce(sum(cost_micros), 0) FROM dropped_receipts WHERE org_id = ${orgId}))::text AS spent,
             (SELECT coalesce(sum(micros), 0)::text FROM (${gpuDaysOf(sql, orgId)}) days) AS "gpuTime"`
       })
-      const columns = sql.literal(`gpu_limit AS "gpuLimit", billing_suspended_at IS NOT NULL AS suspended`)
+      const columns = sql.literal(`gpu_limit AS "gpuLimit", billing_suspended_at IS NOT NULL AS suspended, prepaid, day_limit_micros AS "dayLimitMicros",
+        month_limit_micros AS "monthLimitMicros"`)
       const limits = SqlSchema.findOne({
         Request: Schema.String,
         Result: LimitsRow,
@@ -85,6 +114,21 @@ export class Billing extends Context.Service<
         Result: LimitsRow,
         execute: (orgId) => sql`SELECT ${columns} FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`
       })
+      const lockKey = SqlSchema.findOneOption({
+        Request: Schema.Struct({ orgId: Schema.String, keyId: Schema.String }),
+        Result: SpendLimitRow,
+        execute: ({ keyId, orgId }) => sql`
+          SELECT day_limit_micros AS day, month_limit_micros AS month FROM api_keys WHERE org_id = ${orgId} AND id = ${keyId} AND revoked_at IS NULL FOR NO KEY UPDATE`
+      })
+      const readAccount = makeReadAccount(sql)
+      /** Whether anything limits the organization is a column of its own, so that looking a key up costs no more. */
+      const announce = (orgId: OrgId) => sql`
+        WITH changed AS (
+          UPDATE organizations o SET spend_limited = o.prepaid OR o.day_limit_micros IS NOT NULL OR o.month_limit_micros IS NOT NULL OR EXISTS (
+            SELECT FROM api_keys k WHERE k.org_id = o.id AND (k.day_limit_micros IS NOT NULL OR k.month_limit_micros IS NOT NULL))
+          WHERE id = ${orgId}
+        )
+        SELECT pg_notify('api_keys', ${orgId}), pg_notify('spend', ${orgId})`
 
       return Billing.of({
         grantCredit: Effect.fn("Billing.grantCredit")(function* ({ micros, note, orgId }) {
@@ -92,7 +136,7 @@ export class Billing extends Context.Service<
           yield* Effect.andThen(
             sql`INSERT INTO credits (org_id, amount_micros, note, created_at) VALUES (${orgId}, ${micros}, ${note}, ${new Date(at)})`,
             audit(orgId, "granted", null, { kind: "credit", amount_micros: micros.toString(), note }, at)
-          ).pipe(sql.withTransaction, Effect.orDie)
+          ).pipe(Effect.andThen(sql`SELECT pg_notify('spend', ${orgId})`), sql.withTransaction, Effect.orDie)
         }),
         entries: Effect.fn("Billing.entries")((orgId, kind, limit) => Effect.orDie(entries({ orgId, kind, limit }))),
         balance: Effect.fn("Billing.balance")((orgId) => Effect.orDie(balance(orgId))),
@@ -108,6 +152,64 @@ export class Billing extends Context.Service<
             return { ...before, gpuLimit }
           }).pipe(sql.withTransaction, Effect.orDie)
         }),
+        setSpendLimit: Effect.fn("Billing.setSpendLimit")(function* (orgId, limit) {
+          const at = yield* Clock.currentTimeMillis
+          return yield* Effect.gen(function* () {
+            const before = yield* lock(orgId)
+            const after = withLimit({ day: before.dayLimitMicros, month: before.monthLimitMicros }, limit)
+            if (after.day === before.dayLimitMicros && after.month === before.monthLimitMicros) return before
+            yield* sql`
+              UPDATE organizations SET day_limit_micros = ${after.day}, month_limit_micros = ${after.month}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
+            yield* announce(orgId)
+            yield* audit(orgId, "updated", limitJson({ day: before.dayLimitMicros, month: before.monthLimitMicros }), limitJson(after), at)
+            return { ...before, dayLimitMicros: after.day, monthLimitMicros: after.month }
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        setKeySpendLimit: Effect.fn("Billing.setKeySpendLimit")(function* (orgId, keyId, limit) {
+          const at = yield* Clock.currentTimeMillis
+          return yield* Effect.gen(function* () {
+            // In the order of every other change: two limits at once must not miss each other.
+            yield* lock(orgId)
+            const found = yield* lockKey({ orgId, keyId })
+            if (Option.isNone(found)) return found
+            const before = found.value
+            const after = withLimit(before, limit)
+            if (after.day === before.day && after.month === before.month) return found
+            yield* sql`UPDATE api_keys SET day_limit_micros = ${after.day}, month_limit_micros = ${after.month} WHERE org_id = ${orgId} AND id = ${keyId}`
+            yield* announce(orgId)
+            const event = { orgId, actorKind: "admin", resourceType: "api_key", resourceId: keyId, action: "updated" } as const
+            yield* writeAudit(sql, ids, { ...event, before: limitJson(before), after: limitJson(after), at })
+            return Option.some(after)
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        setPrepaid: Effect.fn("Billing.setPrepaid")(function* (orgId, prepaid) {
+          const at = yield* Clock.currentTimeMillis
+          return yield* Effect.gen(function* () {
+            const before = yield* lock(orgId)
+            if (before.prepaid === prepaid) return before
+            yield* sql`UPDATE organizations SET prepaid = ${prepaid}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
+            yield* announce(orgId)
+            yield* audit(orgId, "updated", { prepaid: before.prepaid }, { prepaid }, at)
+            return { ...before, prepaid }
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        allowances: Effect.fn("Billing.allowances")(function* (orgId) {
+          const account = yield* Effect.orDie(readAccount(orgId))
+          const nothing = { organization: 0n, key: 0n }
+          const ofOrganization = account
+            .allowances(null, nothing)
+            .map((allowance) => ({ ...allowance, keyId: null, reachedPercent: reachedPercent(allowance) }))
+          const ofKeys = [...account.facts.keyLimits.keys()].flatMap((keyId) =>
+            account
+              .allowances(keyId, nothing)
+              .flatMap((allowance) => (allowance.of === "key" ? [{ ...allowance, keyId, reachedPercent: reachedPercent(allowance) }] : []))
+          )
+          return [...ofOrganization, ...ofKeys]
+        }),
+        usedUp: Effect.fn("Billing.usedUp")(function* (orgId) {
+          const account = yield* Effect.orDie(readAccount(orgId))
+          return Option.fromUndefinedOr(account.allowances(null, { organization: 0n, key: 0n }).find(({ limit, spent }) => spent >= limit))
+        }),
         setSuspended: Effect.fn("Billing.setSuspended")(function* (orgId, suspended) {
           const at = yield* Clock.currentTimeMillis
           return yield* Effect.gen(function* () {
@@ -117,7 +219,7 @@ export class Billing extends Context.Service<
             yield* sql`UPDATE organizations SET billing_suspended_at = ${since}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
             const told = (is: boolean) => ({ status: is ? "suspended" : "active" })
             yield* audit(orgId, suspended ? "updated" : "resumed", told(before.suspended), told(suspended), at)
-            yield* sql`SELECT pg_notify('api_keys', ${orgId})`
+            yield* announce(orgId)
             return { ...before, suspended }
           }).pipe(sql.withTransaction, Effect.orDie)
         })

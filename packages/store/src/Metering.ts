@@ -17,6 +17,7 @@ import {
 } from "./metering/statements.ts"
 import { sweepLost } from "./metering/sweep.ts"
 import { ensurePartitions } from "./Partitions.ts"
+import { ProcessSpooledCosts } from "./spending/SpooledCosts.ts"
 
 export interface RequestStart {
   readonly id: RequestId
@@ -124,6 +125,7 @@ export class Metering extends Context.Service<
       })
       const commitCheckpoints = (rows: ReadonlyArray<CheckpointRow>) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
 
+      const spooled = yield* ProcessSpooledCosts
       const spoolSettings = yield* SpoolSettings
       const spool =
         spoolSettings === null
@@ -138,6 +140,7 @@ export class Metering extends Context.Service<
                 if (others.size > 0) swept.push(...(yield* findSwept([...others.values()], yield* endStatement(sql, [...others.values()], "running"))))
                 // Their callers were told these ends.
                 if (swept.length > 0) yield* endStatement(sql, swept, "swept")
+                spooled.remove(rows.map(({ id }) => id))
               })
             })
 

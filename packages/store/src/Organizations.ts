@@ -148,6 +148,7 @@ export class Organizations extends Context.Service<
               at
             })
             yield* tellServers(orgId)
+            yield* sql`SELECT pg_notify('spend', ${orgId})`
             return true
           }).pipe(sql.withTransaction, Effect.orDie)
         }),

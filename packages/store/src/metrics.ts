@@ -28,6 +28,12 @@ export const storeMetrics = {
     unit: "rows",
     meaning: "Rows of the spool that the database refused for what they are: they are put aside beside the spool, and somebody must look"
   }),
+  spendAlerts: counter("seatrial_store_spend_alerts_total", {
+    labels: ["of", "allowance", "percent"],
+    unit: "alerts",
+    meaning:
+      "Allowances of which 50, 80 or 100 percent were used: the balance, or the limit of the day or month, of an organization or of a key; each is counted once, by one program"
+  }),
   probeSeconds: histogram("seatrial_store_probe_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15], {
     labels: ["outcome"],
     unit: "seconds",

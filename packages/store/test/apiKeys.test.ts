@@ -203,7 +203,8 @@ describe("KeyCache", () => {
       orgSlug: "acme",
       userId: UserId.make(`usr_0${body}`),
       scopes: new Set(),
-      firstPurchase: false
+      firstPurchase: false,
+      spendLimited: false
     },
     expiresAt: null,
     usedAt: null

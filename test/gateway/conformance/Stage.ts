@@ -12,7 +12,7 @@ import {
 import { engineFor } from "@seatrial/engines"
 
 import { trainedFiles } from "@seatrial/engines/sample"
-import { ApiKeys, type Caller, Catalog, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
+import { Allowances, ApiKeys, type Caller, Catalog, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
 
 import { makeCaller, makeServing } from "@seatrial/store/testing"
 import { ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted, Schema } from "effect"
@@ -182,7 +182,7 @@ const make = Effect.gen(function* () {
 const startGazing = Effect.fnUntraced(function* (internet: Internet) {
   const settings = ConfigProvider.fromUnknown({ GATEWAY_IMAGE_SECONDS: 2, GATEWAY_IMAGE_CONNECT_SECONDS: 1, GATEWAY_COLD_SECONDS: 1 })
   const layer = Gateway.layer.pipe(
-    Layer.provide([ApiKeys.layerSql, Catalog.layerSql, Metering.layerSql, Routes.layerSql]),
+    Layer.provide([Allowances.layerSql, ApiKeys.layerSql, Catalog.layerSql, Metering.layerSql, Routes.layerSql]),
     Layer.provide([Database.layerUrl(yield* Url), Ids.layer]),
     Layer.provide(ConfigProvider.layer(settings)),
     Layer.provide(Layer.succeed(Internet, internet))

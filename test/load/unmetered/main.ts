@@ -1,7 +1,7 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
 import { Gateway, listen } from "@seatrial/gateway"
-import { ApiKeys, Catalog, Database, Metering, Routes } from "@seatrial/store"
+import { Allowances, ApiKeys, Catalog, Database, Metering, Routes } from "@seatrial/store"
 import { Config, Effect, Exit, Layer } from "effect"
 
 // The gateway without its records, which is what they are measured against: nothing is written, and nothing waits.
@@ -24,7 +24,7 @@ Layer.effectDiscard(
   })
 ).pipe(
   Layer.provide(Gateway.layer),
-  Layer.provide([ApiKeys.layerSql, Catalog.layerSql, layerUnmetered, Routes.layerSql]),
+  Layer.provide([Allowances.layerSql, ApiKeys.layerSql, Catalog.layerSql, layerUnmetered, Routes.layerSql]),
   Layer.provide([Database.layer, Ids.layer]),
   Layer.launch,
   NodeRuntime.runMain

@@ -44,6 +44,7 @@ const CallerRow = Schema.Struct({
   userId: UserId,
   scopes: Schema.Array(Scope),
   firstPurchase: Schema.Boolean,
+  spendLimited: Schema.Boolean,
   expiresAt: Schema.NullOr(MillisFromDate),
   lastUsedAt: Schema.NullOr(MillisFromDate)
 })
@@ -59,7 +60,8 @@ export const keyStatements = (sql: PgClient.PgClient) => {
     Result: CallerRow,
     execute: ({ now, sha256 }) => sql`
       SELECT k.id AS "keyId", k.org_id AS "orgId", o.slug AS "orgSlug", k.user_id AS "userId", k.scopes,
-        o.first_purchase_at IS NOT NULL AND o.billing_suspended_at IS NULL AS "firstPurchase", k.until AS "expiresAt", k.last_used_at AS "lastUsedAt"
+        o.first_purchase_at IS NOT NULL AND o.billing_suspended_at IS NULL AS "firstPurchase",
+        o.spend_limited OR o.billing_suspended_at IS NOT NULL AS "spendLimited", k.until AS "expiresAt", k.last_used_at AS "lastUsedAt"
       FROM (
         SELECT id, org_id, user_id, scopes, last_used_at, expires_at AS until FROM api_keys WHERE secret_sha256 = ${sha256} AND revoked_at IS NULL
         UNION ALL

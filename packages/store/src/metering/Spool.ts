@@ -2,6 +2,7 @@ import { Clock, Context, Effect, Latch, Option } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { type Fallback, isTransient } from "../GroupCommit.ts"
 import { storeMetrics } from "../metrics.ts"
+import { ProcessSpooledCosts, type SpooledCosts } from "../spending/SpooledCosts.ts"
 import { maxPayload, SpoolFile } from "./SpoolFile.ts"
 import { fromPayload, type SpoolRow, toPayload } from "./spoolRow.ts"
 import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
@@ -49,12 +50,14 @@ export class Spool {
   readonly #file: SpoolFile
   readonly #maxBytes: number
   readonly #statements: SpoolStatements
+  readonly #costs: SpooledCosts
   readonly #filled = Latch.makeUnsafe()
   /** Requests under way whose begin is only here. */
   readonly #unwritten = new Set<string>()
   #replayed = 0
 
-  private constructor(file: SpoolFile, maxBytes: number, statements: SpoolStatements) {
+  private constructor(file: SpoolFile, maxBytes: number, statements: SpoolStatements, costs: SpooledCosts) {
+    this.#costs = costs
     this.#file = file
     this.#maxBytes = maxBytes
     this.#statements = statements
@@ -66,7 +69,7 @@ export class Spool {
       Effect.promise(() => SpoolFile.open(`${settings.folder}/records.spool`)),
       (open) => Effect.promise(() => open.close())
     )
-    const spool = new Spool(file, settings.maxBytes, statements)
+    const spool = new Spool(file, settings.maxBytes, statements, yield* ProcessSpooledCosts)
     if (file.size > 0) {
       yield* Effect.logInfo("records of an earlier gateway are written to the database").pipe(Effect.annotateLogs("bytes", file.size))
       yield* spool.#replay.pipe(Effect.catch(spool.#stillAway))
@@ -95,9 +98,12 @@ export class Spool {
       if (this.#file.size + bytes > (begun.length > 0 ? this.#maxBytes * 0.75 : this.#maxBytes)) return Effect.fail(away("the spool is full"))
       // Before the replay can see the begins: it takes them away again.
       for (const id of begun) this.#unwritten.add(id)
+      const ends = rows.flatMap(({ kind, row }) => (kind === "end" ? [row] : []))
+      this.#costs.add(ends)
       return Effect.tryPromise({ try: () => this.#file.append(payloads), catch: away }).pipe(
         Effect.tapError((error) => {
           for (const id of begun) this.#unwritten.delete(id)
+          this.#costs.remove(ends.map(({ id }) => id))
           return Effect.logError("the spool cannot be written", error)
         }),
         Effect.andThen(

@@ -27,6 +27,9 @@ import { usageDays } from "./0032_usage_days.ts"
 import { nodeFaults } from "./0034_node_faults.ts"
 import { failedStarts } from "./0037_failed_starts.ts"
 import { keptChoices } from "./0038_kept_choices.ts"
+import { spendLimits } from "./0044_spend_limits.ts"
+import { spendSums } from "./0045_spend_sums.ts"
+import { spendAlerts } from "./0046_spend_alerts.ts"
 import { deploymentProgress } from "./0048_deployment_progress.ts"
 import { retiredMonths } from "./0052_retired_months.ts"
 import { schemaRequirements } from "./0053_schema_requirements.ts"
@@ -63,6 +66,9 @@ export const migrations = {
   "0034_node_faults": nodeFaults,
   "0037_failed_starts": failedStarts,
   "0038_kept_choices": keptChoices,
+  "0044_spend_limits": spendLimits,
+  "0045_spend_sums": spendSums,
+  "0046_spend_alerts": spendAlerts,
   "0048_deployment_progress": deploymentProgress,
   "0052_retired_months": retiredMonths,
   "0053_schema_requirements": schemaRequirements,

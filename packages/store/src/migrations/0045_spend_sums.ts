@@ -1,0 +1,103 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/**
+ * Sums of what requests cost, kept by a trigger in the transaction that records the cost: whichever program writes it, of whichever version, the sums are exact. A row belongs
+ * to an organization (`api_key_id` is empty) or to a key, and to one of 16 shards, chosen by the connection: commits of several gateways seldom wait for each other. The sum is
+ * that of all shards. `day` is the last UTC day, by the database's clock, on which the row changed; `day_micros` and `month_micros` belong to it and to its month.
+ *
+ * Each change of a limited organization's row is announced with the row's new values. A row's `version` grows with each change, so a listener keeps the newest values of each
+ * shard, in whichever order they arrive and however often.
+ */
+export const spendSums = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  yield* sql`
+    CREATE TABLE spend_sums (
+      org_id text COLLATE "C" NOT NULL,
+      api_key_id text COLLATE "C" NOT NULL,
+      shard smallint NOT NULL,
+      version bigint NOT NULL,
+      day date NOT NULL,
+      day_micros bigint NOT NULL,
+      month_micros bigint NOT NULL,
+      total_micros numeric NOT NULL,
+      -- The largest cost of one request in that month.
+      largest_micros bigint NOT NULL,
+      PRIMARY KEY (org_id, api_key_id, shard)
+    ) WITH (fillfactor = 50)`
+
+  // The statement is the same for both events; only an update has earlier costs to subtract.
+  const count = (earlier: string) =>
+    sql.literal(`
+      WITH changes AS (
+        SELECT org_id, api_key_id, cost_micros AS micros, cost_micros AS cost FROM new_rows WHERE cost_micros <> 0
+        ${earlier}
+      ),
+      subjects AS (
+        SELECT org_id, '' COLLATE "C" AS subject, micros, cost FROM changes
+        UNION ALL SELECT org_id, api_key_id, micros, cost FROM changes WHERE api_key_id IS NOT NULL
+      ),
+      counted AS (
+        INSERT INTO spend_sums AS s (org_id, api_key_id, shard, version, day, day_micros, month_micros, total_micros, largest_micros)
+        SELECT org_id, subject, pg_backend_pid() % 16, 1, today, sum(micros), sum(micros), sum(micros), max(cost)
+        FROM subjects GROUP BY org_id, subject HAVING sum(micros) <> 0 ORDER BY org_id, subject
+        ON CONFLICT (org_id, api_key_id, shard) DO UPDATE SET
+          version = s.version + 1,
+          day = greatest(s.day, excluded.day),
+          day_micros = CASE WHEN excluded.day > s.day THEN excluded.day_micros WHEN excluded.day = s.day THEN s.day_micros + excluded.day_micros ELSE s.day_micros END,
+          month_micros = CASE
+            WHEN date_trunc('month', excluded.day) > date_trunc('month', s.day) THEN excluded.month_micros
+            WHEN date_trunc('month', excluded.day) = date_trunc('month', s.day) THEN s.month_micros + excluded.month_micros
+            ELSE s.month_micros END,
+          total_micros = s.total_micros + excluded.total_micros,
+          largest_micros = CASE WHEN date_trunc('month', excluded.day) > date_trunc('month', s.day) THEN excluded.largest_micros
+            ELSE greatest(s.largest_micros, excluded.largest_micros) END
+        RETURNING *
+      )
+      SELECT count(pg_notify('spend', json_build_object('org', c.org_id, 'key', c.api_key_id, 'shard', c.shard, 'version', c.version::text, 'day', c.day,
+        'day_micros', c.day_micros::text, 'month_micros', c.month_micros::text, 'total_micros', c.total_micros::text, 'largest_micros', c.largest_micros::text)::text))
+      FROM counted c JOIN organizations o ON o.id = c.org_id AND o.spend_limited
+      WHERE c.api_key_id = '' OR EXISTS (
+        SELECT FROM api_keys k WHERE k.org_id = c.org_id AND k.id = c.api_key_id AND (k.day_limit_micros IS NOT NULL OR k.month_limit_micros IS NOT NULL))
+      INTO announced;`)
+  // Runs with the rights of its owner: a program that records requests needs no right to change sums.
+  yield* sql`
+    CREATE FUNCTION count_spend() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    DECLARE
+      today date := (now() AT TIME ZONE 'UTC')::date;
+      announced bigint;
+    BEGIN
+      IF TG_OP = 'INSERT' THEN
+        IF NOT EXISTS (SELECT FROM new_rows WHERE cost_micros <> 0) THEN RETURN NULL; END IF;
+        ${count("")}
+      ELSE
+        IF NOT EXISTS (SELECT FROM new_rows WHERE cost_micros <> 0) AND NOT EXISTS (SELECT FROM old_rows WHERE cost_micros <> 0) THEN RETURN NULL; END IF;
+        ${count("UNION ALL SELECT org_id, api_key_id, -cost_micros, 0 FROM old_rows WHERE cost_micros <> 0")}
+      END IF;
+      RETURN NULL;
+    END
+    $$`
+  // No request may be recorded between the sums of what exists and the first that the trigger counts: this waits for records under way and holds up those that follow.
+  yield* sql`CREATE TRIGGER count_inserted_spend AFTER INSERT ON requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_spend()`
+  yield* sql`
+    CREATE TRIGGER count_updated_spend AFTER UPDATE ON requests REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
+    FOR EACH STATEMENT EXECUTE FUNCTION count_spend()`
+  // A request counts on the day of its end; of those that have ended only the begin is recorded, at most an hour earlier.
+  yield* sql`
+    INSERT INTO spend_sums (org_id, api_key_id, shard, version, day, day_micros, month_micros, total_micros, largest_micros)
+    SELECT org_id, subject, 0, 0, today, coalesce(sum(cost) FILTER (WHERE day = today), 0), coalesce(sum(cost) FILTER (WHERE in_month), 0), sum(cost),
+      coalesce(max(cost) FILTER (WHERE in_month), 0)
+    FROM (
+      SELECT org_id, CASE WHEN of_key THEN api_key_id ELSE '' END COLLATE "C" AS subject, cost_micros AS cost, day, today,
+        date_trunc('month', day) = date_trunc('month', today) AS in_month
+      FROM (
+        SELECT org_id, api_key_id, cost_micros, (created_at AT TIME ZONE 'UTC')::date AS day FROM requests WHERE cost_micros > 0
+        UNION ALL SELECT org_id, api_key_id, cost_micros, day FROM usage_days WHERE cost_micros > 0
+      ) costs
+      CROSS JOIN (VALUES (false), (true)) AS subjects (of_key)
+      CROSS JOIN (VALUES ((now() AT TIME ZONE 'UTC')::date)) AS clock (today)
+      WHERE NOT of_key OR api_key_id IS NOT NULL
+    ) parts
+    GROUP BY org_id, subject, today`
+})

@@ -1,0 +1,118 @@
+import type { SpendLimit } from "./statements.ts"
+
+/** One shard's part of a sum, as the database has written it. Money in micro-dollars. */
+export interface ShardSum {
+  readonly version: bigint
+  /** The UTC day of the last change, `YYYY-MM-DD`. */
+  readonly day: string
+  readonly dayMicros: bigint
+  readonly monthMicros: bigint
+  readonly totalMicros: bigint
+  /** The largest cost of one request in that month. */
+  readonly largestMicros: bigint
+}
+
+const monthOf = (day: string): string => day.slice(0, 7)
+
+/** What the requests of an organization, or of one of its keys, have cost: the sum of all shards, of each the newest version that was reported. */
+export class Spend {
+  readonly #shards = new Map<number, ShardSum>()
+
+  /** Takes over what the database reports, unless a newer version is known. Reports may come in any order and more than once. */
+  merge(shard: number, reported: ShardSum): void {
+    const known = this.#shards.get(shard)
+    if (known === undefined || known.version < reported.version) this.#shards.set(shard, reported)
+  }
+
+  sumOf(period: "day" | "month" | "total", today: string): bigint {
+    let sum = 0n
+    for (const { day, dayMicros, monthMicros, totalMicros } of this.#shards.values()) {
+      if (period === "total") sum += totalMicros
+      else if (period === "month" && monthOf(day) === monthOf(today)) sum += monthMicros
+      else if (period === "day" && day === today) sum += dayMicros
+    }
+    return sum
+  }
+
+  /** The largest cost of one request this month; 0 if none has cost anything. */
+  largest(today: string): bigint {
+    let largest = 0n
+    for (const { day, largestMicros } of this.#shards.values()) if (monthOf(day) === monthOf(today) && largestMicros > largest) largest = largestMicros
+    return largest
+  }
+}
+
+/** What an administrator allows, and how much of it is spent. Money in micro-dollars. */
+export interface Allowance {
+  readonly of: "organization" | "key"
+  readonly kind: "balance" | "day" | "month"
+  /** What may be spent: the limit, or what was bought and granted. */
+  readonly limit: bigint
+  readonly spent: bigint
+  /** The day, the month, or for a balance the amount that was bought and granted: when it changes, alerts start again. */
+  readonly period: string
+}
+
+/** Money rules of an organization and its GPU time, as read from the database. */
+export interface AccountFacts {
+  readonly isPrepaid: boolean
+  readonly isSuspended: boolean
+  readonly limit: SpendLimit
+  /** Limits of its keys; keys without any are left out. */
+  readonly keyLimits: ReadonlyMap<string, SpendLimit>
+  /** Purchases and credits. */
+  readonly fundsMicros: bigint
+  readonly gpuMicros: Readonly<Record<"day" | "month" | "total", bigint>>
+  /** UTC day by the database's clock. */
+  readonly today: string
+}
+
+/** An organization's money in memory. */
+export class Account {
+  readonly facts: AccountFacts
+  /** When the facts must be read again, Unix milliseconds. */
+  readonly validUntil: number
+  readonly #organization = new Spend()
+  readonly #keys = new Map<string, Spend>()
+  #today: string
+
+  constructor(facts: AccountFacts, validUntil: number) {
+    this.facts = facts
+    this.validUntil = validUntil
+    this.#today = facts.today
+    for (const keyId of facts.keyLimits.keys()) this.#keys.set(keyId, new Spend())
+  }
+
+  /** `keyId` is empty for the organization's own sum. Sums of keys without a limit are ignored. */
+  merge(keyId: string, shard: number, reported: ShardSum): void {
+    const spend = keyId === "" ? this.#organization : this.#keys.get(keyId)
+    spend?.merge(shard, reported)
+    if (reported.day > this.#today) this.#today = reported.day
+  }
+
+  /** Everything that limits a key of the organization; null: the organization alone. `spooled`: costs that are recorded and that the database does not have yet. */
+  allowances(keyId: string | null, spooled: { readonly organization: bigint; readonly key: bigint }): ReadonlyArray<Allowance> {
+    const { fundsMicros, gpuMicros, isPrepaid, keyLimits, limit } = this.facts
+    const today = this.#today
+    const period = { day: today, month: monthOf(today) }
+    const spentBy = (kind: "day" | "month" | "total") => this.#organization.sumOf(kind, today) + gpuMicros[kind] + spooled.organization
+    const found: Array<Allowance> = []
+    if (isPrepaid) found.push({ of: "organization", kind: "balance", limit: fundsMicros, spent: spentBy("total"), period: String(fundsMicros) })
+    for (const kind of ["day", "month"] as const) {
+      const most = limit[kind]
+      if (most !== null) found.push({ of: "organization", kind, limit: most, spent: spentBy(kind), period: period[kind] })
+    }
+    const spend = keyId === null ? undefined : this.#keys.get(keyId)
+    const ofKey = keyId === null ? undefined : keyLimits.get(keyId)
+    if (spend === undefined || ofKey === undefined) return found
+    for (const kind of ["day", "month"] as const) {
+      const most = ofKey[kind]
+      if (most !== null) found.push({ of: "key", kind, limit: most, spent: spend.sumOf(kind, today) + spooled.key, period: period[kind] })
+    }
+    return found
+  }
+
+  get largest(): bigint {
+    return this.#organization.largest(this.#today)
+  }
+}

@@ -1,0 +1,61 @@
+import type { PgClient } from "@effect/sql-pg"
+import { Effect, Queue } from "effect"
+import { storeMetrics } from "../metrics.ts"
+import type { Allowance } from "./Account.ts"
+
+/** Shares of an allowance, in percent, that are reported when they are reached. */
+export const alertPercents = [50, 80, 100] as const
+
+/** The largest of those shares that is reached; 0 if none is. */
+export const reachedPercent = ({ limit, spent }: Allowance): number => alertPercents.findLast((percent) => spent * 100n >= limit * BigInt(percent)) ?? 0
+
+interface Alert {
+  readonly orgId: string
+  readonly keyId: string
+  readonly allowance: Allowance
+  readonly percent: number
+}
+
+const remembered = 10_000
+
+/** Reports a share of an allowance once for each period, in the log and as a metric, whichever program sees it first. What it is handed is remembered, so that it costs nothing more. */
+export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
+  const known = new Set<string>()
+  const alerts = yield* Queue.dropping<Alert>(1_024)
+  const write = Effect.fnUntraced(function* ({ allowance: { kind, limit, of, period, spent }, keyId, orgId, percent }: Alert) {
+    const written = yield* sql`
+      INSERT INTO spend_alerts (org_id, api_key_id, allowance, period, percent, limit_micros, reached_at)
+      VALUES (${orgId}, ${keyId}, ${kind}, ${period}, ${percent}, ${limit.toString()}::numeric, now()) ON CONFLICT DO NOTHING RETURNING 1`
+    if (written.length === 0) return
+    yield* storeMetrics.spendAlerts.update({ of, allowance: kind, percent: String(percent) }, 1)
+    yield* Effect.logWarning(`${percent} percent of an allowance to spend are used`).pipe(
+      Effect.annotateLogs({
+        org_id: orgId,
+        api_key_id: keyId === "" ? null : keyId,
+        allowance: kind,
+        period,
+        percent,
+        limit_micros: limit.toString(),
+        spent_micros: spent.toString()
+      })
+    )
+  })
+  yield* Queue.take(alerts).pipe(
+    Effect.flatMap((alert) => Effect.catchCause(write(alert), (cause) => Effect.logError("an alert could not be written", cause))),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  return (orgId: string, keyId: string | null, allowances: ReadonlyArray<Allowance>): void => {
+    for (const allowance of allowances) {
+      const reached = reachedPercent(allowance)
+      if (reached === 0 || (allowance.of === "key") !== (keyId !== null)) continue
+      for (const percent of alertPercents) {
+        if (percent > reached) break
+        const name = [orgId, keyId, allowance.kind, allowance.period, allowance.limit, percent].join(" ")
+        if (known.has(name)) continue
+        if (known.size >= remembered) known.clear()
+        if (Queue.offerUnsafe(alerts, { orgId, keyId: keyId ?? "", allowance, percent })) known.add(name)
+      }
+    }
+  }
+})

@@ -1,0 +1,188 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import type { Prices, Usage } from "@seatrial/domain"
+import { Effect, Layer, Option, type Redacted } from "effect"
+import { Allowances, ApiKeys, Billing, type Caller, Metering, Organizations, type Spending } from "../src/index.ts"
+import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
+import { endOf, startOf } from "./requestRows.ts"
+import { layerStore, soon } from "./stage.ts"
+
+/** A micro-dollar for each token that is written. */
+const prices: Prices = {
+  input_micros_per_mtok: "0",
+  output_micros_per_mtok: "1000000",
+  cache_read_micros_per_mtok: "0",
+  cache_write_micros_per_mtok: "0"
+}
+const writes = (output_tokens: number): Usage => ({ input_tokens: 0, output_tokens, cache_read_tokens: null, cache_write_tokens: null })
+
+/** A customer with 5,000,000 micro-dollars, and what it takes to spend them. */
+const setUp = Effect.fnUntraced(function* (slug: string) {
+  const metering = yield* Metering
+  const { check } = yield* Allowances
+  const keys = yield* ApiKeys
+  const owner = yield* makeCaller(`${slug}-owner`)
+  const served = yield* makeServing(owner.caller, "k")
+  const { caller, secret, user } = yield* makeCaller(slug)
+  const spend = Effect.fnUntraced(function* (micros: number, by: Pick<Caller, "keyId" | "orgId"> = caller) {
+    const start = yield* startOf({ ...caller, ...by }, served)
+    yield* metering.end(endOf(start, { usage: writes(micros), receipt: { prices, hfRevision: "c".repeat(40), engineVersion: "reference-1" } }))
+    return start
+  })
+  const callerNow = (of = secret) => Effect.map(keys.authenticate(of), Option.getOrThrow)
+  const mayCost = Effect.fnUntraced(function* (spending: Spending = "tokens", by: Redacted.Redacted<string> = secret, atOnce = 64) {
+    const answer = check(yield* callerNow(by), spending, atOnce)
+    const refused = Effect.isEffect(answer) ? yield* answer : answer
+    return refused === null ? "allowed" : refused === "suspended" ? refused : `${refused.of} ${refused.kind}`
+  })
+  const addKey = keys.create({ orgId: caller.orgId, userId: user.id, name: "second", scopes: ["inference:write"] })
+  return {
+    billing: yield* Billing,
+    caller,
+    orgId: caller.orgId,
+    secret,
+    spend,
+    mayCost,
+    callerNow,
+    addKey,
+    served,
+    metering,
+    organizations: yield* Organizations
+  }
+})
+
+layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("Allowances", (it) => {
+  it.effect("an invoiced organization without limits costs no look-up, and whatever it spends is allowed", () =>
+    Effect.gen(function* () {
+      const { caller, mayCost, spend } = yield* setUp("invoiced")
+      assert.isFalse(caller.spendLimited)
+      yield* spend(50_000_000)
+      assert.strictEqual(yield* mayCost(), "allowed")
+    })
+  )
+
+  it.effect("a prepaid organization is served until its balance is used up, and again after a purchase or a credit", () =>
+    Effect.gen(function* () {
+      const { billing, callerNow, mayCost, orgId, organizations, spend } = yield* setUp("prepaid")
+      yield* billing.setPrepaid(orgId, true)
+      yield* soon(Effect.map(callerNow(), ({ spendLimited }) => spendLimited))
+      yield* spend(4_999_999)
+      assert.strictEqual(yield* mayCost(), "allowed")
+      yield* spend(1)
+      assert.strictEqual(yield* mayCost(), "organization balance")
+      assert.strictEqual(yield* mayCost("nothing"), "organization balance")
+      assert.strictEqual(Option.getOrThrow(yield* billing.usedUp(orgId)).kind, "balance")
+      yield* organizations.recordPurchase({ orgId, micros: 10n })
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "allowed"))
+      yield* spend(20)
+      assert.strictEqual(yield* mayCost(), "organization balance")
+      yield* billing.grantCredit({ orgId, micros: 11n, note: null })
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "allowed"))
+      assert.isTrue(Option.isNone(yield* billing.usedUp(orgId)))
+    })
+  )
+
+  it.effect("a limit of an organization stops what spends more, of whichever key, until it is raised", () =>
+    Effect.gen(function* () {
+      const { addKey, billing, callerNow, mayCost, orgId, spend } = yield* setUp("limited")
+      const second = yield* addKey
+      yield* spend(600, { orgId, keyId: second.key.id })
+      yield* billing.setSpendLimit(orgId, { month: 1_000n })
+      yield* soon(Effect.map(callerNow(), ({ spendLimited }) => spendLimited))
+      yield* spend(399)
+      assert.strictEqual(yield* mayCost(), "allowed")
+      yield* spend(5)
+      assert.deepStrictEqual(
+        [yield* mayCost(), yield* mayCost("tokens", second.secret), yield* mayCost("gpuTime"), yield* mayCost("nothing")],
+        ["organization month", "organization month", "organization month", "allowed"]
+      )
+      yield* billing.setSpendLimit(orgId, { month: 2_000n, day: 1_004n })
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "organization day"))
+      yield* billing.setSpendLimit(orgId, { day: null })
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "allowed"))
+    })
+  )
+
+  it.effect("a limit of a key stops that key's requests of models with rates, and nothing else", () =>
+    Effect.gen(function* () {
+      const { addKey, billing, caller, callerNow, mayCost, orgId, secret, spend } = yield* setUp("keyed")
+      const second = yield* addKey
+      yield* spend(10)
+      yield* billing.setKeySpendLimit(orgId, caller.keyId, { day: 10n })
+      yield* soon(Effect.map(callerNow(), ({ spendLimited }) => spendLimited))
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "key day"))
+      assert.deepStrictEqual(
+        [yield* mayCost("gpuTime"), yield* mayCost("tokens", second.secret), yield* mayCost("tokens", secret)],
+        ["allowed", "allowed", "key day"]
+      )
+      const none = yield* billing.setKeySpendLimit((yield* setUp("stranger")).orgId, caller.keyId, { day: null })
+      assert.isTrue(Option.isNone(none))
+    })
+  )
+
+  it.effect("suspended billing stops what spends money, and nothing else", () =>
+    Effect.gen(function* () {
+      const { billing, mayCost, orgId } = yield* setUp("suspended")
+      yield* billing.setSuspended(orgId, true)
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "suspended"))
+      assert.deepStrictEqual([yield* mayCost("gpuTime"), yield* mayCost("nothing")], ["suspended", "allowed"])
+      yield* billing.setSuspended(orgId, false)
+      yield* soon(Effect.map(mayCost(), (answer) => answer === "allowed"))
+    })
+  )
+
+  it.effect("sums are those of the records, also if a request ends twice, in one batch with others, or by a sweep's statement and later by its gateway", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { billing, caller, metering, orgId, served, spend } = yield* setUp("exact")
+      yield* Effect.forEach(Array.from({ length: 200 }), (_, index) => spend(index + 1), { concurrency: "unbounded" })
+      const start = yield* startOf(caller, served)
+      yield* beginRequest(metering, start)
+      const end = endOf(start, { usage: writes(7), receipt: { prices, hfRevision: "c".repeat(40), engineVersion: "reference-1" } })
+      yield* Effect.all([metering.end(end), metering.end(end)], { concurrency: "unbounded" })
+      yield* metering.end(end)
+      yield* sql`UPDATE requests SET cost_micros = 9 WHERE org_id = ${orgId} AND id = ${start.id}`
+      const sums = yield* sql`
+        SELECT api_key_id AS key, sum(total_micros)::text AS total, sum(month_micros)::text AS month, sum(day_micros)::text AS day, max(largest_micros)::text AS largest
+        FROM spend_sums WHERE org_id = ${orgId} GROUP BY 1 ORDER BY 1`
+      const expected = { total: "20109", month: "20109", day: "20109", largest: "200" }
+      assert.deepStrictEqual<unknown>(sums, [
+        { key: "", ...expected },
+        { key: caller.keyId, ...expected }
+      ])
+      assert.strictEqual((yield* billing.allowances(orgId)).length, 0)
+    })
+  )
+
+  it.effect("each share of a limit is reported once, with the limit that it is of", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { billing, caller, callerNow, mayCost, orgId, spend } = yield* setUp("alerted")
+      yield* billing.setSpendLimit(orgId, { day: 100n })
+      yield* billing.setKeySpendLimit(orgId, caller.keyId, { month: 1_000n })
+      yield* soon(Effect.map(callerNow(), ({ spendLimited }) => spendLimited))
+      yield* mayCost()
+      const alerts = Effect.map(
+        sql<{
+          key: string
+          allowance: string
+          percent: number
+        }>`SELECT api_key_id AS key, allowance, percent FROM spend_alerts WHERE org_id = ${orgId} ORDER BY 2, 3`,
+        (rows) => rows.map(({ allowance, key, percent }) => `${key === "" ? "organization" : "key"} ${allowance} ${percent}`)
+      )
+      yield* spend(49)
+      yield* spend(1)
+      yield* soon(Effect.map(alerts, ({ length }) => length === 1))
+      yield* spend(450)
+      yield* soon(Effect.map(alerts, ({ length }) => length === 4))
+      assert.deepStrictEqual(yield* alerts, ["organization day 50", "organization day 80", "organization day 100", "key month 50"])
+      assert.deepStrictEqual(
+        (yield* billing.allowances(orgId)).map(({ keyId, kind, limit, reachedPercent, spent }) => [keyId, kind, limit, spent, reachedPercent]),
+        [
+          [null, "day", 100n, 500n, 100],
+          [caller.keyId, "month", 1_000n, 500n, 50]
+        ]
+      )
+    })
+  )
+})
