@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Billing, Metering, ModelAdmin, Organizations, Requests } from "@seatrial/store"
 import { makeCaller } from "@seatrial/store/testing"
 import { Effect, Layer, Option, Redacted } from "effect"
-import { makeEngine, answers, wholeAnswer } from "./fakeEngine.ts"
+import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
 import { startGateway } from "./gatewayProcess.ts"
 import { layerStore, makeServed } from "./serving.ts"
 import { fetched, send, soon } from "./stage.ts"
@@ -10,60 +10,56 @@ import { fetched, send, soon } from "./stage.ts"
 const layerMoney = Layer.mergeAll(Billing.layerSql, ModelAdmin.layerSql, Metering.layerSql).pipe(Layer.provideMerge(layerStore))
 
 describe("what a caller may not pay for", () => {
-  it.live(
-    "is answered with 402 in the form of each dialect before an engine is asked, and served again after a purchase",
-    () =>
-      Effect.gen(function* () {
-        const billing = yield* Billing
-        const organizations = yield* Organizations
-        const requests = yield* Requests
-        const admin = yield* ModelAdmin
-        const engine = yield* makeEngine((call) =>
-          call.request.url === "/health" ? call.response.writeHead(200).end() : answers(wholeAnswer("a"))(call)
-        )
-        const inferences = () => engine.calls.filter(({ request }) => request.url !== "/health").length
-        const served = yield* makeServed("seller", engine.url)
-        yield* admin.publish(served.orgId, served.modelId, {
-          input_micros_per_mtok: "100000000000",
-          output_micros_per_mtok: "0",
-          cache_read_micros_per_mtok: "0",
-          cache_write_micros_per_mtok: "0"
-        })
-        const buyer = yield* makeCaller("buyer")
-        const { orgId } = buyer.caller
-        const key = Redacted.value(buyer.secret)
-        yield* billing.setPrepaid(orgId, true)
-        const { address } = yield* startGateway()
-        const ask = fetched(address, { key, body: { model: "tiny", messages: [{ role: "user", content: "hi" }] } })
-        while ((yield* ask).status() !== 200) yield* Effect.yieldNow
-        // Each answer costs a million micro-dollars: four more use the balance up.
-        for (let count = 0; count < 4; count++) assert.strictEqual((yield* ask).status(), 200)
-        const worked = inferences()
+  it.live("is answered with 402 in the form of each dialect before an engine is asked, and served again after a purchase", () =>
+    Effect.gen(function* () {
+      const billing = yield* Billing
+      const organizations = yield* Organizations
+      const requests = yield* Requests
+      const admin = yield* ModelAdmin
+      const engine = yield* makeEngine((call) => (call.request.url === "/health" ? call.response.writeHead(200).end() : answers(wholeAnswer("a"))(call)))
+      const inferences = () => engine.calls.filter(({ request }) => request.url !== "/health").length
+      const served = yield* makeServed("seller", engine.url)
+      yield* admin.publish(served.orgId, served.modelId, {
+        input_micros_per_mtok: "100000000000",
+        output_micros_per_mtok: "0",
+        cache_read_micros_per_mtok: "0",
+        cache_write_micros_per_mtok: "0"
+      })
+      const buyer = yield* makeCaller("buyer")
+      const { orgId } = buyer.caller
+      const key = Redacted.value(buyer.secret)
+      yield* billing.setPrepaid(orgId, true)
+      const { address } = yield* startGateway()
+      const ask = fetched(address, { key, body: { model: "tiny", messages: [{ role: "user", content: "hi" }] } })
+      while ((yield* ask).status() !== 200) yield* Effect.yieldNow
+      // Each answer costs a million micro-dollars: four more use the balance up.
+      for (let count = 0; count < 4; count++) assert.strictEqual((yield* ask).status(), 200)
+      const worked = inferences()
 
-        const refused = yield* ask
-        assert.strictEqual(refused.status(), 402)
-        const openAi = JSON.parse(refused.text())
-        assert.deepInclude(openAi.error, { type: "billing_error", code: "insufficient_balance", param: null })
-        const streamed = yield* send(address, { key, body: { model: "tiny", messages: [{ role: "user", content: "hi" }], stream: true } })
-        yield* soon(() => streamed.ended !== undefined)
-        assert.strictEqual(streamed.status(), 402)
-        const messages = yield* fetched(address, {
-          key,
-          path: "/v1/messages",
-          body: { model: "tiny", max_tokens: 5, messages: [{ role: "user", content: "hi" }] }
-        })
-        assert.strictEqual(messages.status(), 402)
-        assert.deepInclude(JSON.parse(messages.text()), { type: "error" })
-        assert.deepInclude(JSON.parse(messages.text()).error, { type: "billing_error", details: { error_code: "insufficient_balance", param: null } })
-        const responses = yield* fetched(address, { key, path: "/v1/responses", body: { model: "tiny", input: "hi" } })
-        assert.deepStrictEqual([responses.status(), JSON.parse(responses.text()).error.code], [402, "insufficient_balance"])
-        assert.strictEqual(inferences(), worked)
-        const page = yield* requests.list(orgId, { limit: 1, after: null })
-        assert.deepInclude(page.items[0], { state: "refused", status_code: 402, cost_micros: "0" })
+      const refused = yield* ask
+      assert.strictEqual(refused.status(), 402)
+      const openAi = JSON.parse(refused.text())
+      assert.deepInclude(openAi.error, { type: "billing_error", code: "insufficient_balance", param: null })
+      const streamed = yield* send(address, { key, body: { model: "tiny", messages: [{ role: "user", content: "hi" }], stream: true } })
+      yield* soon(() => streamed.ended !== undefined)
+      assert.strictEqual(streamed.status(), 402)
+      const messages = yield* fetched(address, {
+        key,
+        path: "/v1/messages",
+        body: { model: "tiny", max_tokens: 5, messages: [{ role: "user", content: "hi" }] }
+      })
+      assert.strictEqual(messages.status(), 402)
+      assert.deepInclude(JSON.parse(messages.text()), { type: "error" })
+      assert.deepInclude(JSON.parse(messages.text()).error, { type: "billing_error", details: { error_code: "insufficient_balance", param: null } })
+      const responses = yield* fetched(address, { key, path: "/v1/responses", body: { model: "tiny", input: "hi" } })
+      assert.deepStrictEqual([responses.status(), JSON.parse(responses.text()).error.code], [402, "insufficient_balance"])
+      assert.strictEqual(inferences(), worked)
+      const page = yield* requests.list(orgId, { limit: 1, after: null })
+      assert.deepInclude(page.items[0], { state: "refused", status_code: 402, cost_micros: "0" })
 
-        yield* organizations.recordPurchase({ orgId, micros: 1n })
-        while ((yield* ask).status() !== 200) yield* Effect.yieldNow
-        assert.strictEqual(Option.getOrThrow(yield* billing.usedUp(orgId)).spent, 6_000_000n)
-      }).pipe(Effect.provide(layerMoney), Effect.scoped)
+      yield* organizations.recordPurchase({ orgId, micros: 1n })
+      while ((yield* ask).status() !== 200) yield* Effect.yieldNow
+      assert.strictEqual(Option.getOrThrow(yield* billing.usedUp(orgId)).spent, 6_000_000n)
+    }).pipe(Effect.provide(layerMoney), Effect.scoped)
   )
 })
