@@ -8,6 +8,7 @@ import { roleName } from "../src/access/applyAccess.ts"
 import { type Role, roles, tables } from "../src/access/tables.ts"
 import { connect } from "../src/Database.ts"
 import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, ReadPool, Requests, Runs, TenantScope } from "../src/index.ts"
+import { makeReadAccount } from "../src/spending/readAccount.ts"
 import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { encryptionKey } from "./stage.ts"
@@ -199,6 +200,20 @@ describe("access to the database", () => {
       ],
       admin: ["SELECT retire_old_month('requests', 1)", "UPDATE applied_access SET definition = '' WHERE false; DROP POLICY seatrial_admin_all ON models"]
     } as const
+    for (const role of ["gateway", "server"] as const) {
+      it.effect(`of the ${role} suffices to read what an organization spends`, () =>
+        Effect.gen(function* () {
+          const { own } = yield* twoOrganizations
+          const { orgId } = own.caller
+          const owner = yield* PgClient.PgClient
+          yield* owner`UPDATE organizations SET prepaid = true WHERE id = ${orgId}`
+          const account = yield* makeReadAccount(yield* clientOf(role))(orgId).pipe(inOrganization(orgId))
+          assert.deepStrictEqual(account.allowances(null, { organization: 0n, key: 0n }), [
+            { of: "organization", kind: "balance", limit: 5_000_000n, spent: 700n, period: "5000000" }
+          ])
+        }).pipe(Effect.scoped)
+      )
+    }
     for (const role of roles) {
       it.effect(`of the ${role} is refused what it does not need, and every change of the schema`, () =>
         Effect.gen(function* () {

@@ -16,6 +16,7 @@ interface TableAccess {
 }
 
 const read = ["SELECT"]
+const amounts = ["SELECT (org_id, amount_micros)"]
 const write = ["SELECT", "INSERT", "UPDATE"]
 const all = ["SELECT", "INSERT", "UPDATE", "DELETE"]
 
@@ -28,15 +29,15 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   applied_access: { tenant: null, migrated: true, grants: {} },
   applied_resources: { tenant: "org_id", grants: { server: read, operator: all } },
   audit_events: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["INSERT"] } },
-  credits: { tenant: "org_id", grants: {} },
+  credits: { tenant: "org_id", grants: { server: amounts, gateway: amounts } },
   deployment_phases: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
   deployment_progress: { tenant: "org_id", grants: { server: read, operator: all } },
   deployments: { tenant: "org_id", grants: { server: write, gateway: read, operator: write } },
   dropped_receipts: { tenant: "org_id", grants: {} },
   endpoints: { tenant: "org_id", grants: { gateway: ["SELECT", "UPDATE (reachable_at)"], operator: all } },
   engine_starts: { tenant: "org_id", grants: { gateway: read, operator: ["SELECT", "INSERT"] } },
-  gpu_holds: { tenant: "org_id", grants: { gateway: read, operator: write } },
-  gpu_looks: { tenant: null, grants: { operator: write } },
+  gpu_holds: { tenant: "org_id", grants: { server: read, gateway: read, operator: write } },
+  gpu_looks: { tenant: null, grants: { server: read, gateway: read, operator: write } },
   host_classes: { tenant: null, grants: { server: read, gateway: read, operator: all } },
   hub_connections: { tenant: "org_id", grants: { server: read, operator: read } },
   idempotency_keys: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: write } },
@@ -48,7 +49,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   operator_terms: { tenant: null, grants: { operator: write } },
   organizations: { tenant: "id", across: true, grants: { server: read, gateway: read, operator: read } },
   outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
-  purchases: { tenant: "org_id", grants: {} },
+  purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts } },
   receipts: { tenant: "org_id", grants: { server: read, gateway: ["SELECT (org_id, created_at, request_id)", "INSERT", "UPDATE"] } },
   request_sweeps: { tenant: null, grants: { gateway: write } },
   requests: { tenant: "org_id", grants: { server: read, gateway: write, operator: read } },
@@ -57,6 +58,9 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   revision_uses: { tenant: "org_id", grants: { gateway: write, operator: write } },
   revisions: { tenant: "org_id", across: true, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
   schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
+  spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"] } },
+  // Written by a trigger, with the rights of its owner.
+  spend_sums: { tenant: "org_id", grants: { server: read, gateway: read } },
   stored_weights: { tenant: null, grants: { operator: all } },
   usage_days: { tenant: "org_id", grants: {} },
   users: { tenant: null, grants: {} }
@@ -82,6 +86,7 @@ export const views: Readonly<Record<string, { readonly table: string; readonly d
 
 /** Functions that run with the rights of their owner, and who may call them. */
 export const functions: Readonly<Record<string, ReadonlyArray<Role>>> = {
+  "count_spend()": [],
   "ensure_request_partitions(timestamptz, timestamptz)": roles,
   "retire_old_month(text, integer)": ["server"],
   "drop_retired_months()": ["server"]
