@@ -11,6 +11,7 @@ const { Refusal } = refusals
 const types: Readonly<Record<number, readonly [openAi: string, anthropic: string]>> = {
   400: ["invalid_request_error", "invalid_request_error"],
   401: ["authentication_error", "authentication_error"],
+  402: ["billing_error", "billing_error"],
   403: ["permission_error", "permission_error"],
   404: ["not_found_error", "not_found_error"],
   405: ["invalid_request_error", "invalid_request_error"],
