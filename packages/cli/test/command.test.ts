@@ -99,7 +99,7 @@ layer(Env.layer)("a program started by the command", (it) => {
       const code = yield* Effect.callback<number | null>((resume) => {
         const child = spawn(process.execPath, [main, "gateway"], {
           cwd: tmpdir(),
-          env: { PATH: process.env.PATH, ...env, GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0", GATEWAY_DRAIN_SECONDS: "0" },
+          env: { PATH: process.env.PATH, ...env, DATABASE_ROLE: "seatrial_gateway", GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0", GATEWAY_DRAIN_SECONDS: "0" },
           stdio: ["ignore", "pipe", "inherit"]
         })
         child.stdout.on("data", (chunk: Buffer) => {

@@ -122,7 +122,6 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
       const paths = [
-        "/",
         "/v1",
         "/V1/requests",
         "/v1/requests/",

@@ -8,7 +8,8 @@ import { leads } from "../src/OperatorTerms.ts"
 import { capacityRow, checks, makeCaller, measured, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
-const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql).pipe(Layer.provideMerge(layerStore))
+// Runs on the pool of the test, which holds transactions of theirs open.
+const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql, Runs.layerSql).pipe(Layer.provideMerge(layerStore))
 
 layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
   it.effect("once another operator has begun its term, nothing that the earlier one writes takes effect", () =>
@@ -82,7 +83,8 @@ layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
       }).pipe(sql.withTransaction, Effect.provideService(OperatorTerm, first), Effect.forkChild)
       assert.isTrue(yield* Deferred.await(written))
       const next = yield* Effect.forkChild(terms.begin)
-      yield* soon(Effect.map(sql`SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%operator_terms%'`, (rows) => rows.length > 0))
+      const waiting = sql`SELECT 1 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE NOT l.granted AND a.datname = current_database()`
+      yield* soon(Effect.map(waiting, (rows) => rows.length > 0))
       yield* Deferred.succeed(commit, undefined)
       yield* Fiber.join(writing)
       assert.strictEqual(yield* Fiber.join(next), first + 1)
