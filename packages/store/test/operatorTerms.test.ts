@@ -9,7 +9,9 @@ import { capacityRow, checks, makeCaller, measured, newModel, walk } from "../sr
 import { layerStore, soon } from "./stage.ts"
 
 // Runs on the pool of the test, which holds transactions of theirs open.
-const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql, Layer.fresh(Runs.layerSql)).pipe(Layer.provideMerge(layerStore))
+const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql, Layer.fresh(Runs.layerSql)).pipe(
+  Layer.provideMerge(layerStore)
+)
 
 layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
   it.effect("once another operator has begun its term, nothing that the earlier one writes takes effect", () =>
