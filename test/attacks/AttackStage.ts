@@ -25,7 +25,7 @@ export interface Party {
 }
 
 export interface AttackStage {
-  readonly gateways: ReadonlyArray<{ readonly address: string } & Pick<Program, "hasEnded" | "residentBytes">>
+  readonly gateways: ReadonlyArray<{ readonly address: string } & Pick<Program, "hasEnded" | "kill" | "residentBytes">>
   /** The first gateway's. */
   readonly address: string
   readonly databaseUrl: Redacted.Redacted<string>

@@ -10,6 +10,8 @@ export interface Program {
   readonly write: (line: string) => void
   readonly hasEnded: () => boolean
   readonly residentBytes: () => number
+  /** Ends it with SIGKILL and waits until it has ended. */
+  readonly kill: Effect.Effect<void>
 }
 
 /** Runs a program of TypeScript as a process of its own, until the scope closes. */
@@ -35,6 +37,10 @@ export const startProgram = (path: string, env: Readonly<Record<string, string>>
       nextLine: Effect.raceFirst(Queue.take(lines), ended),
       write: (line) => void child.stdin.write(`${line}\n`),
       hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+      kill: Effect.callback<void>((resume) => {
+        child.once("exit", () => resume(Effect.void))
+        child.kill("SIGKILL")
+      }),
       residentBytes: () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) * 1_024
     } satisfies Program
   })
