@@ -4,6 +4,7 @@ import { Console, Effect, type Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 import { idArgument, jsonFlag, textFlag } from "./listing.ts"
+import { escapeUnsafe } from "./plainText.ts"
 import { printRecord } from "./print.ts"
 import { told } from "./told.ts"
 
@@ -70,12 +71,16 @@ const makeVerify = <E>(layerPublic: Layer.Layer<SeatrialClient, E>) => {
     Effect.fn(function* ({ file, json, keys, signature }) {
       const document = yield* read(file)
       const known = yield* keysOf(keys)
-      const { kid, receipt, verbatim } = yield* verifyReceipt({
+      const { issuer, kid, organization, receipt, verbatim } = yield* verifyReceipt({
         document,
         keys: known,
         ...(Option.isSome(signature) ? { signature: signature.value } : {})
       }).pipe(Effect.mapError(outcome))
-      yield* Console.error(`Verified: signed by the key ${kid}.${verbatim ? "" : " The file is written otherwise than it was signed, and says the same."}`)
+      const issued =
+        issuer === null ? "" : ` Issued by ${escapeUnsafe(issuer)}${organization === null ? "" : ` to the organization ${escapeUnsafe(organization)}`}.`
+      yield* Console.error(
+        `Verified: signed by the key ${kid}.${issued}${verbatim ? "" : " The file is written otherwise than it was signed, and says the same."}`
+      )
       yield* printRecord(json, receipt)
     })
   ).pipe(

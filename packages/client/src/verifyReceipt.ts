@@ -14,6 +14,9 @@ export interface VerifiedReceipt {
   readonly receipt: Receipt
   /** The key that signed it. */
   readonly kid: string
+  /** Who issued it, and the id of the organization that made the request; null in receipts of versions that did not sign them. */
+  readonly issuer: string | null
+  readonly organization: string | null
   /** Whether the document is, byte for byte, what was signed; else white space or the order of members is another. */
   readonly verbatim: boolean
 }
@@ -104,7 +107,7 @@ export const verifyReceipt = Effect.fnUntraced(function* (options: { readonly do
   const { head, signature, text, verbatim } = yield* partsOf(options.document, options.signature)
   const header = Option.flatMap(Option.flatMap(bytesOf(head), textOf), headerOf)
   if (Option.isNone(header)) return yield* refuse("malformed_signature", "The signature is not one of a receipt: its header says something else.")
-  const { kid } = header.value
+  const { iss = null, kid, org = null } = header.value
   const found = options.keys.keys.find((key) => key.kid === kid)
   if (found === undefined) {
     const known = options.keys.keys.length
@@ -122,7 +125,7 @@ export const verifyReceipt = Effect.fnUntraced(function* (options: { readonly do
   if (!genuine) return yield* refuse("not_genuine", "Receipt and signature do not belong together: one of them was changed.")
   const receipt = Option.flatMap(parse(text), receiptOf)
   if (Option.isNone(receipt)) return yield* refuse("not_a_receipt", "The signature is genuine, and what it is of is no receipt that this program knows.")
-  const verified: VerifiedReceipt = { receipt: receipt.value, kid, verbatim }
+  const verified: VerifiedReceipt = { receipt: receipt.value, kid, issuer: iss, organization: org, verbatim }
   return verified
 })
 

@@ -46,11 +46,23 @@ describe("a receipt", () => {
       const jws = yield* sign(body)
       const signature = `${jws.protected}..${jws.signature}`
       const whole = yield* verifyReceipt({ document: JSON.stringify(jws), keys: set })
-      assert.deepStrictEqual(whole, { receipt, kid, verbatim: true })
+      // A signature of a version that named neither issuer nor organization.
+      assert.deepStrictEqual(whole, { receipt, kid, issuer: null, organization: null, verbatim: true })
       assert.deepStrictEqual(yield* verifyReceipt({ document: body, signature, keys: set }), whole)
       assert.deepStrictEqual(yield* verifyReceipt({ document: `${body}\n`, signature: ` ${signature}\n`, keys: set }), whole)
       const shuffled = JSON.stringify(Object.fromEntries(Object.entries(receipt).reverse()), null, 2)
       assert.deepStrictEqual(yield* verifyReceipt({ document: shuffled, signature, keys: set }), { ...whole, verbatim: false })
+    })
+  )
+
+  it.effect("names who issued it and to which organization, if its signature does: another one is not genuine", () =>
+    Effect.gen(function* () {
+      const { set, sign } = yield* makeSigner
+      const jws = yield* sign(body, { iss: "https://seatrial.example", org: "org_a" })
+      const verified = yield* verifyReceipt({ document: JSON.stringify(jws), keys: set })
+      assert.deepInclude(verified, { issuer: "https://seatrial.example", organization: "org_a" })
+      const { protected: other } = yield* sign(body, { iss: "https://seatrial.example", org: "org_b" })
+      assert.strictEqual(yield* reasonOf({ document: JSON.stringify({ ...jws, protected: other }), keys: set }), "not_genuine")
     })
   )
 

@@ -6,8 +6,18 @@ export const signatureHeader = "seatrial-signature"
 /** Media type of a JWS in its JSON form: what a caller accepts who wants receipt and signature in one document. */
 export const signedMediaType = "application/jose+json"
 
-/** What a signature is of, and by which key: `kid` is the key's thumbprint (RFC 7638). The type keeps a signature of anything else from passing for a receipt's. */
-export const SignatureHeader = Schema.Struct({ alg: Schema.Literal("EdDSA"), kid: Schema.String, typ: Schema.Literal("seatrial-receipt+jws") })
+/**
+ * The protected header of a receipt's signature, which is signed together with the receipt: `kid` is the key's thumbprint (RFC 7638), `iss` the installation that issued the
+ * receipt, `org` the id of the organization that made the request. Signatures of earlier versions have neither `iss` nor `org`. The type keeps a signature of anything else from
+ * passing for a receipt's.
+ */
+export const SignatureHeader = Schema.Struct({
+  alg: Schema.Literal("EdDSA"),
+  kid: Schema.String,
+  typ: Schema.Literal("seatrial-receipt+jws"),
+  iss: Schema.optionalKey(Schema.String),
+  org: Schema.optionalKey(Schema.String)
+})
 export type SignatureHeader = typeof SignatureHeader.Type
 
 const Base64Url = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_-]+$/u))

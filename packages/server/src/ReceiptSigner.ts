@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto"
-import { canonicalJson, type SignatureHeader, type SignedReceipt, type SigningKey, type SigningKeySet } from "@seatrial/domain"
+import { canonicalJson, type OrgId, type SignatureHeader, type SignedReceipt, type SigningKey, type SigningKeySet } from "@seatrial/domain"
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { ServerSettings } from "./ServerSettings.ts"
 
@@ -42,8 +42,8 @@ const entryOf = (text: string): Entry => {
 export class ReceiptSigner extends Context.Service<
   ReceiptSigner,
   {
-    /** Signs the JSON text of a receipt; null where the settings have no key. */
-    readonly sign: ((json: string) => Signed) | null
+    /** Signs the JSON text of a receipt of that organization; null if the settings have no key. */
+    readonly sign: ((json: string, orgId: OrgId) => Signed) | null
     /** What signatures are verified with. */
     readonly keySet: SigningKeySet
   }
@@ -51,7 +51,7 @@ export class ReceiptSigner extends Context.Service<
   static readonly layer = Layer.effect(
     ReceiptSigner,
     Effect.gen(function* () {
-      const { signingKeys } = yield* ServerSettings
+      const { issuer, signingKeys } = yield* ServerSettings
       const entries = Option.match(signingKeys, { onNone: () => [], onSome: (keys) => Redacted.value(keys).map(entryOf) })
       const [current] = entries
       const keySet = { keys: entries.map(({ key }) => key) }
@@ -60,10 +60,10 @@ export class ReceiptSigner extends Context.Service<
         return ReceiptSigner.of({ sign: null, keySet })
       }
       const { key, secret } = current
-      const header: SignatureHeader = { alg: "EdDSA", kid: key.kid, typ: "seatrial-receipt+jws" }
-      const head = base64Url(canonicalJson(header))
       return ReceiptSigner.of({
-        sign: (json) => {
+        sign: (json, orgId) => {
+          const header: SignatureHeader = { alg: "EdDSA", iss: issuer, kid: key.kid, org: orgId, typ: "seatrial-receipt+jws" }
+          const head = base64Url(canonicalJson(header))
           const body = canonicalJson(JSON.parse(json))
           return { body, protected: head, signature: sign(null, Buffer.from(`${head}.${base64Url(body)}`, "latin1"), secret).toString("base64url") }
         },

@@ -30,6 +30,11 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
   { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organization has to make a purchase before it deploys.", default: "true" },
+  {
+    name: "SERVER_ISSUER",
+    description: "Who issues receipts, for example the address of the API: `iss` in their signatures; SERVER_PLATFORM_NAME if empty",
+    default: ""
+  },
   { name: "SERVER_PLATFORM_NAME", description: "Whose the published models are: `owned_by` in the public catalog.", default: "seatrial" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
   { name: "SERVER_READS_PER_KEY_BURST", description: "Reads of one API key at once.", default: "50" },
@@ -106,6 +111,8 @@ const signingKeys = Config.schema(Schema.Redacted(SigningKeys), "SEATRIAL_SIGNIN
   Config.map(Option.filter((keys) => Redacted.value(keys).length > 0))
 )
 
+const platformName = Config.NonEmptyString("SERVER_PLATFORM_NAME").pipe(Config.withDefault("seatrial"))
+
 const config = Config.all({
   corsOrigins: originSetting("SERVER_CORS_ORIGINS"),
   signingKeys,
@@ -114,7 +121,10 @@ const config = Config.all({
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
   requestTimeout: Config.Duration("SERVER_REQUEST_TIMEOUT").pipe(Config.withDefault(Duration.seconds(60))),
   requireFirstPurchase: Config.Boolean("SERVER_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
-  platformName: Config.NonEmptyString("SERVER_PLATFORM_NAME").pipe(Config.withDefault("seatrial")),
+  platformName,
+  issuer: Config.all({ issuer: Config.String("SERVER_ISSUER").pipe(Config.withDefault("")), platformName }).pipe(
+    Config.map(({ issuer, platformName }) => (issuer === "" ? platformName : issuer))
+  ),
   rates: Config.all({
     readsPerKey: perSecond("SERVER_READS_PER_KEY", 25, 50),
     readsPerOrg: perSecond("SERVER_READS_PER_ORG", 100, 200),
@@ -139,6 +149,8 @@ export class ServerSettings extends Context.Service<
     readonly signingKeys: Option.Option<Redacted.Redacted<ReadonlyArray<string>>>
     /** `owned_by` of published models. */
     readonly platformName: string
+    /** `iss` in the signatures of receipts. */
+    readonly issuer: string
     readonly rates: Readonly<Record<"readsPerKey" | "readsPerOrg" | "previewsPerOrg" | "writesPerOrg", Rate>>
   }
 >()("seatrial/ServerSettings") {

@@ -59,7 +59,7 @@ export const requestOperations = Effect.gen(function* () {
       const found = yield* requests.findReceiptJson(orgId, params.request_id)
       if (Option.isNone(found)) return yield* notFound
       if (sign === null) return jsonText(found.value)
-      const receipt = sign(found.value)
+      const receipt = sign(found.value, orgId)
       return signed
         ? HttpServerResponse.text(JSON.stringify(withPayload(receipt)), { contentType: signedMediaType, headers: byAccept })
         : HttpServerResponse.text(receipt.body, { contentType: "application/json", headers: { ...byAccept, [signatureHeader]: detached(receipt) } })

@@ -56,7 +56,7 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
   it.effect("has a signature that another library verifies, in a header or around it, in both families", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
-      const { key, request } = yield* served()
+      const { key, orgId, request } = yield* served()
       const keys = keySetOf(yield* call("GET", keysPath))
       assert.lengthOf(keys.keys, 1)
       for (const latency of [1e21, 0.1, 630.25]) {
@@ -70,7 +70,8 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
           assert.deepStrictEqual([plain.headers["content-type"], plain.headers.vary], ["application/json", "Accept"])
           const opened = yield* openWith(keys, attached(plain.text, plain.headers["seatrial-signature"]))
           assert.strictEqual(opened.text, plain.text)
-          assert.deepStrictEqual(opened.header, { alg: "EdDSA", kid: keys.keys[0]?.kid ?? "", typ: "seatrial-receipt+jws" })
+          const header = { alg: "EdDSA", iss: "seatrial", kid: keys.keys[0]?.kid ?? "", org: orgId, typ: "seatrial-receipt+jws" }
+          assert.deepStrictEqual(opened.header, header)
 
           const whole = yield* call("GET", `${family}/receipts/${id}`, { key, headers: signed })
           assert.deepStrictEqual([whole.headers["content-type"], whole.headers.vary], ["application/jose+json", "Accept"])
