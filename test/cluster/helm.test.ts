@@ -78,7 +78,7 @@ it.live(
 
       yield* cluster.command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass()) })
       // What the notes say to do next, in a container of the server there.
-      const commands = [...upgraded.matchAll(/ -- seatrial (admin .+)$/gmu)].map(([, words = ""]) => words.split(" "))
+      const commands = [...upgraded.matchAll(/ -- env SEATRIAL_ADMIN=\S+ seatrial (admin .+)$/gmu)].map(([, words = ""]) => words.split(" "))
       assert.strictEqual(commands.length, 4)
       yield* Effect.forEach(commands, ([, ...args]) => cluster.admin(...args))
       const { api, inference } = yield* cluster.caller("acme", "ada@acme.test")

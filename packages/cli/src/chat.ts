@@ -7,6 +7,7 @@ import { Access } from "./apiAccess.ts"
 import { CommandError } from "./CommandError.ts"
 import { textFlag } from "./listing.ts"
 import { escapeUnsafe } from "./plainText.ts"
+import { callableName, findModel } from "./references.ts"
 
 interface Message {
   readonly role: "system" | "user" | "assistant"
@@ -84,9 +85,10 @@ const answer = Effect.fnUntraced(function* (model: string, messages: ReadonlyArr
   })
 })
 
-/** The callable name of the model that a user names: `organization/slug`, or the slug alone. */
-const callableName = Effect.fnUntraced(function* (reference: string) {
+/** The callable name of the model that a user names: a name as it is, if it has an organization; of an id and of a slug, the organization's own model first. */
+const modelNamed = Effect.fnUntraced(function* (reference: string) {
   if (reference.includes("/")) return reference
+  if (reference.startsWith("mdl_")) return yield* callableName(yield* findModel(reference))
   const api = yield* SeatrialClient
   const own = yield* Effect.orElseSucceed(api.models.list(), () => [])
   return own.find(({ id }) => id.endsWith(`/${reference}`))?.id ?? reference
@@ -123,7 +125,7 @@ export const chatCommand = Command.make(
     system: textFlag("system", "Instructions that precede the conversation")
   },
   Effect.fn(function* ({ message, model: reference, system }) {
-    const model = yield* callableName(reference)
+    const model = yield* modelNamed(reference)
     const before: ReadonlyArray<Message> = Option.isSome(system) ? [{ role: "system", content: system.value }] : []
     if (Option.isNone(message) && process.stdin.isTTY === true) return yield* converse(model, before)
     const content = Option.isSome(message) ? message.value : yield* readInput

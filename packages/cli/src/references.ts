@@ -7,6 +7,13 @@ import { told } from "./told.ts"
 const isModelId = (text: string) => text.startsWith("mdl_")
 const isDeploymentId = (text: string) => text.startsWith("dep_")
 
+/** The name by which a model of the organization is called, which its deployments have. */
+export const callableName = Effect.fnUntraced(function* ({ id, slug }: OrgModel) {
+  const api = yield* SeatrialClient
+  const newest = yield* told(Stream.runHead(api.org.deployments.list({ model_id: id, pageSize: 1 })))
+  return Option.match(newest, { onNone: () => slug, onSome: ({ model }) => model })
+})
+
 /** The model that a user names: by its id, its slug, or its callable name `organization/slug`. */
 export const findModel = Effect.fnUntraced(function* (reference: string) {
   const api = yield* SeatrialClient
@@ -18,7 +25,10 @@ export const findModel = Effect.fnUntraced(function* (reference: string) {
   const found: Option.Option<OrgModel> = yield* told(
     Stream.runHead(Stream.filter(api.org.models.list({ q: slug, pageSize: 200 }), (model) => model.slug === slug))
   )
-  return yield* Effect.fromOption(found).pipe(Effect.mapError(() => missing))
+  const model = yield* Effect.fromOption(found).pipe(Effect.mapError(() => missing))
+  // The organization in a name must be the caller's: a command that ends something would end the wrong thing.
+  if (slug !== reference && (yield* callableName(model)) !== reference) return yield* missing
+  return model
 })
 
 /** The id of the model that a user names. An id is not looked up: the operation that takes it does so. */

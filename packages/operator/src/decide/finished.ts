@@ -43,6 +43,20 @@ const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen
         copyTold(pod.copy) ??
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
 
+/** The same for callers of the API: without what the scheduler, Kueue and the node say in their own words. */
+const whyNotReadyInPublic = (pod: PodSeen): string => {
+  if (pod.gated) return "It waits in the cluster's queue."
+  if (pod.deleting) return "It ends and is started again."
+  if (pod.unschedulable !== null) return "It waits for a node with free GPUs."
+  if (pod.blocked !== null) return "The cluster cannot start it yet."
+  return copyTold(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`)
+}
+
+const notReady = (seen: Observation, pod: PodSeen): Decision => ({
+  ...act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen)),
+  publicMessage: `The engine is not ready: ${whyNotReadyInPublic(pod)}`
+})
+
 /** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */
 const serving = (seen: Observation, now: number): Decision => {
   const { pod, podClass, run } = seen
@@ -50,7 +64,10 @@ const serving = (seen: Observation, now: number): Decision => {
     return podClass === null ? act(classGone(seen), ...withdraw(seen)) : act("Starts the engine again.", ...withdraw(seen), Action.EnsurePod())
   }
   if (pod.lost !== null)
-    return act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true }))
+    return {
+      ...act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true })),
+      publicMessage: "The engine lost its place and is replaced."
+    }
   if (!pod.deleting && !pod.ready && pod.gpuFault && pod.restarts >= bootRestarts)
     return act(
       "A GPU failed under the engine, which does not start again on it. It is replaced.",
@@ -61,10 +78,10 @@ const serving = (seen: Observation, now: number): Decision => {
   if (seen.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(seen))
   const changed = pod.deleting ? null : replaceChanged(seen)
   if (changed !== null) return act(changed.message, ...withdraw(seen), ...changed.actions)
-  if (pod.deleting) return act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen))
+  if (pod.deleting) return notReady(seen, pod)
   const brought = bringBack(seen, now)
   if (brought !== null) return { ...brought, actions: [...withdraw(seen), ...brought.actions] }
-  if (!pod.ready || pod.url === null) return { ...act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen)), work: goesOn(seen, "boot") }
+  if (!pod.ready || pod.url === null) return { ...notReady(seen, pod), work: goesOn(seen, "boot") }
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
   // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.

@@ -10,6 +10,8 @@ import { canReplace, predecessorInTheWay } from "./replacement.ts"
 export interface Placement {
   readonly phase: "waiting" | "queued" | "provisioning"
   readonly reason: string
+  /** The same for callers of the API, if `reason` repeats what the cluster says of its nodes. */
+  readonly publicReason?: string
   /** Whether what the model serves has to give its GPUs up for it. */
   readonly replaces: boolean
 }
@@ -60,9 +62,12 @@ export const placement = (seen: Observation): Placement => {
   const other =
     seen.roomOn === null
       ? ""
-      : ` The host class ${seen.roomOn} has free GPUs, and the model fits there: deploy it again with host_class ${seen.roomOn} to start now.`
+      : ` The host class ${seen.roomOn} has free GPUs, and the model fits there: cancel this run and deploy with host_class ${seen.roomOn} to start now.`
   const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${other}`
-  if (shortage !== null) return goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`)
+  if (shortage !== null) {
+    const publicReason = `Waits for ${gpus}: no node of the host class can take them now.${inTheWay}`
+    return { ...goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`), publicReason }
+  }
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
   const why = !autoscaling
     ? seen.setAside
@@ -76,9 +81,18 @@ export const placement = (seen: Observation): Placement => {
   return goes("queued", `Waits for ${gpus}: ${place}${why}${inTheWay}`)
 }
 
+/** The same placement, with a sentence before what it says to each audience. */
+export const withPreface = (place: Placement, preface: string): Placement => ({
+  ...place,
+  reason: `${preface} ${place.reason}`,
+  ...(place.publicReason === undefined ? {} : { publicReason: `${preface} ${place.publicReason}` })
+})
+
 /** To where `placement` says. */
-export const goTo = ({ phase, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision =>
-  replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)
+export const goTo = ({ phase, publicReason, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision => ({
+  ...(replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)),
+  ...(publicReason === undefined ? {} : { publicMessage: publicReason })
+})
 
 /** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, unless it answers otherwise than was verified. */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
@@ -119,5 +133,5 @@ export const queued = (seen: Observation, now: number): Decision => {
   if (queue !== null && seen.podClass?.nodes === 1) return admission(seen, queue)
   const place = placement({ ...seen, run: { ...seen.run, olderRun: null, gpuLimit: null } })
   const later = seen.ahead < lookedAtOnce ? null : now + placeLook
-  return withoutPod(seen, place.phase === "queued" ? wait(place.reason, later) : goTo(place))
+  return withoutPod(seen, place.phase === "queued" ? wait(place.reason, later, place.publicReason) : goTo(place))
 }

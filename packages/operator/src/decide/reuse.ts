@@ -1,6 +1,6 @@
 import { Action, act, type Decision, enter } from "./Decision.ts"
 import type { Observation } from "./Observation.ts"
-import { goTo, placement } from "./placement.ts"
+import { goTo, placement, withPreface } from "./placement.ts"
 
 /** Whether the run's revision was made and verified by an earlier run, which has the engine. */
 export const reuses = ({ run }: Observation): boolean => run.engineRun !== run.id
@@ -19,5 +19,5 @@ export const reuse = (seen: Observation): Decision => {
   if (hasEngine(seen) && pod?.ready === true) return enter("activating", "Its revision is verified, and its engine is still held.")
   if (hasEngine(seen)) return enter("provisioning", "Its revision is verified, and its engine starts.")
   const place = placement(seen)
-  return goTo({ ...place, reason: `Its revision is verified. ${place.reason}` })
+  return goTo(withPreface(place, "Its revision is verified."))
 }

@@ -1,7 +1,7 @@
 import { type Decision, enter, fail, wait } from "./Decision.ts"
 import { backoff, hubDeadline } from "./limits.ts"
 import { countedFrom, endedOf, type Observation } from "./Observation.ts"
-import { goTo, placement } from "./placement.ts"
+import { goTo, placement, withPreface } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 
 /** Reads the repository until its facts are recorded, it is refused, or the hub stays away too long. */
@@ -12,7 +12,7 @@ export const screening = (seen: Observation, now: number): Decision => {
     const fits = `Commit ${run.revision.facts.commit.slice(0, 12)} fits ${run.revision.settings.host_class}`
     if (seen.weights === null) return enter("materializing", `${fits}.`)
     const place = placement(seen)
-    return goTo({ ...place, reason: `${fits}, and its weights are there. ${place.reason}` })
+    return goTo(withPreface(place, `${fits}, and its weights are there.`))
   }
   const ended = endedOf(seen, "screening")
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)

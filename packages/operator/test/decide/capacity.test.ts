@@ -49,7 +49,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, roomOn: "h200" }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. The host class h200 has free GPUs, and the model fits there: deploy it again with host_class h200 to start now."
+      "Waits for 1 GPU of simulated: first in the queue. The host class h200 has free GPUs, and the model fits there: cancel this run and deploy with host_class h200 to start now."
     ],
     ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [

@@ -56,6 +56,11 @@ const definitions: ReadonlyArray<readonly [object: string, statements: ReadonlyA
   )
 ]
 
+/** Whether the login can take the role, in SQL. */
+const canTake = (name: string) =>
+  `pg_has_role(current_user, '${name}', CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)`
+
+/** Whether each program's role exists. */
 export const hasRoles = (sql: SqlClient.SqlClient) =>
   Effect.map(sql`SELECT FROM pg_roles WHERE rolname = ANY(${roles.map(roleName)})`, (rows) => rows.length === roles.length)
 
@@ -65,9 +70,13 @@ const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     const name = roleName(role)
     yield* sql.unsafe(`
       DO $$ BEGIN
-        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN CREATE ROLE ${name} NOLOGIN; END IF;
-        -- So that a program with this login can take the role, which DATABASE_ROLE names.
-        IF NOT pg_has_role(current_user, '${name}', 'MEMBER') THEN GRANT ${name} TO CURRENT_USER; END IF;
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN
+          CREATE ROLE ${name} NOLOGIN;
+          -- A database that was restored into another Postgres has the record of its rights and not the rights.
+          DELETE FROM applied_access;
+        END IF;
+        -- So that a program with this login can take the role, which DATABASE_ROLE names. From Postgres 16 on, who makes a role may grant it and not take it.
+        IF NOT ${canTake(name)} THEN GRANT ${name} TO CURRENT_USER; END IF;
       -- Roles belong to all databases of a Postgres: another one may have been migrated at the same moment.
       EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
       END $$`)
