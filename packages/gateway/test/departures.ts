@@ -60,7 +60,8 @@ export const runDepartures = Effect.fnUntraced(function* (count: number, seed: n
   const random = makeRandom(seed)
   const pick = <A>(list: ReadonlyArray<A>): A | undefined => list[Math.floor(random() * list.length)]
   const engine: CachingEngine = yield* makeCachingEngine
-  const { address, world } = yield* makeStage([engine.url])
+  // One after the other they are faster than one key may send.
+  const { address, world } = yield* makeStage([engine.url], { GATEWAY_REQUESTS_PER_KEY: 100_000, GATEWAY_REQUESTS_PER_ORG: 100_000 })
   world.route = { ...world.route, prices }
   const prompts: Array<string> = []
   let left = 0
