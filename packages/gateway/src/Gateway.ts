@@ -28,7 +28,7 @@ import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
 import { RecordedRefusals } from "./RecordedRefusals.ts"
 import { RequestRates } from "./RequestRates.ts"
-import { paceReads, readBody } from "./readBody.ts"
+import { makeChunkCounter, paceReads, readBody } from "./readBody.ts"
 import { faultOf, keyEnded, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
@@ -54,6 +54,10 @@ const discardRest = (request: IncomingMessage) => {
   const cut = setTimeout(() => request.destroy(), linger)
   request.once("close", () => clearTimeout(cut))
   if (request.listenerCount("data") === 0) paceReads(request)
+  const counter = makeChunkCounter()
+  request.on("data", (chunk: Buffer) => {
+    if (counter.isTooFine(chunk)) request.socket.destroy()
+  })
   request.resume()
 }
 

@@ -193,7 +193,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
         corsOrigins: originSetting("GATEWAY_CORS_ORIGINS" satisfies Name),
         trustedProxies: networkSetting("GATEWAY_TRUSTED_PROXIES" satisfies Name),
-        abandoned: seconds("GATEWAY_ABANDONED_SECONDS"),
+        abandoned: seconds("GATEWAY_ABANDONED_SECONDS").pipe(Config.map((millis) => Math.min(millis, longestTimer))),
         revoked: seconds("GATEWAY_REVOKED_SECONDS").pipe(Config.map((millis) => Math.min(millis, longestTimer))),
         platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         connect: seconds("GATEWAY_CONNECT_SECONDS"),

@@ -16,18 +16,47 @@ const isJson = (given: string): boolean => {
 }
 
 const late = invalidBody("The body did not arrive in time.")
+const tooFine = invalidBody("The body arrived in too many small chunks. Send it in chunks of at least 64 bytes, or with a Content-Length.")
 const tooSlow = invalidBody("The body arrived too slowly.")
 
 /** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
 const isWide = (body: Buffer) => !isAscii(body) || body.includes("\\u")
 
-/** Reads a chunk or two of a body in each turn of the event loop. Otherwise libuv reads up to 32 of one connection before the next connection has its turn. */
+/**
+ * Reads from the connection once in each turn of the event loop. Otherwise libuv reads up to 32 times from one connection before the next connection has its turn. The connection is
+ * paused, not the request: what one read brought is passed on at once. A paused request would keep each chunk of a chunked body as an object of its own, which costs hundreds of
+ * times a chunk of one byte.
+ */
 export const paceReads = (request: IncomingMessage): void => {
+  const { socket } = request
+  let isPaused = false
   request.on("data", () => {
-    request.pause()
-    setImmediate(() => request.resume())
+    if (isPaused) return
+    isPaused = true
+    socket.pause()
+    setImmediate(() => {
+      isPaused = false
+      socket.resume()
+    })
   })
 }
+
+/** Counts the chunks of a body. `isTooFine` says that it comes in so many and so small ones that reading it costs the event loop more than any caller may take. */
+export const makeChunkCounter = () => {
+  let count = 0
+  let bytes = 0
+  return {
+    isTooFine: (chunk: Buffer): boolean => {
+      count++
+      bytes += chunk.length
+      return count > mostFineChunks && bytes < count * fineChunk
+    }
+  }
+}
+const [mostFineChunks, fineChunk] = [500, 64]
+
+/** Bytes that a chunk costs at least, with the object that holds it, if there are more than a few. */
+const [chunkCost, fewChunks] = [512, 64]
 
 /** Bytes of a body that is read in one go. */
 const shortBody = 64 * 1024
@@ -64,11 +93,13 @@ export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxB
       request.off("data", onData).off("end", onEnd).off("close", onClose)
       resume(result)
     }
+    const counter = makeChunkCounter()
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > maxBody) settle(tooLarge)
+      else if (counter.isTooFine(chunk)) settle(Effect.fail(tooFine))
       else {
-        const full = share.take(chunk.length)
+        const full = share.take(chunks.length < fewChunks ? chunk.length : Math.max(chunk.length, chunkCost))
         if (full === null) chunks.push(chunk)
         else settle(Effect.fail(full))
       }

@@ -173,7 +173,7 @@ export class Allowances extends Context.Service<
           if (account === undefined) return loaded(caller, spending)
           const { largest } = account
           // Before the first request of the month nothing says what one costs.
-          const decision = decide(account, caller, spending, largest === 0n ? null : largest * BigInt(atOnce))
+          const decision = decide(account, caller, spending, largest === 0n ? null : largest * BigInt(Math.ceil(atOnce)))
           return decision === "close" ? closely(account, caller, spending) : decision
         }
       })

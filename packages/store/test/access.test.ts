@@ -180,7 +180,6 @@ describe("access to the database", () => {
       ],
       gateway: [
         "SELECT sealed_token FROM hub_connections",
-        "SELECT cost_micros FROM receipts",
         "SELECT * FROM audit_events",
         "SELECT * FROM users",
         "UPDATE api_keys SET scopes = '{}'",

@@ -60,6 +60,9 @@ export interface LaneOptions {
 /** Milliseconds in which a process must have started. */
 const startMillis = 30_000
 
+/** Milliseconds until a process is started again after none could be. */
+const pauseMillis = 100
+
 /** Questions of all organizations, in turns, to one process, which starts with the first. */
 class Lane {
   readonly #options: LaneOptions
@@ -77,14 +80,19 @@ class Lane {
   }
 
   #start(): LargeBodyProcess {
-    const started: LargeBodyProcess = new LargeBodyProcess({
+    let started: LargeBodyProcess | undefined
+    // What a process that was given up still writes belongs to no question of its successor.
+    const isCurrent = () => started !== undefined && this.#process === started
+    started = new LargeBodyProcess({
       ...this.#options,
-      onAnswer: ({ body, head }) => this.#settle(Effect.sync(() => ({ answer: decodeAnswer(head), body }))),
+      onAnswer: ({ body, head }) => {
+        if (isCurrent()) this.#settle(Effect.sync(() => ({ answer: decodeAnswer(head), body })))
+      },
       onReady: () => {
-        if (this.#asking !== null) this.#setDeadline(this.#asking)
+        if (isCurrent() && this.#asking !== null) this.#setDeadline(this.#asking)
       },
       onEnd: (end) => {
-        if (this.#process !== started) return
+        if (!isCurrent()) return
         this.#process = null
         this.#heldId = null
         this.#recover(end)
@@ -115,7 +123,15 @@ class Lane {
   #ask(asking: Asking) {
     if (this.#isClosed) return
     this.#asking = asking
-    this.#process ??= this.#start()
+    try {
+      this.#process ??= this.#start()
+    } catch {
+      // Without free descriptors no process starts. Others are asked again in a moment.
+      this.#asking = null
+      asking.settle(Effect.fail(unavailable))
+      setTimeout(() => this.#next(), pauseMillis)
+      return
+    }
     const { check, received } = asking
     const isHeld = check !== null && this.#heldId === received.id
     this.#heldId = check === null ? received.id : null

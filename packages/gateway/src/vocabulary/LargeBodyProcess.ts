@@ -30,14 +30,7 @@ export class LargeBodyProcess {
   constructor({ heapMegabytes, onAnswer, onEnd, onReady, program }: LargeBodyProcessOptions) {
     const flags = [`--max-old-space-size=${heapMegabytes}`, "--permission", ...readable.map((path) => `--allow-fs-read=${path}`)]
     this.#child = spawn(process.execPath, [...flags, fileURLToPath(program)], { env: {}, stdio: ["pipe", "pipe", "ignore"] })
-    const onFrame = (frame: Parameters<typeof onAnswer>[0]) => {
-      if (this.#isReady) return onAnswer(frame)
-      this.#isReady = true
-      onReady()
-    }
-    this.#child.stdout.on("data", makeFrameReader(onFrame))
-    // Its end is heard of below.
-    this.#child.stdin.on("error", () => {})
+    // First: without free descriptors the process has no pipes, and says so by an error.
     let hasEnded = false
     const end = (how: ProcessEnd) => {
       if (hasEnded) return
@@ -46,6 +39,14 @@ export class LargeBodyProcess {
     }
     this.#child.once("error", () => end("other"))
     this.#child.once("exit", (_, signal) => end(signal === "SIGABRT" ? "memory" : "other"))
+    const onFrame = (frame: Parameters<typeof onAnswer>[0]) => {
+      if (this.#isReady) return onAnswer(frame)
+      this.#isReady = true
+      onReady()
+    }
+    this.#child.stdout.on("data", makeFrameReader(onFrame))
+    // Its end is heard of below.
+    this.#child.stdin.on("error", () => {})
   }
 
   get isReady(): boolean {

@@ -50,7 +50,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   organizations: { tenant: "id", across: true, grants: { server: read, gateway: read, operator: read } },
   outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
   purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts } },
-  receipts: { tenant: "org_id", grants: { server: read, gateway: ["SELECT (org_id, created_at, request_id)", "INSERT", "UPDATE"] } },
+  receipts: { tenant: "org_id", grants: { server: read, gateway: write } },
   request_sweeps: { tenant: null, grants: { gateway: write } },
   requests: { tenant: "org_id", grants: { server: read, gateway: write, operator: read } },
   reservations: { tenant: "org_id", grants: { operator: read } },

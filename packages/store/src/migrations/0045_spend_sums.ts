@@ -63,7 +63,7 @@ export const spendSums = Effect.gen(function* () {
       INTO announced;`)
   // Runs with the rights of its owner: a program that records requests needs no right to change sums.
   yield* sql`
-    CREATE FUNCTION count_spend() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    CREATE FUNCTION count_spend() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
     DECLARE
       today date := (now() AT TIME ZONE 'UTC')::date;
       announced bigint;
@@ -79,6 +79,8 @@ export const spendSums = Effect.gen(function* () {
     END
     $$`
   // No request may be recorded between the sums of what exists and the first that the trigger counts: this waits for records under way and holds up those that follow.
+  const [row] = yield* sql<{ readonly schema: string }>`SELECT quote_ident(current_schema()) AS schema`
+  yield* sql`ALTER FUNCTION count_spend() SET search_path = ${sql.literal(row?.schema ?? "public")}, pg_temp`
   yield* sql`CREATE TRIGGER count_inserted_spend AFTER INSERT ON requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_spend()`
   yield* sql`
     CREATE TRIGGER count_updated_spend AFTER UPDATE ON requests REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows

@@ -3,8 +3,8 @@ import { Clock, Effect } from "effect"
 import { Account } from "./Account.ts"
 import { type SpendLimit, shardSumOf, spendStatements } from "./statements.ts"
 
-/** For how long GPU time is believed while GPUs are held, milliseconds. */
-const gpuMillis = 60_000
+/** Milliseconds after which an account is read again: GPU time goes on, and a cost that commits while a limit is set is not announced. */
+const accountMillis = 60_000
 
 /** Reads an organization's money. It is valid until the database's day ends, and for a minute if GPU time grows. */
 export const makeReadAccount = (sql: PgClient.PgClient) => {
@@ -23,7 +23,7 @@ export const makeReadAccount = (sql: PgClient.PgClient) => {
         gpuMicros: { day: row.gpuDay, month: row.gpuMonth, total: row.gpuTotal },
         today: row.today
       },
-      now + (row.holdsGpus ? Math.min(gpuMillis, row.millisLeft) : row.millisLeft)
+      now + Math.min(accountMillis, row.millisLeft)
     )
     for (const sum of yield* findSums({ orgId, keyIds: [...keyLimits.keys()] })) account.merge(sum.key, sum.shard, shardSumOf(sum))
     return account

@@ -10,6 +10,8 @@ export const alertPercents = [50, 80, 100] as const
 export const reachedPercent = ({ limit, spent }: Allowance): number => alertPercents.findLast((percent) => spent * 100n >= limit * BigInt(percent)) ?? 0
 
 interface Alert {
+  /** By which it is remembered. */
+  readonly name: string
   readonly orgId: string
   readonly keyId: string
   readonly allowance: Allowance
@@ -41,7 +43,13 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
     )
   })
   yield* Queue.take(alerts).pipe(
-    Effect.flatMap((alert) => Effect.catchCause(write(alert), (cause) => Effect.logError("an alert could not be written", cause))),
+    Effect.flatMap((alert) =>
+      Effect.catchCause(write(alert), (cause) => {
+        // The next request that reaches the share tries again.
+        known.delete(alert.name)
+        return Effect.logError("an alert could not be written", cause)
+      })
+    ),
     Effect.forever,
     Effect.forkScoped
   )
@@ -54,7 +62,7 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
         const name = [orgId, keyId, allowance.kind, allowance.period, allowance.limit, percent].join(" ")
         if (known.has(name)) continue
         if (known.size >= remembered) known.clear()
-        if (Queue.offerUnsafe(alerts, { orgId, keyId: keyId ?? "", allowance, percent })) known.add(name)
+        if (Queue.offerUnsafe(alerts, { name, orgId, keyId: keyId ?? "", allowance, percent })) known.add(name)
       }
     }
   }

@@ -22,8 +22,6 @@ const AccountRow = Schema.Struct({
   gpuDay: Amount,
   gpuMonth: Amount,
   gpuTotal: Amount,
-  /** Whether GPUs are held now, so that GPU time grows. */
-  holdsGpus: Schema.Boolean,
   today: Schema.String,
   millisLeft: Schema.Finite,
   keys: Schema.Array(Schema.Struct({ id: Schema.String, day: nullableAmount, month: nullableAmount }))
@@ -70,7 +68,6 @@ export const spendStatements = (sql: PgClient.PgClient) => ({
         ((SELECT coalesce(sum(amount_micros), 0) FROM purchases WHERE org_id = o.id) +
           (SELECT coalesce(sum(amount_micros), 0) FROM credits WHERE org_id = o.id))::text AS funds,
         gpu.day::text AS "gpuDay", gpu.month::text AS "gpuMonth", gpu.total::text AS "gpuTotal",
-        EXISTS (SELECT FROM gpu_holds h WHERE h.org_id = o.id AND h.released_at IS NULL) AS "holdsGpus",
         clock.today::text AS today,
         (1000 * extract(epoch FROM (clock.today + 1)::timestamp AT TIME ZONE 'UTC' - now()))::float8 AS "millisLeft",
         coalesce((SELECT json_agg(json_build_object('id', k.id, 'day', k.day_limit_micros::text, 'month', k.month_limit_micros::text))
