@@ -153,7 +153,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
           { concurrency: 2 }
         )
         assert.deepStrictEqual([offline.code, decode(Receipt, offline.out)], [0, receipt], offline.err)
-        assert.match(offline.err, /^Verified: signed by the key [\w-]{43}\.\n$/)
+        assert.match(offline.err, /^Verified: signed by the key [\w-]{43}\. Issued by seatrial to the organization org_\w+\.\n$/)
         assert.deepStrictEqual([fetched.code, fetched.err], [0, offline.err])
         assert.strictEqual(beside.code, 0)
         assert.match(beside.err, /written otherwise than it was signed/)
