@@ -25,7 +25,7 @@ const watched = ["deployments", "deployment_phases", "revisions", "models", "end
 const recordWrites = Effect.fnUntraced(function* (lane: Lane) {
   const run = (statement: string) => lane.select(Schema.Unknown, statement)
   yield* run("CREATE TABLE fault_writes (who text NOT NULL, what text NOT NULL, at timestamptz NOT NULL)")
-  yield* run(`CREATE FUNCTION fault_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  yield* run(`CREATE FUNCTION fault_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
     INSERT INTO fault_writes VALUES (current_setting('application_name'), TG_OP || ' ' || TG_TABLE_NAME, clock_timestamp()); RETURN NULL; END $$`)
   for (const table of watched) yield* run(`CREATE TRIGGER fault_write AFTER INSERT OR UPDATE OR DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION fault_write()`)
 })
