@@ -149,7 +149,16 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   yield* Effect.gen(function* () {
     while (operates) {
       lives++
-      const diedAt = yield* Effect.raceFirst(Effect.andThen(deaths.died, Effect.sync(() => performance.now())), Effect.andThen(alive, Effect.sync(() => performance.now())))
+      const diedAt = yield* Effect.raceFirst(
+        Effect.andThen(
+          deaths.died,
+          Effect.sync(() => performance.now())
+        ),
+        Effect.andThen(
+          alive,
+          Effect.sync(() => performance.now())
+        )
+      )
       longestEndMillis = Math.max(longestEndMillis, performance.now() - diedAt)
       say(`the operator died ${deaths.told().killed.at(-1) ?? ""}`)
       deaths.revive()
