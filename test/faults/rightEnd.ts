@@ -22,15 +22,19 @@ export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | nu
   yield* eventually("gateways know that engine and no other", lane.published, (runs) => runs.join() === one(`${run}`))
   const budgets = Effect.map(patiently(kube.list(PodDisruptionBudget, { namespace })), (found) => found.map(({ metadata }) => metadata.name))
   yield* eventually("it alone is kept from being evicted", budgets, (names) => names.join() === one(run === null ? "" : objectName(decodeId(run))))
-  yield* eventually("GPUs are counted once for each engine that had them", lane.select(Schema.Array(Hold), holds), (found) => {
-    const open = found.filter(({ released }) => !released)
+  const counted = Effect.map(lane.select(Schema.Array(Hold), holds), (found) => {
     const uids = new Set(found.map(({ pod_uid }) => pod_uid))
-    return (
-      open.map(({ deployment_id }) => deployment_id).join() === one(`${run}`) &&
-      [...lane.kubelet.placed].every((uid) => uids.has(uid)) &&
-      uids.size === found.length
-    )
+    return {
+      open: found.filter(({ released }) => !released).map(({ deployment_id }) => deployment_id),
+      uncounted: [...lane.kubelet.placed].filter((uid) => !uids.has(uid)),
+      countedTwice: found.length - uids.size
+    }
   })
+  yield* eventually(
+    "GPUs are counted once for each engine that had them",
+    counted,
+    ({ countedTwice, open, uncounted }) => open.join() === one(`${run}`) && uncounted.length === 0 && countedTwice === 0
+  )
 })
 
 /** The custom resource of a run shows its end, or is gone where somebody deleted it after that: the record of a run that is over is not forced back on anybody. */
