@@ -8,8 +8,8 @@ import type { Unreadable, WatchEvent } from "./WatchEvent.ts"
 import { decoderOf, type Listed, logUndecodable, watchResource } from "./watch.ts"
 
 export interface DeleteOptions {
-  readonly uid?: string
-  readonly resourceVersion?: string
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
   /** Absent: `Background`, for every kind. */
   readonly propagation?: "Background" | "Foreground" | "Orphan"
   readonly gracePeriodSeconds?: number

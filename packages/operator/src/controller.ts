@@ -38,7 +38,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const hostClasses = yield* HostClasses
   const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()])
   const pool = makePool(cluster.ledger)
-  const lookAtHold = yield* keepHolds(cluster)
+  const holds = yield* keepHolds(cluster)
   const shown: Shown = new Map()
   const followers = makeFollowers()
   const background = yield* makeBackground((id) => queue.add(id))
@@ -55,6 +55,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     mergedAnswers: new Map<DeploymentId, MergedModel>(),
     shown,
     madePods: new Map<string, string | undefined>(),
+    recordHold: holds.record,
     madeBudgets: new Map<DeploymentId, number>(),
     followers,
     attendance: yield* attend(runs.ping),
@@ -149,7 +150,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       madePods.delete(name)
       yield* lookAtEngine(deploymentOfName(name))
     }
-    yield* lookAtHold(name)
+    yield* holds.enqueue(name)
     yield* lookAtClasses
     if (capacity.ofPod(name, pod)) yield* lookQueued
   })
@@ -158,7 +159,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     yield* lookAtClasses
     yield* lookQueued
     for (const { metadata } of yield* cluster.pods.listBy(byNode, name))
-      yield* Effect.andThen(lookAtEngine(deploymentOf(metadata.labels)), lookAtHold(metadata.name))
+      yield* Effect.andThen(lookAtEngine(deploymentOf(metadata.labels)), holds.enqueue(metadata.name))
   })
 
   yield* Effect.logInfo(`the operator drives namespace ${settings.namespace}`)

@@ -15,6 +15,7 @@ import { isIdle, isServed } from "./decide/idle.ts"
 import { whichStart, workAbout } from "./decide/Observation.ts"
 import type { Followers } from "./gather/Followers.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
+import type { HoldKeeper } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { PhaseCounts } from "./phaseCounts.ts"
 import { passRecord, type Watchdog } from "./Watchdog.ts"
@@ -25,6 +26,7 @@ export interface Reconciler extends GatherFrom {
   readonly phases: PhaseCounts
   readonly benchmarks: BenchmarksShown
   readonly shown: Shown
+  readonly recordHold: HoldKeeper["record"]
   readonly followers: Followers
   /** Asks for a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>

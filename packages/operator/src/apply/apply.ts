@@ -5,6 +5,7 @@ import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
 import type { Gathered, GatherFrom } from "../gather/gather.ts"
 import { weightsStore } from "../gather/weightsSeen.ts"
+import type { HoldKeeper } from "../gpu/keepHolds.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName, toldName } from "../resources/objectNames.ts"
@@ -16,6 +17,7 @@ import { fetchJob, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
 import type { Shown } from "./mirror.ts"
 import { putSecret } from "./putSecret.ts"
+import { removeEngine } from "./removeEngine.ts"
 import { tellEvent } from "./tellEvent.ts"
 import { tellTransition } from "./tellTransition.ts"
 import { aboutResource } from "./transitionEvents.ts"
@@ -62,7 +64,7 @@ const isThere = (error: KubeError) => error.statusReason === "AlreadyExists"
 const kept = (effect: Effect.Effect<unknown, KubeError>) => Effect.catchIf(effect, isThere, () => Effect.void)
 
 /** Deletes; an object that is another one by now, or is gone, is as good. */
-const removed = (effect: Effect.Effect<void, KubeError>) =>
+const removed = <R>(effect: Effect.Effect<void, KubeError, R>) =>
   Effect.catchIf(
     effect,
     (error) => error.reason === "Conflict" || error.reason === "NotFound",
@@ -106,6 +108,7 @@ interface Applied {
 interface Applying extends Pick<GatherFrom, "cluster" | "madeBudgets" | "madePods"> {
   readonly settings: OperatorSettings
   readonly shown: Shown
+  readonly recordHold: HoldKeeper["record"]
 }
 
 /**
@@ -196,13 +199,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         yield* keepLog(gathered, action.code, namespace)
         break
       case "RemovePod":
-        yield* removed(
-          kube.remove(Pod, enginePodName(engineRun), namespace, {
-            ...(action.uid === null ? {} : { uid: action.uid }),
-            // Its requests have ended before, so nothing is waited for.
-            gracePeriodSeconds: action.force ? 0 : 1
-          })
-        )
+        yield* removed(removeEngine(applying, { name: enginePodName(engineRun), namespace, uid: action.uid, force: action.force }))
         break
       case "NoteNodeFault":
         if (gathered.node !== undefined) yield* runs.noteNodeFault(engineRun, orgId, { node: gathered.node.metadata.name, code: action.code })

@@ -20,6 +20,8 @@ interface Known {
 export interface HoldKeeper {
   /** The pod of that name appeared, changed, or went, or its node did. */
   readonly pass: (name: string) => Effect.Effect<void>
+  /** Records the GPUs that this pod holds, before it is deleted: a pod that is gone cannot be counted by the next operator. */
+  readonly record: (pod: WatchedPod) => Effect.Effect<void>
   /** Everything that is held, as far as is recorded. */
   readonly held: () => ReadonlyArray<OpenHold>
 }
@@ -39,11 +41,15 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
   }
   for (const hold of yield* holds.open) knownOf(hold.pod).open.set(hold.podUid, hold)
 
-  const see = Effect.fnUntraced(function* (pod: WatchedPod, { open, released }: Known, gone: boolean) {
+  const holdOf = Effect.fnUntraced(function* (pod: WatchedPod) {
     const node = pod.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(pod.spec.nodeName)
     const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
     const podClass = classes.find((each) => each.hostClass.name === pod.metadata.labels?.[hostClassLabel])
-    const seen = podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
+    return podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
+  })
+
+  const see = Effect.fnUntraced(function* (pod: WatchedPod, { open, released }: Known, gone: boolean) {
+    const seen = yield* holdOf(pod)
     if (seen === null) return
     const { failing, organization, placement, silentSince } = seen
     const { gpus, hostClass, podUid } = placement
@@ -86,14 +92,21 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
       if (pod !== undefined) yield* see(pod, known, false)
       if (known.open.size === 0 && known.released.size === 0) pods.delete(name)
     }),
+    record: Effect.fnUntraced(function* (pod) {
+      const { open, released } = pods.get(pod.metadata.name) ?? {}
+      const uid = pod.metadata.uid ?? ""
+      if (open?.has(uid) === true || released?.has(uid) === true) return
+      const hold = yield* holdOf(pod)
+      if (hold !== null) yield* holds.place(hold.placement)
+    }),
     held: () => [...pods.values()].flatMap(({ open }) => [...open.values()])
   }
 })
 
-/** Keeps the record of what is held for as long as the scope. Asks for a pass over a pod by what it returns. */
+/** Keeps the record of held GPUs for as long as the scope. `enqueue` asks for a pass over the pod of that name. */
 export const keepHolds = Effect.fnUntraced(function* (
   cluster: Cluster
-): Effect.fn.Return<(name: string) => Effect.Effect<void>, never, GpuHolds | Scope.Scope> {
+): Effect.fn.Return<{ readonly enqueue: (name: string) => Effect.Effect<void>; readonly record: HoldKeeper["record"] }, never, GpuHolds | Scope.Scope> {
   const holds = yield* GpuHolds
   const keeper = yield* makeHoldKeeper(cluster)
   const queue = yield* WorkQueue.make({ name: "gpu-holds", concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
@@ -110,5 +123,5 @@ export const keepHolds = Effect.fnUntraced(function* (
     Effect.schedule(Schedule.spaced(lookEvery)),
     Effect.forkScoped
   )
-  return queue.add
+  return { enqueue: queue.add, record: keeper.record }
 })

@@ -174,6 +174,8 @@ export const makeMemoryKube = () => {
       const write = `remove ${resource.kind} ${name}`
       const stored = find(resource.kind, name)
       if (Option.isSome(stored) && options?.uid !== undefined && metaOf(stored.value).uid !== options.uid) return Effect.fail(conflict)
+      const version = options?.resourceVersion
+      if (Option.isSome(stored) && version !== undefined && metaOf(stored.value).resourceVersion !== version) return Effect.fail(conflict)
       return Effect.andThen(
         Effect.sync(() => remove(resource.kind, name, write)),
         Effect.suspend(() => gate(write))

@@ -1,0 +1,37 @@
+import { KubeClient, Pod } from "@seatrial/kube"
+import { Effect, Option } from "effect"
+import type { Cluster } from "../gather/Cluster.ts"
+import { WatchedPod } from "../gather/watched.ts"
+import type { HoldKeeper } from "../gpu/keepHolds.ts"
+
+interface Removing {
+  readonly cluster: { readonly pods: Pick<Cluster["pods"], "get"> }
+  readonly recordHold: HoldKeeper["record"]
+}
+
+interface Engine {
+  readonly name: string
+  readonly namespace: string
+  /** Null: no watch has shown the pod yet. */
+  readonly uid: string | null
+  /** Its node does not answer, so the pod is deleted without a grace period. */
+  readonly force: boolean
+}
+
+/**
+ * Deletes an engine's pod, but not before its GPUs are recorded. An operator that dies right after the deletion leaves nothing from which the next one could count them.
+ * A pod without a node is only deleted as it was observed: if the scheduler has placed it since, the request fails with a conflict and the next pass knows its node.
+ */
+export const removeEngine = Effect.fnUntraced(function* ({ cluster, recordHold }: Removing, { force, name, namespace, uid }: Engine) {
+  const kube = yield* KubeClient
+  const known = Option.getOrUndefined(uid === null ? yield* kube.get(WatchedPod, name, namespace) : yield* cluster.pods.get(name, namespace))
+  const observed = uid === null || known?.metadata.uid === uid ? known : undefined
+  if (observed !== undefined) yield* recordHold(observed)
+  const isPlaced = (observed?.spec?.nodeName ?? "") !== ""
+  yield* kube.remove(Pod, name, namespace, {
+    uid: uid ?? observed?.metadata.uid,
+    resourceVersion: isPlaced ? undefined : observed?.metadata.resourceVersion,
+    // Its requests have ended, so it needs no longer grace period.
+    gracePeriodSeconds: force ? 0 : 1
+  })
+})
