@@ -24,7 +24,9 @@ interface Engine {
  */
 export const removeEngine = Effect.fnUntraced(function* ({ cluster, recordHold }: Removing, { force, name, namespace, uid }: Engine) {
   const kube = yield* KubeClient
-  const known = Option.getOrUndefined(uid === null ? yield* kube.get(WatchedPod, name, namespace) : yield* cluster.pods.get(name, namespace))
+  // The operator may list pods but not get one.
+  const listed = kube.list(WatchedPod, { namespace, fieldSelector: `metadata.name=${name}` })
+  const known = uid === null ? (yield* listed).find(({ metadata }) => metadata.name === name) : Option.getOrUndefined(yield* cluster.pods.get(name, namespace))
   const observed = uid === null || known?.metadata.uid === uid ? known : undefined
   if (observed !== undefined) yield* recordHold(observed)
   const isPlaced = (observed?.spec?.nodeName ?? "") !== ""
