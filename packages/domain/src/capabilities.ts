@@ -1,8 +1,8 @@
 import { Option, Predicate, Schema } from "effect"
 import { type CapabilitySource, type ImageInput, ModelCapabilities, type ReasoningControls, type ToolCalling } from "./catalog.ts"
 import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "./chatTemplate.ts"
+import type { EngineWire } from "./engineWire.ts"
 import type { InferencePath, RequestField, ResponseFormat } from "./requestVocabulary.ts"
-import type { Runtime } from "./serving.ts"
 
 /** What is served on one path: the top-level fields and the values of `response_format.type`. */
 export interface PathContract<Path extends InferencePath> {
@@ -207,9 +207,12 @@ const messagesPaths = ["/v1/messages", "/v1/messages/count_tokens"] as const
 const ofMessages: ReadonlySet<string> = new Set(messagesPaths)
 const ofResponses: ReadonlySet<string> = new Set(["/v1/responses"])
 
-/** What a revision can do for all organisations: on these paths SGLang cannot keep their caches apart, and one could tell by the time what another asked. */
-export const publicCapabilities = (runtime: Runtime, capabilities: ModelCapabilities): ModelCapabilities =>
-  runtime === "sglang" ? withoutPaths(capabilities, ofMessages) : capabilities
+/**
+ * What a published revision can do. Paths on which the engine cannot separate the prefix caches of organizations are left out: the time to an answer would show
+ * one organization what another one asked.
+ */
+export const publicCapabilities = ({ unsaltedPaths }: Pick<EngineWire, "unsaltedPaths">, capabilities: ModelCapabilities): ModelCapabilities =>
+  unsaltedPaths.size === 0 ? capabilities : withoutPaths(capabilities, unsaltedPaths)
 
 const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilities["capability_sources"]): ModelCapabilities => ({
   ...capabilities,

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import type { EngineWire } from "./engineWire.ts"
 import type { RepositoryFacts } from "./repository.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
 
@@ -20,7 +21,13 @@ const ofModel = new Set(["generation_config", "reasoning_parser", "sampling_defa
 const samplingFlags = ["generation_config", "override_generation_config", "sampling_defaults"]
 
 /** Who chose each value of settings that were worked out for a request. `kept`: who chose what the request itself keeps of an earlier revision. */
-export const choicesOf = (request: ServingRequest, settings: ServingSettings, { files }: Pick<RepositoryFacts, "files">, kept: Choices = {}): Choices => {
+export const choicesOf = (
+  request: ServingRequest,
+  settings: ServingSettings,
+  { files }: Pick<RepositoryFacts, "files">,
+  { readsGenerationConfig }: Pick<EngineWire, "readsGenerationConfig">,
+  kept: Choices = {}
+): Choices => {
   const asked = (name: keyof ServingRequest, otherwise: ChosenBy): ChosenBy => (request[name] === undefined ? otherwise : (kept[name] ?? "request"))
   const given = request.engine_flags ?? {}
   const flags = Object.keys(settings.engine_flags ?? {}).map((flag): readonly [string, ChosenBy] => [
@@ -37,6 +44,6 @@ export const choicesOf = (request: ServingRequest, settings: ServingSettings, { 
     ...(settings.hold_seconds === undefined ? {} : { hold_seconds: asked("hold_seconds", "default") }),
     ...(settings.yarn === undefined ? {} : { yarn: asked("yarn", "default") }),
     ...Object.fromEntries(flags),
-    ...(sampling && settings.runtime !== "reference" ? { sampling_defaults: "repository" } : {})
+    ...(sampling && readsGenerationConfig ? { sampling_defaults: "repository" } : {})
   }
 }

@@ -1,7 +1,7 @@
+import type { EngineWire } from "./engineWire.ts"
 import type { Fit } from "./fit.ts"
 import { shapeOf } from "./kvCache.ts"
 import type { ModelConfig } from "./repository.ts"
-import type { Runtime } from "./serving.ts"
 import type { Measured } from "./trial.ts"
 
 /** Beyond so much the arithmetic of the fit does not know the architecture. */
@@ -22,7 +22,7 @@ export const kvLayoutOf = (
   told: Pick<Measured, "kv_cache_bytes" | "kv_cache_tokens">,
   start: {
     readonly config: ModelConfig
-    readonly runtime: Runtime
+    readonly wire: Pick<EngineWire, "countsCacheInSequences">
     readonly fit: Pick<Fit, "kv_bytes_per_token" | "max_context">
     /** Bytes of one sequence of `max_context` tokens; absent where an earlier version did not keep them. */
     readonly sequenceBytes?: number | undefined
@@ -31,7 +31,7 @@ export const kvLayoutOf = (
   const { kv_cache_bytes: bytes, kv_cache_tokens: tokens } = told
   if (bytes === null || tokens === null || bytes <= 0 || tokens <= 0) return null
   const whole = shapeOf(start.config).layers.every(({ kind }) => kind === "full" || kind === "latent")
-  const bySequence = start.runtime === "vllm" && start.sequenceBytes !== undefined ? start.sequenceBytes / start.fit.max_context : 0
+  const bySequence = start.wire.countsCacheInSequences && start.sequenceBytes !== undefined ? start.sequenceBytes / start.fit.max_context : 0
   const exact = whole ? start.fit.kv_bytes_per_token : bySequence
   const blur = roundedBytes / bytes + blockTokens / tokens
   if (exact <= 0 || blur > mostApart) return null

@@ -1,16 +1,20 @@
-import { adapterName } from "./adapterModel.ts"
-import type { Runtime } from "./serving.ts"
+import type { EngineWire } from "./engineWire.ts"
 
-/** How an engine knows a model by one of its callable names: to vLLM's parser one that begins with a hyphen is an argument, so there it is called something else. */
-export const nameInEngine = (runtime: Runtime, model: string): string => (runtime === "vllm" && model.startsWith("-") ? "model" : model)
+/** The name of a LoRA adapter inside an engine. It is fixed because the name of the model may change while the engine runs. */
+export const adapterName = "adapter"
 
-/** How an engine that also serves an adapter knows the base, by one of the model's callable names: never by the adapter's own name. */
-export const baseInEngine = (runtime: Runtime, model: string): string => {
-  const name = nameInEngine(runtime, model)
+type Naming = Pick<EngineWire, "acceptsLeadingHyphen">
+
+/** The name by which an engine knows a callable name of its model. */
+export const nameInEngine = ({ acceptsLeadingHyphen }: Naming, model: string): string => (!acceptsLeadingHyphen && model.startsWith("-") ? "model" : model)
+
+/** The name by which an engine that serves an adapter knows a callable name of the base model. It never equals `adapterName`. */
+export const baseInEngine = (wire: Naming, model: string): string => {
+  const name = nameInEngine(wire, model)
   return name === adapterName ? "base" : name
 }
 
-/** The names that an engine is started with, each once. `names`: the model's callable names. `isAdapted`: whether it serves an adapter of the model under `adapterName`. */
-export const servedNames = (runtime: Runtime, names: ReadonlyArray<string>, isAdapted: boolean): ReadonlyArray<string> => [
-  ...new Set(names.map((name) => (isAdapted ? baseInEngine(runtime, name) : nameInEngine(runtime, name))))
+/** The distinct names that an engine is started with. `names`: the callable names of the model. `isAdapted`: whether the engine also serves an adapter as `adapterName`. */
+export const servedNames = (wire: Naming, names: ReadonlyArray<string>, isAdapted: boolean): ReadonlyArray<string> => [
+  ...new Set(names.map((name) => (isAdapted ? baseInEngine(wire, name) : nameInEngine(wire, name))))
 ]

@@ -8,11 +8,12 @@ const settings: ServingSettings = {
   kv_cache_dtype: "auto",
   engine_flags: { max_num_seqs: 64, gpu_memory_utilization: 0.92, tool_call_parser: "hermes" }
 }
+const engine = { readsGenerationConfig: true }
 const files = [{ path: "generation_config.json", size: 2, blob_id: "b".repeat(40), sha256: null }]
 
 describe("who chose a revision's settings", () => {
   it("is told of each, whether the caller, the fit, the host class, the model, a default or the repository", () => {
-    assert.deepStrictEqual(choicesOf({ max_context: 8_192, engine_flags: { max_num_seqs: 64 } }, settings, { files }), {
+    assert.deepStrictEqual(choicesOf({ max_context: 8_192, engine_flags: { max_num_seqs: 64 } }, settings, { files }, engine), {
       runtime: "host_class",
       host_class: "fit",
       max_context: "request",
@@ -26,7 +27,7 @@ describe("who chose a revision's settings", () => {
   it("stays who it was for what a redeploy keeps of an earlier revision", () => {
     const kept = { runtime: "host_class", max_context: "fit", kv_cache_dtype: "request", "engine_flags.max_num_seqs": "default" } as const
     const sent = { ...settings, engine_flags: { max_num_seqs: 64, gpu_memory_utilization: 0.92 } }
-    assert.deepStrictEqual(choicesOf(sent, settings, { files: [] }, kept), {
+    assert.deepStrictEqual(choicesOf(sent, settings, { files: [] }, engine, kept), {
       ...kept,
       host_class: "request",
       "engine_flags.gpu_memory_utilization": "request",
@@ -35,10 +36,10 @@ describe("who chose a revision's settings", () => {
   })
   it("is the caller of all that was sent, and the sampling's defaults are the repository's only where they are read", () => {
     const sent = { ...settings, yarn: { factor: 2 }, hold_seconds: 60 }
-    const { sampling_defaults, ...all } = choicesOf(sent, sent, { files })
+    const { sampling_defaults, ...all } = choicesOf(sent, sent, { files }, engine)
     assert.deepStrictEqual([...new Set(Object.values(all))], ["request"])
     assert.strictEqual(sampling_defaults, "repository")
-    assert.notProperty(choicesOf({}, settings, { files: [] }), "sampling_defaults")
-    assert.notProperty(choicesOf({}, { ...settings, engine_flags: { generation_config: "vllm" } }, { files }), "sampling_defaults")
+    assert.notProperty(choicesOf({}, settings, { files: [] }, engine), "sampling_defaults")
+    assert.notProperty(choicesOf({}, { ...settings, engine_flags: { generation_config: "vllm" } }, { files }, engine), "sampling_defaults")
   })
 })

@@ -1,4 +1,4 @@
-import type { EngineContract, HostClass, Measured, ModelConfig, NamedFailure, ServingSettings, TrialOffers } from "@seatrial/domain"
+import type { EngineContract, EngineWire, HostClass, Measured, ModelConfig, NamedFailure, ServingSettings, TrialOffers } from "@seatrial/domain"
 import type { AdapterFiles } from "./adapterFiles.ts"
 
 export interface EngineStart {
@@ -43,6 +43,9 @@ export type EngineNames = "all" | "any"
 
 /** An engine at one version: what it can do, how it is started, and how what it says is read. */
 export interface EngineAdapter extends EngineContract {
+  /** How it behaves on the wire. */
+  readonly wire: EngineWire
+  readonly needsGpu: boolean
   /** By which names requests may call the model: those that it is started with, or whatever they like. */
   readonly names: EngineNames
   readonly container: (start: EngineStart) => EngineContainer
@@ -56,6 +59,6 @@ export interface EngineAdapter extends EngineContract {
   readonly bootFailure: (log: string) => NamedFailure
 }
 
-/** The version that receipts and catalogs show: on simulated GPUs the reference engine stands in for all others, and whatever it says is its own. */
-export const versionOn = ({ runtime, version }: Pick<EngineContract, "runtime" | "version">, { simulated }: Pick<HostClass, "simulated">): string =>
-  simulated && runtime !== "reference" ? `simulated-${version}` : version
+/** The version that receipts and catalogs show. On simulated GPUs the reference engine runs in place of every engine that needs a GPU. */
+export const versionOn = ({ needsGpu, version }: Pick<EngineAdapter, "needsGpu" | "version">, { simulated }: Pick<HostClass, "simulated">): string =>
+  simulated && needsGpu ? `simulated-${version}` : version

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { choicesOf, derivePreview, type HostClass, longestCheckedAnswer, type Runtime, type ServingRequest } from "@seatrial/domain"
 import { renderFlags } from "../src/EngineFlag.ts"
-import { engineFor, engines } from "../src/index.ts"
+import { engineFor, engines, engineWire } from "../src/index.ts"
 import { vllmFlags } from "../src/vllm/flags.ts"
 import { factsOf, largeConfig } from "./anyModel.ts"
 
@@ -54,7 +54,7 @@ describe("settings that only an engine takes which does not know the model", () 
     const chosen = flags({ runtime: "vllm" })
     assert.strictEqual(chosen.engine_flags?.generation_config, "vllm")
     const files = [{ path: "generation_config.json", size: 2, blob_id: "b".repeat(40), sha256: null }]
-    const choices = choicesOf({}, chosen, { files })
+    const choices = choicesOf({}, chosen, { files }, engineWire("vllm"))
     assert.strictEqual(choices["engine_flags.generation_config"], "model")
     assert.notProperty(choices, "sampling_defaults")
     assert.strictEqual(flags({ runtime: "vllm", engine_flags: { generation_config: "auto" } }).engine_flags?.generation_config, "auto")

@@ -1,3 +1,4 @@
+import { engineWire } from "@seatrial/engines"
 import { Routes, type UnprovenEndpoint } from "@seatrial/store"
 import { Data, Effect, FiberMap, Layer, Schedule, Semaphore, Stream } from "effect"
 import { EngineClient } from "./EngineClient.ts"
@@ -30,10 +31,9 @@ export const layerReachability = Layer.effectDiscard(
 
     const ask = Effect.fnUntraced(function* ({ runtime, url }: UnprovenEndpoint) {
       const { signal } = new AbortController()
-      // SGLang's health is a generated token, which may take twenty seconds.
       const answer = yield* engine.call({
         url,
-        path: runtime === "sglang" ? "/ready" : "/health",
+        path: engineWire(runtime).livenessPath,
         method: "GET",
         body: null,
         requestId: "reachability",

@@ -1,4 +1,5 @@
 import { zeroPrices } from "@seatrial/domain"
+import { engineWire } from "@seatrial/engines"
 import { type Caller, Catalog, catalogModel } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { GatewayConfig } from "./GatewayConfig.ts"
@@ -50,13 +51,13 @@ export const makeOtherPaths = Effect.gen(function* () {
     if (unserved.has(path)) return yield* unsupportedEndpoint(`No model is served on ${path}.`, "model")
     if (path === list) {
       const models = yield* catalog.ownedBy(orgId)
-      return JSON.stringify({ object: "list", data: models.map((model) => catalogModel(model, orgSlug, zeroPrices)) })
+      return JSON.stringify({ object: "list", data: models.map((model) => catalogModel(model, orgSlug, zeroPrices, engineWire(model.runtime))) })
     }
     const name = nameIn(path)
     const found = name === null ? Option.none() : yield* catalog.find(orgId, name)
     if (Option.isNone(found)) return yield* modelNotFound(name ?? path)
     const model = found.value
     const own = model.orgSlug === orgSlug
-    return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices))
+    return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices, engineWire(model.runtime)))
   })
 })

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { InferencePath } from "@seatrial/domain"
-import type { Target } from "../src/vocabulary/Checking.ts"
-import { sentOf, takenOf, targetWith } from "./vocabularyTargets.ts"
+import { sentOf, type TargetOptions, takenOf, targetWith } from "./vocabularyTargets.ts"
 
 const chat = "/v1/chat/completions"
 const text = "/v1/completions"
@@ -10,7 +9,7 @@ const call = { id: "c", type: "function", function: { name: "f", arguments: "{}"
 const said = (turn: object) => ({ messages: [...hi, turn] })
 
 /** What an engine is told of a request, beside the model's name. */
-const cases: ReadonlyArray<readonly [promise: string, path: InferencePath, given: object, sent: object, target?: Partial<Target>]> = [
+const cases: ReadonlyArray<readonly [promise: string, path: InferencePath, given: object, sent: object, target?: TargetOptions]> = [
   ["a developer is a system to templates that do not know it", chat, said({ role: "developer", content: "d" }), said({ role: "system", content: "d" })],
   ["and itself to those that do", chat, said({ role: "developer", content: "d" }), said({ role: "developer", content: "d" }), { knowsDeveloper: true }],
   [

@@ -1,5 +1,5 @@
-import { type InferencePath, type ModelCapabilities, modelCapabilities, nothingServed, type ServedContract } from "@seatrial/domain"
-import { engineFor } from "@seatrial/engines"
+import { type InferencePath, type ModelCapabilities, modelCapabilities, nothingServed, type Runtime, type ServedContract } from "@seatrial/domain"
+import { engineFor, engineWire } from "@seatrial/engines"
 import { Refusal } from "../src/refusals.ts"
 import type { Target } from "../src/vocabulary/Checking.ts"
 import { type CheckedRequest, checkRequest } from "../src/vocabulary/checkRequest.ts"
@@ -26,9 +26,12 @@ export const everything: ServedContract = {
 export const capabilitiesOf = (served: ServedContract, chat_template: string | null = ableTemplate): ModelCapabilities =>
   modelCapabilities(served, { chat_template, commit: "c".repeat(40) })
 
-export const targetWith = (over: Partial<Target> = {}): Target => ({
+/** `runtime`: the engine whose wire the target has, unless `wire` is given. */
+export type TargetOptions = Partial<Target> & { readonly runtime?: Runtime }
+
+export const targetWith = ({ runtime = "reference", ...over }: TargetOptions = {}): Target => ({
   capabilities: capabilitiesOf(everything),
-  runtime: "reference",
+  wire: engineWire(runtime),
   adapted: false,
   maxModelLen: 2_048,
   knowsDeveloper: false,

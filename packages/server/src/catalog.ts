@@ -1,5 +1,6 @@
 import { Caller } from "@seatrial/api"
 import { type CatalogModel, zeroPrices } from "@seatrial/domain"
+import { engineWire } from "@seatrial/engines"
 import { Catalog, catalogModel, type ServedModel } from "@seatrial/store"
 import { Deferred, Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -12,7 +13,7 @@ const cacheControl = "public, max-age=30"
 
 /** A catalog as it goes out: made once for each change, since anybody may ask for it. */
 const answersOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
-  const body = new TextEncoder().encode(JSON.stringify(listOf(models.map((model) => catalogModel(model, platform, model.prices)))))
+  const body = new TextEncoder().encode(JSON.stringify(listOf(models.map((model) => catalogModel(model, platform, model.prices, engineWire(model.runtime))))))
   const headers = { etag: tagOf(body), "cache-control": cacheControl }
   return {
     etag: headers.etag,
@@ -48,6 +49,6 @@ export const ownModelsOperation = Effect.gen(function* () {
   return Effect.fnUntraced(function* () {
     const { orgId, orgSlug } = yield* Caller
     const models = yield* catalog.ownedBy(orgId)
-    return HttpServerResponse.jsonUnsafe(listOf(models.map((model) => catalogModel(model, orgSlug, zeroPrices))))
+    return HttpServerResponse.jsonUnsafe(listOf(models.map((model) => catalogModel(model, orgSlug, zeroPrices, engineWire(model.runtime)))))
   })
 })

@@ -5,7 +5,6 @@ import {
   ModelId,
   OrgId,
   Prices,
-  publicCapabilities,
   RevisionId,
   Runtime,
   SamplingDefaults,
@@ -132,8 +131,7 @@ const snapshotOf = (
   const ofAll = new Map<string, Route>()
   const ofModel = new Map<ModelId, Route>()
   for (const { capabilities, visibility, ...facts } of rows) {
-    const able = capabilitiesOf(capabilities)
-    const route = { ...facts, isPublic: visibility === "public", capabilities: visibility === "public" ? publicCapabilities(facts.runtime, able) : able }
+    const route = { ...facts, isPublic: visibility === "public", capabilities: capabilitiesOf(capabilities) }
     ofModel.set(route.modelId, route)
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.

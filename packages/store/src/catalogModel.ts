@@ -1,10 +1,18 @@
-import { type CatalogModel, earliestCapabilities, microsToDollars, type Prices, publicCapabilities, storedCapabilities } from "@seatrial/domain"
+import {
+  type CatalogModel,
+  type EngineWire,
+  earliestCapabilities,
+  microsToDollars,
+  type Prices,
+  publicCapabilities,
+  storedCapabilities
+} from "@seatrial/domain"
 import type { ServedModel } from "./Catalog.ts"
 
 const stored = ({ capabilities }: ServedModel) => storedCapabilities(capabilities, () => earliestCapabilities)
 
 /** A served model as catalogs list it. What was not kept with its revision yet is as the first versions served it, and as the gateway takes it. */
-export const catalogModel = (served: ServedModel, ownedBy: string, prices: Prices): CatalogModel => ({
+export const catalogModel = (served: ServedModel, ownedBy: string, prices: Prices, wire: EngineWire): CatalogModel => ({
   id: served.model,
   object: "model",
   created: Math.floor(served.createdAt / 1000),
@@ -26,6 +34,6 @@ export const catalogModel = (served: ServedModel, ownedBy: string, prices: Price
   price_cache_write_micros_per_mtok: prices.cache_write_micros_per_mtok,
   pricing: { input: microsToDollars(prices.input_micros_per_mtok), output: microsToDollars(prices.output_micros_per_mtok) },
   status: served.status,
-  ...(served.model.includes("/") ? stored(served) : publicCapabilities(served.runtime, stored(served))),
+  ...(served.model.includes("/") ? stored(served) : publicCapabilities(wire, stored(served))),
   capabilities_verified_at: served.verifiedAt === null ? null : Math.floor(served.verifiedAt / 1000)
 })

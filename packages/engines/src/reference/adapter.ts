@@ -10,6 +10,7 @@ import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
 import { referenceModelIssue } from "./modelIssue.ts"
 import { referenceTokenizerIssue } from "./tokenizerIssue.ts"
+import { referenceWire } from "./wire.ts"
 
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
   typeof value === "number" && Number.isInteger(value) && value >= minimum && value <= maximum ? null : `must be an integer from ${minimum} to ${maximum}`
@@ -90,6 +91,8 @@ const lastSaid = (log: string): string | null => {
  */
 export const reference: EngineAdapter = {
   runtime: "reference",
+  wire: referenceWire,
+  needsGpu: false,
   version: "reference-0.1.0",
   names: "all",
   architectures: new Set([referenceLimits.architecture]),

@@ -27,6 +27,7 @@ import { sglangLines, sglangMetrics } from "./readings.ts"
 import { sglangStartFailures } from "./startFailures.ts"
 import { sglangStartIssue } from "./startIssue.ts"
 import { templateByName } from "./templateByName.ts"
+import { sglangWire } from "./wire.ts"
 
 const version = "sglang-0.5.23"
 const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
@@ -84,6 +85,8 @@ const dtypeOf = (flag: unknown) => (flag === "bfloat16" || flag === "float16" ? 
 /** SGLang 0.5.23, of its own image. */
 export const sglang: EngineAdapter = {
   runtime: "sglang",
+  wire: sglangWire,
+  needsGpu: true,
   version,
   names: "any",
   architectures: generating(registered),
@@ -211,8 +214,7 @@ export const sglang: EngineAdapter = {
     // It knows no log-probabilities of prompts by themselves, but those of one that is echoed; the engine that stands in for it knows the former only.
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
     prefixCache: engine_flags?.disable_radix_cache !== true,
-    // What it takes of a message has no member for one.
-    unsalted: ["/v1/messages", "/v1/messages/count_tokens"],
+    unsalted: [...sglangWire.unsaltedPaths],
     // Its sampler takes seeds in its deterministic mode only.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
     // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).

@@ -26,6 +26,7 @@ import { vllmQuantization } from "./quantizationRules.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./readings.ts"
 import { vllmStartFailures } from "./startFailures.ts"
 import { vllmStartIssue } from "./startIssue.ts"
+import { vllmWire } from "./wire.ts"
 
 const release = "0.33.0"
 const version = `vllm-${release}`
@@ -76,11 +77,13 @@ const imageFlags = ({ config, flags }: EngineLoad, chatTemplate: string | null) 
 
 /** Several names are words of their own. */
 const namesOf = (names: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
-  names.length === 0 ? [`--served-model-name=${modelPath}`] : ["--served-model-name", ...new Set(names.map((name) => nameInEngine("vllm", name)))]
+  names.length === 0 ? [`--served-model-name=${modelPath}`] : ["--served-model-name", ...new Set(names.map((name) => nameInEngine(vllmWire, name)))]
 
 /** vLLM 0.33.0, of its own image. */
 export const vllm: EngineAdapter = {
   runtime: "vllm",
+  wire: vllmWire,
+  needsGpu: true,
   version,
   names: "all",
   architectures: generating(registered),

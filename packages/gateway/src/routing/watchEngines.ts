@@ -1,4 +1,5 @@
 import type { ModelId } from "@seatrial/domain"
+import { engineWire } from "@seatrial/engines"
 import type { PlacedEngine, Route } from "@seatrial/store"
 import { Clock, Effect, Schedule, type Scope } from "effect"
 import type { EngineClient } from "../EngineClient.ts"
@@ -81,7 +82,7 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
   const scrape = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
     const text = yield* get(state.endpoint.url, "/metrics")
     if (text === null) return
-    state.tell(readEngineMetrics(text), now())
+    state.tell(readEngineMetrics(text, engineWire(pool.route.runtime)), now())
     if (pool.queue.size > 0) pool.dispatch()
   })
   const metrics = Effect.suspend(() =>
@@ -93,8 +94,7 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
   )
 
   const examine = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
-    // SGLang's health is a generated token, which may take twenty seconds.
-    const text = yield* get(state.endpoint.url, pool.route.runtime === "sglang" ? "/ready" : "/health")
+    const text = yield* get(state.endpoint.url, engineWire(pool.route.runtime).livenessPath)
     if (text === null) pool.fail(state)
   })
   const health = Effect.suspend(() =>

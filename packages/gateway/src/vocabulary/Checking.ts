@@ -1,4 +1,4 @@
-import type { InferencePath, ModelCapabilities, Runtime, SamplingDefaults } from "@seatrial/domain"
+import type { EngineWire, InferencePath, ModelCapabilities, SamplingDefaults } from "@seatrial/domain"
 import { type ImagePlace, ImagePlaces } from "../images/ImagePlaces.ts"
 import { invalidParameter, Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
 
@@ -25,7 +25,8 @@ const gatesOf = (endpoint: InferencePath, capabilities: ModelCapabilities): Gate
 export interface Target {
   /** As they were stored and verified with the revision. */
   readonly capabilities: ModelCapabilities
-  readonly runtime: Runtime
+  /** How the engine behaves on the wire. */
+  readonly wire: EngineWire
   /** Whether it serves an adapter, which its engine knows by another name than its base. */
   readonly adapted: boolean
   readonly maxModelLen: number

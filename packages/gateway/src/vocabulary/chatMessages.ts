@@ -43,14 +43,14 @@ const assistantMembers = members({
   parsed: sentBack
 })
 
-/** A turn of the model: each engine has a name of its own for what the model thought. */
+/** A turn of the model. */
 const assistant: Check = (value, at) => {
   const { reasoning, reasoning_content, refusal, ...turn } = assistantMembers(value, at)
   const said = turn.content ?? refusal
   if (said === undefined && turn.tool_calls === undefined) return at.invalid("is required", "content")
   if (said !== undefined) turn.content = said
   const thought = reasoning_content ?? reasoning
-  if (thought !== undefined) turn[at.target.runtime === "vllm" ? "reasoning" : "reasoning_content"] = thought
+  if (thought !== undefined) turn[at.target.wire.reasoningField] = thought
   return turn
 }
 

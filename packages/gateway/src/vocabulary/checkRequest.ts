@@ -1,4 +1,4 @@
-import { adapterModel, type InferencePath, nameInEngine } from "@seatrial/domain"
+import { type InferencePath, nameInEngine } from "@seatrial/domain"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
 import { answerLimit } from "./answerLimit.ts"
@@ -17,7 +17,7 @@ export interface CheckedRequest {
   readonly choices: number
   /** How many prompts it has: of several, engines report the usage of each until the stream's end. */
   readonly prompts: number
-  /** Whether what the engine tells of its cache is not of all prompts: of several, vLLM streams the first one's. */
+  /** Whether the cached tokens in the answer do not cover all prompts. */
   readonly cachedUnknown: boolean
   /** Images that the body still has to get: `inlineImages` puts them in. */
   readonly images: ReadonlyArray<ImagePlace>
@@ -29,30 +29,26 @@ export interface CheckedRequest {
   engineBody: string
 }
 
-/**
- * Puts in what an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or
- * withdrawn since is not called by any more.
- */
-const address = (body: Record<string, unknown>, endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, runtime }: Target) => {
-  if (adapted) body.model = adapterModel(runtime)
-  // On the vendor's own path it wants a name.
-  else if (runtime !== "vllm" || isAnthropic(endpoint)) body.model = nameInEngine(runtime, model)
+/** Adds the members that the engine needs in addition to the request of the caller. */
+const address = (body: Record<string, unknown>, endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, wire }: Target) => {
+  if (adapted) body.model = wire.adapterModel
+  // Anthropic's paths require a name.
+  else if (!wire.acceptsUnnamedModel || isAnthropic(endpoint)) body.model = nameInEngine(wire, model)
   if (endpoint === "/v1/responses") {
     body.request_id = `resp_${requestId}`
     body.store = false
   }
-  if (isAnthropic(endpoint) && runtime === "sglang") return
+  if (wire.unsaltedPaths.has(endpoint)) return
   if (cacheSalt !== null) body.cache_salt = cacheSalt
-  if (runtime === "sglang") body.rid = requestId
+  if (wire.requestIdField !== null) body[wire.requestIdField] = requestId
 }
 
 const isAnthropic = (endpoint: InferencePath) => endpoint === "/v1/messages" || endpoint === "/v1/messages/count_tokens"
 
 /** How a stream is asked for. Two paths tell usage by themselves. */
-const streamed = (endpoint: InferencePath, { capabilities, runtime }: Target): Record<string, unknown> => {
+const streamed = (endpoint: InferencePath, { capabilities, wire }: Target): Record<string, unknown> => {
   if (endpoint !== "/v1/chat/completions" && endpoint !== "/v1/completions") return { stream: true }
-  // vLLM counts the whole answer anew for each chunk where it parts the reasoning from it.
-  const running = runtime !== "vllm" || !capabilities.supports_reasoning
+  const running = !wire.recountsUsageWithReasoning || !capabilities.supports_reasoning
   return { stream: true, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } }
 }
 
@@ -88,7 +84,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
     choices: (typeof body.n === "number" ? body.n : 1) * prompts,
     prompts,
-    cachedUnknown: target.runtime === "vllm" && stream === true && prompts > 1,
+    cachedUnknown: target.wire.streamsCachedTokensOfFirstPrompt && stream === true && prompts > 1,
     images: at.images,
     imageCount: 0,
     withoutImages: null,

@@ -1,3 +1,4 @@
+import { engineWire } from "@seatrial/engines"
 import type { Route } from "@seatrial/store"
 import type { CheckedRequest } from "./checkRequest.ts"
 
@@ -7,14 +8,14 @@ const said = /"model":\s?"[^"]*"/
 const asIs = (text: string) => text
 
 /**
- * Gives an answer the name that the caller asked for: an adapter has one of its own inside its engine, and vLLM says the one that it was started with, which a model that
- * was published or withdrawn since is not called by.
+ * Replaces the model's name in an answer by the name that the caller sent. An adapter has a fixed name inside its engine, and some engines answer with the name that they
+ * were started with, which differs if the model was published or withdrawn later.
  */
 export const namedAsAsked = (
   { adapted, runtime }: Pick<Route, "adapted" | "runtime">,
   { model }: Pick<CheckedRequest, "model">
 ): ((text: string) => string) => {
-  if (!adapted && runtime !== "vllm") return asIs
+  if (!adapted && !engineWire(runtime).answersWithServedName) return asIs
   const asked = `"model":${JSON.stringify(model)}`
   return (text) => {
     const found = said.exec(text)

@@ -77,15 +77,14 @@ export const responses: Vocabulary<"/v1/responses"> = {
   together: (body, at) => {
     limitTokens(body, at, "max_output_tokens", "omit")
     if (body.top_logprobs !== undefined && body.include === undefined) at.invalid(`goes with \`include: ["${logprobs}"]\` only`, "top_logprobs")
-    if (body.include !== undefined && body.stream === true && at.target.runtime === "sglang") {
+    if (body.include !== undefined && body.stream === true && !at.target.wire.streamsResponseLogprobs) {
       at.unsupportedValue("the model does not stream log-probabilities", "include")
     }
     toolsTogether(body, at)
     for (const name of ["text", "reasoning"]) if (nothing(body[name])) delete body[name]
     responseReasoningTogether(body, at)
     sayDefaults(body, at.target)
-    // One engine has defaults of its own here, which are nobody's.
-    if (at.target.runtime === "sglang") {
+    if (at.target.wire.overridesSamplingDefaults) {
       body.temperature ??= 1
       body.top_p ??= 1
     }

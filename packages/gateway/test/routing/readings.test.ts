@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { engineWire } from "@seatrial/engines"
 import { Schema } from "effect"
 import { patienceOf } from "../../src/routing/patienceOf.ts"
 import { prefixOf } from "../../src/routing/prefixOf.ts"
@@ -50,7 +51,9 @@ describe("an engine's metrics", () => {
       { running: null, waiting: null, cacheUse: null, tokens: null }
     ]
   ]
-  for (const [which, lines, expected] of said) it(`are read: those ${which}`, () => assert.deepStrictEqual(readEngineMetrics(lines.join("\n")), expected))
+  for (const [which, lines, expected] of said)
+    it(`are read: those ${which}`, () =>
+      assert.deepStrictEqual(readEngineMetrics(lines.join("\n"), engineWire(which.includes("SGLang") ? "sglang" : "vllm")), expected))
 })
 
 describe("what a caller waits", () => {

@@ -143,7 +143,7 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
   const container = engine.container({
     settings: revision.settings,
     config: revision.facts.config,
-    servedNames: servedNames(engine.runtime, callableNames(run), isAdapted),
+    servedNames: servedNames(engine.wire, callableNames(run), isAdapted),
     modelPath: merged ? mergedPath : weightsPath("/models", revision),
     ...(merged ? {} : { commit: weightCommits(revision.facts)[0].commit }),
     ...(other_template === true && chat_template !== null && !ownTemplate ? { chatTemplate: chat_template } : {}),

@@ -1,4 +1,4 @@
-import { adapterModel, adapterName, nameInEngine } from "@seatrial/domain"
+import { adapterName, nameInEngine } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Node } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
@@ -30,11 +30,11 @@ export interface EngineUnderTrial {
 /** What the trial is made against; `timeout` bounds each exchange. */
 export const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
   const { gpu_count, gpu_pool } = podClass.hostClass
-  const name = nameInEngine(engine.runtime, run.model)
+  const name = nameInEngine(engine.wire, run.model)
   const adapted = revision.facts.adapter !== undefined
   const subject: Subject = {
     client: yield* makeEngineClient(url, timeout),
-    servedName: adapted ? adapterModel(engine.runtime) : name,
+    servedName: adapted ? engine.wire.adapterModel : name,
     listedName: adapted ? adapterName : name,
     takesAnyName: engine.names === "any",
     maxContext: revision.settings.max_context,

@@ -39,7 +39,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   const agreement = readAgreement(log)
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
   // It is served like every whole model, and asked as the adapter will be.
-  const name = nameInEngine(engine.runtime, run.model)
+  const name = nameInEngine(engine.wire, run.model)
   const found = yield* withSuiteSubject(trial, "60 seconds", (subject) => {
     const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
     return Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })

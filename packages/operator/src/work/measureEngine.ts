@@ -18,7 +18,7 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace), () => unavailable({ message: "The engine's log could not be read." }))
   const told = trial.engine.measured({ metrics: metrics.text, log })
   const { estimate, facts, settings } = trial.revision
-  const layout = kvLayoutOf(told, { config: facts.config, runtime: settings.runtime, fit: estimate, sequenceBytes: estimate.components?.sequence })
+  const layout = kvLayoutOf(told, { config: facts.config, wire: trial.engine.wire, fit: estimate, sequenceBytes: estimate.components?.sequence })
   const error = fitErrorOf(estimate, told)
   if (error !== null) yield* operatorMetrics.fitError.update({ host_class: settings.host_class, inside: String(error.inside) }, Math.abs(error.error))
   yield* persist(

@@ -31,7 +31,7 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
   const { capabilities, fit, serving: settings } = preview
   // Who chose what, and where the bytes go, is kept with the revision, for those who compare it with what the engine reports.
-  const chosen_by = choicesOf(run.servingRequest, settings, facts, run.keptChoices ?? {})
+  const chosen_by = choicesOf(run.servingRequest, settings, facts, engine.wire, run.keptChoices ?? {})
   const estimate = decided === null ? { ...fit, chosen_by } : { ...fit, chosen_by, components: decided.components }
   const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
   const engineVersion = versionOn(engine, { simulated: hostClass?.simulated ?? false })

@@ -70,7 +70,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
   const flags = settings.engine_flags ?? {}
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, timeout)),
-    ...(facts.adapter === undefined ? {} : { baseName: baseInEngine(engine.runtime, run.model), merged: trial.merged }),
+    ...(facts.adapter === undefined ? {} : { baseName: baseInEngine(engine.wire, run.model), merged: trial.merged }),
     salt: "",
     parameters: facts.parameters,
     slots: sequences(flags),

@@ -1,0 +1,38 @@
+import type { InferencePath } from "./requestVocabulary.ts"
+
+/** A figure that the gateway reads from the metrics of an engine. */
+export type EngineFigure = "running" | "waiting" | "cacheUse" | "tokens"
+
+/** How an engine behaves on the wire: everything that the gateway and the operator must know to talk to one engine and not to another. */
+export interface EngineWire {
+  /** The path that answers 200 quickly as long as the engine works. */
+  readonly livenessPath: "/health" | "/ready"
+  /** The Prometheus metrics that the gateway reads, by the name after their common prefix. */
+  readonly metrics: { readonly prefix: string; readonly figures: ReadonlyMap<string, EngineFigure> }
+  /** Whether a served name may begin with a hyphen. The engine is started with another name if not. */
+  readonly acceptsLeadingHyphen: boolean
+  /** Whether requests on OpenAI paths may leave out `model`. A model that was published or withdrawn after the start has a name that the engine does not know. */
+  readonly acceptsUnnamedModel: boolean
+  /** Whether answers contain the name that the engine was started with instead of the name in the request. */
+  readonly answersWithServedName: boolean
+  /** The value of `model` that selects the LoRA adapter. */
+  readonly adapterModel: string
+  /** Paths on which the engine ignores `cache_salt` and a request ID, so that it cannot separate the prefix caches of organizations. */
+  readonly unsaltedPaths: ReadonlySet<InferencePath>
+  /** The body field that carries the request ID; null if the engine has none. */
+  readonly requestIdField: "rid" | null
+  /** The member of an assistant message that holds its reasoning. */
+  readonly reasoningField: "reasoning" | "reasoning_content"
+  /** Whether running usage in a stream is expensive for models that reason, because the engine counts the whole answer again for each chunk. */
+  readonly recountsUsageWithReasoning: boolean
+  /** Whether a stream reports the cached tokens of its first prompt only. */
+  readonly streamsCachedTokensOfFirstPrompt: boolean
+  /** Whether `/v1/responses` streams log-probabilities. */
+  readonly streamsResponseLogprobs: boolean
+  /** Whether the engine replaces omitted sampling parameters by defaults of its own, so that the gateway must send them. */
+  readonly overridesSamplingDefaults: boolean
+  /** Whether the engine takes sampling defaults from the `generation_config.json` of the repository. */
+  readonly readsGenerationConfig: boolean
+  /** Whether the engine counts KV cache tokens as the number of longest sequences that fit, times their length. */
+  readonly countsCacheInSequences: boolean
+}

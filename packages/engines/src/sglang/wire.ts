@@ -1,0 +1,33 @@
+import { adapterName, type EngineWire } from "@seatrial/domain"
+
+export const sglangWire: EngineWire = {
+  // `/health` generates a token, which may take 20 seconds.
+  livenessPath: "/ready",
+  metrics: {
+    prefix: "sglang:",
+    figures: new Map([
+      ["num_running_reqs", "running"],
+      ["num_queue_reqs", "waiting"],
+      ["token_usage", "cacheUse"],
+      // Grows with each batch. The next two grow only when a request ends.
+      ["realtime_tokens_total", "tokens"],
+      ["prompt_tokens_total", "tokens"],
+      ["generation_tokens_total", "tokens"]
+    ])
+  },
+  acceptsLeadingHyphen: true,
+  acceptsUnnamedModel: false,
+  answersWithServedName: false,
+  // It splits `base:adapter` at the colon.
+  adapterModel: `base:${adapterName}`,
+  // The request class of these paths has no member for a salt.
+  unsaltedPaths: new Set(["/v1/messages", "/v1/messages/count_tokens"]),
+  requestIdField: "rid",
+  reasoningField: "reasoning_content",
+  recountsUsageWithReasoning: false,
+  streamsCachedTokensOfFirstPrompt: false,
+  streamsResponseLogprobs: false,
+  overridesSamplingDefaults: true,
+  readsGenerationConfig: true,
+  countsCacheInSequences: false
+}
