@@ -80,7 +80,7 @@ export const gatewaySettings = [
   { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 },
   {
     name: "GATEWAY_ABANDONED_SECONDS",
-    description: "Time for which an engine goes on after its caller left, until it reports the usage; then the prompt is counted without it",
+    description: "Time for which an engine goes on with a stream after its caller left, until it reports the usage; then the prompt is counted without it",
     default: 30
   },
   {

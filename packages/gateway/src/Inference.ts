@@ -93,7 +93,18 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             if (!departure.aborted) stream?.open()
           }
         })
-        const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation, cut: false, sample: null }
+        const work: Work = {
+          admitted,
+          dialect,
+          stream,
+          reader: dialect.makeReader(checked),
+          progress,
+          beginning,
+          observation,
+          cut: false,
+          askedAt: 0,
+          sample: null
+        }
         const outcome = yield* restore(ask(work)).pipe(
           Effect.catchCause((cause) => {
             departure.abort("stopped")

@@ -55,6 +55,8 @@ export interface Work {
   readonly observation: Observation
   /** Whether it was asked again for an answer that its prompt leaves room for. */
   cut: boolean
+  /** `performance.now()` when the engine was asked. */
+  askedAt: number
   /** What is kept of the prompt while its engine has not reported its tokens. */
   sample: PromptSample | null
 }
@@ -101,6 +103,12 @@ const undelivered = (outcome: Outcome, { progress }: Work): Outcome =>
         note: `The caller left. ${outcome.note ?? "The usage is that of the whole answer."}`
       }
 
+/** Tokens that an engine wrote of an answer that is not streamed until it was aborted: only the time shows how many. */
+const estimateOutput = ({ admitted: { checked, passage } }: Work, millis: number, promptTokens: number): number => {
+  const room = Math.max(0, passage.route.maxModelLen - Math.floor(promptTokens / checked.prompts))
+  return checked.choices * Math.min(passage.estimateTokens(millis), checked.outputLimit ?? room, room)
+}
+
 /** Asks engines for an answer, until one has given it or none is to be asked any more. */
 export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Service"]) => {
   /** The outcome if nobody is there to answer any more. What an engine may have computed for a caller who left is counted, if the engine has not reported it. */
@@ -111,11 +119,13 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     if (error === unavailable) return failed(error, "The gateway was stopped.", progress)
     const what = error === keyEnded ? "The API key ended" : "The caller left"
     if (isMetered(work) || checked.endpoint === "/v1/messages/count_tokens") return failed(error, `${what}.`, progress)
+    const engineMillis = performance.now() - work.askedAt
     const sample = work.sample ?? samplePrompt(checked)
     const most = passage.route.maxModelLen * checked.prompts
     const counted = yield* countPrompt(engine, { url: passage.url, requestId: id, sample, most })
-    const { usage } = progress
-    const note = `${what} before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output counts what was received.`
+    const output = checked.stream ? "counts what was received" : "is an estimate from the time that the engine worked"
+    const note = `${what} before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output ${output}.`
+    const usage = checked.stream ? progress.usage : { ...progress.usage, output_tokens: estimateOutput(work, engineMillis, counted.tokens) }
     const known = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
     return {
       ...failed(error, "", progress),
@@ -188,6 +198,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
       return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
     }
     passage.answered()
+    if (usage !== null) passage.observePace(usage.output_tokens / checked.choices, performance.now() - work.askedAt)
     const told = namedAsAsked(route, checked)(answer.body)
     return {
       state: "completed",
@@ -204,6 +215,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
   const attempt = Effect.fnUntraced(function* (work: Work, signal: Departure) {
     const { admitted, beginning, progress, stream } = work
     const { checked, departure, id, passage } = admitted
+    work.askedAt = performance.now()
     const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
     const opened = yield* Effect.result(
       engine.call({
@@ -250,7 +262,8 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const { checked, departure } = admitted
     // No engine was asked for it.
     if (departure.aborted) return failed(departureRefusal(departure), "No engine was asked.", progress)
-    const hold = holdEngine(departure, checked.endpoint === "/v1/messages/count_tokens" ? 0 : config.abandoned, () => {
+    // A stream ends with its first usage. An answer that is not streamed reports none before its end: its engine would write all of it for no one.
+    const hold = holdEngine(departure, checked.stream ? config.abandoned : 0, () => {
       stream?.close()
       // The engine has it, and no other is asked.
       if (!progress.hasUsage || checked.prompts > 1) work.sample ??= samplePrompt(checked)

@@ -49,7 +49,7 @@ describe("an answer that is not streamed", () => {
   it.live("of a caller who leaves is stopped at the engine and recorded", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => call.response.writeHead(200, { "content-type": "application/json" }).write('{"id":'))
-      const { address, world } = yield* makeStage([engine.url], { GATEWAY_ABANDONED_SECONDS: 0.05 })
+      const { address, world } = yield* makeStage([engine.url])
       const seen = yield* send(address, { body: chat })
       yield* soon(() => engine.calls.length === 1)
       seen.request.destroy()

@@ -129,7 +129,7 @@ export const makeCachingEngine: Effect.Effect<CachingEngine, never, Scope.Scope>
     const { request, response: answer } = call
     const path = request.url ?? ""
     const members = parse(call.body)
-    const words = wordsOf(JSON.stringify([members.prompt, members.messages, members.input]))
+    const words = wordsOf(JSON.stringify([members.prompt, members.messages, members.input].filter((part) => part !== undefined)))
     const prefixes = words.map((_, index) => words.slice(0, index + 1).join(" "))
     let cached = 0
     while (cached + chunkSize < words.length && cache.has(prefixes[cached + chunkSize - 1] ?? "")) cached += chunkSize

@@ -29,22 +29,45 @@ describe("a caller who leaves", () => {
     })
   )
 
-  for (const [which, body] of [
-    ["a stream", { ...prompt, stream: true }],
-    ["a whole answer", prompt]
+  it.live(
+    "from a stream of an engine that reports nothing is charged for the prompt, counted by its tokenizer when the time is over, which the receipt says",
+    () =>
+      Effect.gen(function* () {
+        const { engine } = yield* makeCachingEngine
+        engine.script = () => {}
+        const stage = yield* makeStage([engine.url], bounded)
+        const end = yield* leave(engine, stage, { body: { ...prompt, stream: true } })
+        // Role and name of the member represent the chat template.
+        assert.deepStrictEqual(end.usage, { input_tokens: 13, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null })
+        assert.include(end.note, "counted with the model's tokenizer")
+        assert.deepStrictEqual([end.statusCode, end.ttftMs, engine.calls[0]?.isCut()], [499, null, true])
+      })
+  )
+
+  for (const [path, body, expected] of [
+    ["/v1/chat/completions", { messages: prompt.messages, max_completion_tokens: 7, n: 3, temperature: 1 }, 21],
+    ["/v1/completions", { prompt: [text, text], max_tokens: 7 }, 14],
+    ["/v1/responses", { input: text, max_output_tokens: 7 }, 7],
+    ["/v1/messages", { messages: prompt.messages, max_tokens: 7 }, 7]
   ] as const) {
     it.live(
-      `from ${which} of an engine that reports nothing is charged for the prompt, counted by its tokenizer when the time is over, which the receipt says`,
+      `from an answer on ${path} that is not streamed ends the engine's work at once, and pays for the prompt and for what the engine wrote in that time`,
       () =>
         Effect.gen(function* () {
           const { engine } = yield* makeCachingEngine
+          const stage = yield* makeStage([engine.url])
+          // So fast that any time is enough for all that the request may have.
+          const usage = { prompt_tokens: 1, completion_tokens: 1_000_000_000, total_tokens: 1_000_000_001 }
+          engine.script = answers(JSON.stringify({ ...JSON.parse(wholeAnswer("a")), usage }))
+          yield* fetched(stage.address, { body: chat })
+          stage.world.recorded.splice(0)
+          engine.calls.splice(0)
           engine.script = () => {}
-          const stage = yield* makeStage([engine.url], bounded)
-          const end = yield* leave(engine, stage, { body })
-          // Role and name of the member represent the chat template.
-          assert.deepStrictEqual(end.usage, { input_tokens: 13, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null })
-          assert.include(end.note, "counted with the model's tokenizer")
-          assert.deepStrictEqual([end.statusCode, end.ttftMs, engine.calls[0]?.isCut()], [499, null, true])
+          const end = yield* leave(engine, stage, { path, body: { model: "acme/tiny", ...body } })
+          assert.strictEqual(end.usage.output_tokens, expected)
+          assert.isAtLeast(end.usage.input_tokens, 10)
+          assert.include(end.note, "the output is an estimate from the time that the engine worked")
+          yield* soon(() => engine.calls[0]?.isCut() === true)
         })
     )
   }
@@ -84,21 +107,6 @@ describe("a caller who leaves", () => {
       const stage = yield* makeStage([engine.url], bounded)
       const end = yield* leave(engine, stage, { path: "/v1/completions", body: { model: "acme/tiny", prompt: ["a", text, text], stream: true } })
       assert.strictEqual(end.usage.input_tokens + (end.usage.cache_read_tokens ?? 0), 21)
-    })
-  )
-
-  it.live("pays what the answer costs if the engine ends it in time, also for one that is not streamed", () =>
-    Effect.gen(function* () {
-      const engine = yield* makeEngine(() => {})
-      const stage = yield* makeStage([engine.url])
-      const seen = yield* send(stage.address, { body: chat })
-      yield* soon(() => engine.calls.length === 1)
-      seen.request.destroy()
-      yield* soon(() => seen.ended === "cut")
-      for (const call of engine.calls) answers(wholeAnswer("a"))(call)
-      yield* soon(() => outcomes(stage.world).length === 2)
-      assert.deepInclude(endOf(stage.world).usage, { input_tokens: 10, output_tokens: 3 })
-      assert.deepInclude(endOf(stage.world), { statusCode: 499, finishReason: null })
     })
   )
 

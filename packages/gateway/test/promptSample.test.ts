@@ -8,6 +8,7 @@ const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "wi
   stream: true,
   wantsUsage: false,
   choices: 1,
+  outputLimit: null,
   prompts: 1,
   cachedUnknown: false,
   images: [],

@@ -1,6 +1,7 @@
 import type { ModelId, OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import type { PoolSeen } from "../observability/RoutingMetrics.ts"
+import { DecodePace } from "./DecodePace.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
 import { mayTakePlace } from "./mayTakePlace.ts"
@@ -39,6 +40,7 @@ export class ModelPool {
   readonly queue = new FairQueue<Waiter>()
   /** Of second attempts: engines of one model that fail leave those of others theirs. */
   readonly budget = new RetryBudget()
+  readonly decodePace = new DecodePace()
   /** When a request last came. */
   usedAt: number
   /** Since when somebody asks who finds no engine; null where there is one, or nobody asks. */

@@ -77,6 +77,16 @@ export class Passage {
     return this.#engine?.pulse ?? { at: 0 }
   }
 
+  /** An answer of this request that is not streamed was written in so many milliseconds, with so many tokens in each choice. */
+  observePace(tokens: number, millis: number) {
+    this.#pool?.decodePace.observe(tokens, millis)
+  }
+
+  /** Tokens that the model's engines write of one choice in so many milliseconds; 0 before the request has an engine. */
+  estimateTokens(millis: number): number {
+    return this.#pool?.decodePace.estimate(millis) ?? 0
+  }
+
   #key = (): number => {
     return hashOf(`${this.#orgId}\n${this.#route.modelId}\n${prefixOf(this.#members ?? {})}`)
   }

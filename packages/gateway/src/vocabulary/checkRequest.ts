@@ -1,7 +1,7 @@
 import { type InferencePath, nameInEngine } from "@seatrial/domain"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
-import { answerLimit } from "./answerLimit.ts"
+import { answerLimit, outputLimitOf } from "./answerLimit.ts"
 import { Checking, type Target } from "./Checking.ts"
 import { endpoints } from "./endpoints.ts"
 import { isMembers, type ParsedBody } from "./parseBody.ts"
@@ -15,6 +15,8 @@ export interface CheckedRequest {
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
   readonly choices: number
+  /** Tokens that each choice may have; null if the caller sets no limit. */
+  readonly outputLimit: number | null
   /** How many prompts it has: of several, engines report the usage of each until the stream's end. */
   readonly prompts: number
   /** Whether the cached tokens in the answer do not cover all prompts. */
@@ -83,6 +85,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     stream: stream === true,
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
     choices: (typeof body.n === "number" ? body.n : 1) * prompts,
+    outputLimit: outputLimitOf(body),
     prompts,
     cachedUnknown: target.wire.streamsCachedTokensOfFirstPrompt && stream === true && prompts > 1,
     images: at.images,

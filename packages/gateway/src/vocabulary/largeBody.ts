@@ -31,6 +31,7 @@ const Answer = Schema.Union([
       stream: Schema.Boolean,
       wantsUsage: Schema.Boolean,
       choices: Schema.Int,
+      outputLimit: Schema.NullOr(Schema.Finite),
       prompts: Schema.Int,
       cachedUnknown: Schema.Boolean,
       images: Schema.Array(Schema.Struct({ param: Schema.String, url: Schema.String, placeholder: Schema.String }))
