@@ -1,28 +1,67 @@
 import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 
+/** Programs that tests start as their own processes reuse what an earlier one compiled. */
+const env = { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/node-compile") }
+const postgres = "test/postgres.ts"
+const minutes = (count: number) => ({ testTimeout: count * 60_000, hookTimeout: Math.min(count, 10) * 60_000 })
+
+/** Suites that `npm test` leaves out. Each has a command of its own in package.json. */
+const longSuites = ["attacks", "cluster", "contract", "engines", "faults", "gateway", "mutants"]
+
 export default defineConfig({
   test: {
-    // Programs that tests start as processes of their own begin with what an earlier one compiled.
-    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/node-compile") },
-    globalSetup: "test/postgres.ts",
-    include: ["packages/*/test/**/*.test.ts", "packages/engines/reference/test/**/*.test.ts", "test/**/*.test.ts"],
-    exclude: [
-      "**/node_modules/**",
-      "test/contract/**",
-      "test/cluster/**",
-      "test/faults/**",
-      "test/engines/**",
-      "test/mutants/**",
-      "test/attacks/**",
-      "test/gateway/**",
-      "test/e2e/long/**",
-      "packages/*/test/long/**"
-    ],
-    testTimeout: 120_000,
-    hookTimeout: 240_000,
     maxWorkers: 2,
-    // Modules are loaded once a worker and not once a file: half of the time. No test keeps anything in a module or changes the process.
-    isolate: false
+    // A worker on a busy machine needs time to end.
+    teardownTimeout: 60_000,
+    projects: [
+      {
+        test: {
+          name: "unit",
+          env,
+          globalSetup: postgres,
+          include: ["packages/*/test/**/*.test.ts", "packages/engines/reference/test/**/*.test.ts", "test/**/*.test.ts"],
+          exclude: ["**/node_modules/**", "test/e2e/long/**", "packages/*/test/long/**", ...longSuites.map((suite) => `test/${suite}/**`)],
+          testTimeout: 120_000,
+          hookTimeout: 240_000,
+          // Modules are loaded once per worker instead of once per file, which halves the time. No test keeps state in a module or changes the process.
+          isolate: false
+        }
+      },
+      // The long proofs of the HTTP contract and of the whole system.
+      {
+        test: {
+          name: "contract",
+          env,
+          globalSetup: postgres,
+          include: ["test/contract/**/*.test.ts", "test/e2e/long/**/*.test.ts", "packages/*/test/long/**/*.test.ts"],
+          ...minutes(15)
+        }
+      },
+      // The long proofs of the gateway: real clients, processes that die, callers that do not read.
+      { test: { name: "gateway", env, globalSetup: postgres, include: ["test/gateway/**/*.test.ts"], ...minutes(5) } },
+      // Attacks on separate gateway processes while a client of another organization is measured. Run it with one worker, because it compares latencies.
+      { test: { name: "attacks", env, globalSetup: postgres, include: ["test/attacks/**/*.test.ts"], ...minutes(4) } },
+      // What needs a real Kubernetes control plane, which tools/build.sh builds with Go.
+      {
+        test: { name: "cluster", env, globalSetup: ["test/cluster/runFolder.ts", postgres], include: ["test/cluster/**/*.test.ts"], ...minutes(20) }
+      },
+      // Schedules of faults on the local cluster.
+      {
+        test: {
+          name: "faults",
+          globalSetup: postgres,
+          setupFiles: "test/faults/shortPatience.ts",
+          include: ["test/faults/**/*.test.ts"],
+          ...minutes(60)
+        }
+      },
+      // The engine adapters compared with the engines' own packages, which are large.
+      { test: { name: "engines", include: ["test/engines/**/*.test.ts"], exclude: ["test/engines/vllm/**"], ...minutes(10) } },
+      // The trial and the gateway with vLLM's build for processors, which takes 6 GB to install.
+      { test: { name: "vllm", include: ["test/engines/vllm/**/*.test.ts"], ...minutes(30) } },
+      // Every fault that can be put into an engine or its files, each against the check suite.
+      { test: { name: "mutants", include: ["test/mutants/**/*.test.ts"], ...minutes(10) } }
+    ]
   }
 })
