@@ -1,4 +1,4 @@
-import { type ModelCapabilities, modelCapabilities, type TensorBeginning } from "@seatrial/domain"
+import { type ModelCapabilities, modelCapabilities, type TensorPrefix } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
 import { lookedAt, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
@@ -10,7 +10,7 @@ const Tensor = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.
 const Header = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Union([Tensor, Schema.Record(Schema.String, Schema.String)])))
 
 /** The first values of the pinned files' tensors, as the hub would give them. */
-const firstValuesOf = (pinned: Files): ReadonlyArray<TensorBeginning> => {
+const firstValuesOf = (pinned: Files): ReadonlyArray<TensorPrefix> => {
   const bytes = pinned.get("model.safetensors") ?? new Uint8Array()
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true))
   const tensors = Schema.decodeUnknownSync(Header)(Buffer.from(bytes.subarray(8, 8 + length)).toString("utf8"))

@@ -1,10 +1,10 @@
 import {
-  AskedContext,
-  AskedYarnFactor,
   Commit,
   HostClassName,
   ModelCapabilities,
   RefusalCode,
+  RequestedContext,
+  RequestedYarnFactor,
   ServingRequest,
   ServingSettings,
   Source,
@@ -77,8 +77,8 @@ export const Preview = Schema.Union([DerivedPreview, RefusedPreview])
 /** How the model is to be served, as previews and creates take it. */
 export const Serving = Schema.Struct({
   ...ServingRequest.fields,
-  max_context: Schema.optionalKey(AskedContext),
-  yarn: Schema.optionalKey(Schema.Struct({ ...Yarn.fields, factor: AskedYarnFactor }))
+  max_context: Schema.optionalKey(RequestedContext),
+  yarn: Schema.optionalKey(Schema.Struct({ ...Yarn.fields, factor: RequestedYarnFactor }))
 }).annotate({ identifier: "ServingRequest" })
 
 export const PreviewPayload = Schema.Struct({ source: Source, serving: Schema.optionalKey(Serving) }).annotate({ identifier: "PreviewDeployment" })

@@ -1,4 +1,4 @@
-import { AskedContext, AskedYarnFactor, KvCacheDtype, Runtime, type ServingRequest } from "@seatrial/domain"
+import { KvCacheDtype, RequestedContext, RequestedYarnFactor, Runtime, type ServingRequest } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -10,7 +10,7 @@ export const servingFlags = {
   runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the host class's first)"), Flag.optional),
   maxContext: Flag.Int("max-context").pipe(
     Flag.withDescription("Longest context, in tokens (default: the longest that fits)"),
-    Flag.withSchema(AskedContext),
+    Flag.withSchema(RequestedContext),
     Flag.optional
   ),
   kvCacheDtype: Flag.Literals("kv-cache-dtype", KvCacheDtype.literals).pipe(
@@ -26,7 +26,7 @@ export const servingFlags = {
   ),
   yarnFactor: Flag.Finite("yarn-factor").pipe(
     Flag.withDescription("Extends the native context by YaRN this many times; more than 1, at most 64"),
-    Flag.withSchema(AskedYarnFactor),
+    Flag.withSchema(RequestedYarnFactor),
     Flag.optional
   ),
   yarnOriginalContext: Flag.Int("yarn-original-context").pipe(

@@ -2,43 +2,51 @@ import type { AdapterBuffers, Interval } from "./engineContract.ts"
 import { shapeOf } from "./kvCache.ts"
 import type { LayerGroup, ModelConfig } from "./repository.ts"
 
-/** Values of a rank of 1: what each GPU holds whole, and what the GPUs divide. */
+/** Values per unit of rank: `whole` is replicated on each GPU, `divided` is split over all GPUs. */
 interface Values {
-  readonly whole: number
+  readonly replicated: number
   readonly divided: number
 }
 
-const none: Values = { whole: 0, divided: 0 }
-const plus = (...values: ReadonlyArray<Values>): Values => values.reduce((a, b) => ({ whole: a.whole + b.whole, divided: a.divided + b.divided }), none)
-const times = (count: number, { divided, whole }: Values): Values => ({ whole: whole * count, divided: divided * count })
+const none: Values = { replicated: 0, divided: 0 }
+const plus = (...values: ReadonlyArray<Values>): Values =>
+  values.reduce((a, b) => ({ replicated: a.replicated + b.replicated, divided: a.divided + b.divided }), none)
+const times = (count: number, { divided, replicated }: Values): Values => ({ replicated: replicated * count, divided: divided * count })
 
-/** Of a projection that the GPUs divide by what comes out, A is whole and B divided. */
-const byOutput = (input: number, output: number): Values => ({ whole: input, divided: output })
-/** Of one that they divide by what goes in, A is divided and B whole. */
-const byInput = (input: number, output: number): Values => ({ whole: output, divided: input })
+/** For a projection that is split by its output, A is replicated and B is divided. */
+const byOutput = (input: number, output: number): Values => ({ replicated: input, divided: output })
+/** For a projection that is split by its input, A is divided and B is replicated. */
+const byInput = (input: number, output: number): Values => ({ replicated: output, divided: input })
 
-/** Pairs beside a layer's attention, whose projections to queries, keys and values are one in engines: each has its own A. */
+/**
+ * LoRA pairs of one attention layer. Engines fuse the projections to queries, keys and values, but each keeps its own
+ * A.
+ */
 const attention = (config: ModelConfig, group: LayerGroup, gpus: number, has: (name: string) => boolean): Values => {
   const { hidden_size: hidden } = config
   const queries = config.num_attention_heads * config.head_dim
   if (group.kind === "latent" || group.kind === "state") {
-    // Down and up projections of which only the sum of the widths is known.
+    // Down and up projections. Only the sum of their widths is recorded.
     return has("o_proj") || has("q_b_proj") || has("kv_b_proj") || has("in_proj") || has("out_proj")
       ? plus(byOutput(3 * hidden, 2 * queries), byInput(queries, hidden))
       : none
   }
   const copies = Math.max(1, gpus / group.kv_heads)
   const keyValue = group.kv_heads * (group.head_size + group.head_size_v) * copies
-  const qkv = ["q_proj", "k_proj", "v_proj", "qkv_proj"].some(has) ? { whole: 3 * hidden, divided: queries + keyValue } : none
+  const qkv = ["q_proj", "k_proj", "v_proj", "qkv_proj"].some(has) ? { replicated: 3 * hidden, divided: queries + keyValue } : none
   return plus(qkv, has("o_proj") ? byInput(queries, hidden) : none)
 }
 
 const feedForward = (hidden: number, inner: number, has: (name: string) => boolean): Values =>
-  plus(["gate_proj", "up_proj", "gate_up_proj"].some(has) ? { whole: 2 * hidden, divided: 2 * inner } : none, has("down_proj") ? byInput(inner, hidden) : none)
+  plus(
+    ["gate_proj", "up_proj", "gate_up_proj"].some(has) ? { replicated: 2 * hidden, divided: 2 * inner } : none,
+    has("down_proj") ? byInput(inner, hidden) : none
+  )
 
 /**
- * Bytes per GPU of the room that an engine keeps for adapters: for each module a pair of `rank` x input and output x `rank` in 16 bits, in every slot
- * (`vllm/lora/layers`, `sglang/srt/lora/mem_pool.py`); the upper bound also has what their kernels work in and the graphs that are recorded once more.
+ * Bytes per GPU of the buffers that an engine reserves for adapters: for each module and slot, a pair of input x `rank`
+ * and `rank` x output in 16 bits (`vllm/lora/layers`, `sglang/srt/lora/mem_pool.py`). The upper bound adds the kernels'
+ * work space and the CUDA graphs that are captured again for batches with an adapter.
  */
 export const adapterBytes = (options: {
   readonly config: ModelConfig
@@ -57,11 +65,12 @@ export const adapterBytes = (options: {
   const attentions = plus(...shape.layers.map((group) => times(group.layers, attention(config, group, gpus, has))))
   const { experts } = shape
   const dense = feedForward(hidden, shape.intermediate_size ?? experts?.intermediate_size ?? 4 * hidden, has)
-  // How many layers of a mixture are dense, or have an expert that all tokens share, is not known: none, or all.
+  // The configuration does not say how many layers of a mixture are dense or have a shared expert. The bounds assume
+  // none and all.
   const certain = plus(attentions, times(layers, experts === null ? dense : times(experts.count, feedForward(hidden, experts.intermediate_size, has))))
   const possible = experts === null ? none : times(layers, dense)
-  const embeddings = buffers.embeddings ? plus({ whole: vocabulary + hidden, divided: 0 }, { whole: hidden + vocabulary, divided: 0 }) : none
-  const bytes = ({ divided, whole }: Values) => 2 * buffers.slots * buffers.rank * (whole + divided / gpus)
+  const embeddings = buffers.embeddings ? plus({ replicated: vocabulary + hidden, divided: 0 }, { replicated: hidden + vocabulary, divided: 0 }) : none
+  const bytes = ({ divided, replicated }: Values) => 2 * buffers.slots * buffers.rank * (replicated + divided / gpus)
   const working = stepTokens * 3 * buffers.rank * 4 + 64 * 2 ** 20
   return {
     low: Math.floor(bytes(certain)),

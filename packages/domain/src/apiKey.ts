@@ -26,11 +26,11 @@ const checksum = (body: string): string => {
 /** An API key from random bytes (at least 64): `seatrial_`, 30 base62 characters, and their CRC-32 in 6 more. */
 export const makeApiKey = (random: Uint8Array): string => {
   let body = ""
-  // Bytes from 248 up are skipped, so that each character is equally likely.
+  // Skip bytes of 248 and above, so that each character is equally likely.
   for (const byte of random) if (byte < 248 && body.length < 30) body += base62.charAt(byte % 62)
   if (body.length < 30) throw new RangeError("not enough random bytes for an API key")
   return `seatrial_${body}${checksum(body)}`
 }
 
-/** Whether the text has the form and the checksum of an API key: a typo is seen without a look-up. */
+/** Whether the text has the form and the checksum of an API key. This detects typing errors without a query. */
 export const isApiKey = (text: string): boolean => /^seatrial_[0-9A-Za-z]{36}$/.test(text) && checksum(text.slice(9, 39)) === text.slice(39)

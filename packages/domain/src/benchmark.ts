@@ -6,7 +6,10 @@ const optional = Schema.optionalKey
 /** A percentile with the one-sided 95% bounds of its order statistics, which assume no distribution. */
 const Percentile = Schema.Struct({ value: Schema.Finite, low: Schema.Finite, high: Schema.Finite })
 
-/** A sample and its percentiles; one is null where the sample is too small to bound it: below 5, 29, 59 and 299 values. */
+/**
+ * A sample and its percentiles. A percentile is null if the sample is too small to bound it: fewer than 5, 29, 59 and
+ * 299 values.
+ */
 export const Distribution = Schema.Struct({
   n: Schema.Int,
   p50: Schema.NullOr(Percentile),
@@ -16,80 +19,94 @@ export const Distribution = Schema.Struct({
 })
 export type Distribution = typeof Distribution.Type
 
-/** All figures of a step. Times are of the client's monotonic clock, in milliseconds. */
+/** All figures of a step. Times are in milliseconds of the client's monotonic clock. */
 export const StepFigures = Schema.Struct({
   /** From the request sent to the first chunk with content, reasoning or a tool call. */
   ttft_ms: Distribution,
   /** (Last chunk - first chunk) / (output tokens - 1) of a request. */
   tpot_ms: Distribution,
-  /** Between two chunks of an answer. */
+  /** Time between two consecutive chunks of a response. */
   chunk_gap_ms: Distribution,
-  /** Gaps between chunks of a fifth of a second and more that are ten times the median one: their number, the longest, and their share of all the time between chunks. */
+  /**
+   * Gaps between chunks of at least 200 ms that are also at least ten times the median gap: their number, the longest,
+   * and their share of the total time between chunks.
+   */
   stalls: optional(Schema.Struct({ gaps: Schema.Int, longest_ms: Schema.Finite, share: Schema.Finite })),
   /** From the request sent to its last chunk. */
   e2e_ms: Distribution,
-  /** Answers that ended within the window. */
+  /** Responses that ended within the window, per second. */
   requests_per_s: Rate,
-  /** Input tokens by the median TTFT; only at concurrency 1. */
+  /** Input tokens divided by the median TTFT; only at concurrency 1. */
   prefill_tokens_per_s: Schema.NullOr(Rate),
   output_tokens_per_s_per_gpu: Rate,
-  /** Answers that ended within the window and kept the limits of the benchmark. */
+  /** Responses per second that ended within the window and met the benchmark's latency limits. */
   goodput_per_s: Rate,
-  /** Output tokens/s of the window's whole blocks, their mean and its standard error; null below two blocks. */
+  /**
+   * Output tokens/s of the complete blocks of the window, with mean and standard error; null if there are fewer than
+   * two blocks.
+   */
   blocks: Schema.Struct({
     seconds: Schema.Finite,
     tokens_per_s: Schema.Array(Rate),
     mean: Schema.NullOr(Rate),
     standard_error: Schema.NullOr(Rate)
   }),
-  /** Whether the standard error is at most 5% of the mean; null below two blocks. */
+  /** Whether the standard error is at most 5% of the mean; null if there are fewer than two blocks. */
   steady: Schema.NullOr(Schema.Boolean),
   prolonged: Schema.Boolean,
-  /** Requests that were under way when time was over; they are no errors, and their tokens count. */
+  /** Requests still running at the end of the window. They do not count as errors, and their tokens count. */
   unfinished: Schema.Int,
-  /** Of the errors, answers that did not have as many tokens, in or out, as were asked for. */
+  /** Number of errors in which the count of input or output tokens differs from the request. */
   wrong_counts: Schema.Int,
   /** Errors by kind: `http_500`, `disconnected`, `stalled`, `no_usage`, `wrong_counts` and so on. */
   error_kinds: Schema.Record(Schema.String, Schema.Int),
-  /** The longest of the generator's threads' 99th percentiles. */
+  /** The highest 99th percentile of the event loop delay among the load generator's threads. */
   event_loop_delay_ms_p99: Rate,
-  /** Whether that is above 10 ms: then the figures are void, since the generator itself was the limit. */
+  /**
+   * Whether that delay is above 10 ms. The figures are then void, because the load generator itself was the bottleneck.
+   */
   client_limited: Schema.Boolean
 })
 export type StepFigures = typeof StepFigures.Type
 
-/** One step of the benchmark at a fixed concurrency. Milliseconds; a percentile is null where the sample is too small to bound it. */
+/**
+ * One step of the benchmark at a fixed concurrency. Times are in milliseconds; a percentile is null if the sample is
+ * too small to bound it.
+ */
 export const BenchmarkStep = Schema.Struct({
   concurrency: Schema.Int,
-  /** Requests that were answered in full. */
+  /** Requests with a complete response. */
   requests: Schema.Int,
   errors: Schema.Int,
-  /** Of the window: from when all streams have their first token until the first stream finds no further request. */
+  /**
+   * Length of the window: from the moment when all streams have their first token until a stream finds no further
+   * request.
+   */
   seconds: Schema.Finite,
   ttft_ms_p50: Schema.NullOr(Schema.Finite),
   ttft_ms_p90: Schema.NullOr(Schema.Finite),
   tpot_ms_p50: Schema.NullOr(Schema.Finite),
   tpot_ms_p90: Schema.NullOr(Schema.Finite),
-  /** Tokens that arrived within the window, by its seconds. */
+  /** Tokens that arrived within the window, divided by its length. */
   output_tokens_per_s: Schema.Finite,
-  // None in benchmarks of earlier versions.
+  // Absent in benchmarks of earlier versions.
   figures: optional(StepFigures)
 })
 export type BenchmarkStep = typeof BenchmarkStep.Type
 
-/** What was benchmarked: only where all of this is equal do two benchmarks tell of the same. */
+/** Identity of what was benchmarked. Two benchmarks are comparable only if all fields are equal. */
 export const BenchmarkKey = Schema.Struct({
   commit: Schema.String,
   adapter_commit: optional(Schema.String),
   engine_version: Schema.String,
-  /** `sha256:...`; null where the node does not tell. */
+  /** `sha256:...`; null if the node does not report it. */
   engine_digest: Schema.NullOr(Schema.String),
   /** SHA-256 of the settings that the engine was started with, as JSON with sorted keys. */
   flags_sha256: Schema.String,
   gpu_pool: Schema.String,
   gpu_count: Schema.Int,
   tensor_parallel: Schema.Int,
-  /** Version of the GPUs' driver, where the node's labels tell it. */
+  /** Version of the GPU driver; null if the node has no label for it. */
   driver: Schema.NullOr(Schema.String)
 })
 export type BenchmarkKey = typeof BenchmarkKey.Type
@@ -101,31 +118,42 @@ export const Benchmark = Schema.Struct({
   output_tokens: Schema.Int,
   seed: Schema.Int,
   steps: Schema.Array(BenchmarkStep),
-  // None in benchmarks of earlier versions.
+  // Absent in benchmarks of earlier versions.
   key: optional(BenchmarkKey),
-  /** Name of the host class and whether its GPUs are simulated: then these are figures of the engine that stands in. */
+  /**
+   * Name of the host class, and whether its GPUs are simulated. With simulated GPUs, the figures describe the reference
+   * engine.
+   */
   host_class: optional(Schema.String),
   simulated: optional(Schema.Boolean),
-  /** Whether others may have used the same GPUs meanwhile. */
+  /** Whether other workloads may have used the same GPUs during the benchmark. */
   shared: optional(Schema.Boolean),
-  /** Seconds that the host class gives, and the share of the full workload's times that this allows, at most 1. */
+  /** Seconds that the host class allows, and the resulting share of the full workload's times, at most 1. */
   budget_seconds: optional(Schema.Finite),
   scale: optional(Schema.Finite),
-  /** Limits of goodput. */
+  /** Latency limits for goodput. */
   goodput_limits: optional(Schema.Struct({ ttft_ms: Schema.Finite, tpot_ms: Schema.Finite })),
   /** Unix milliseconds. */
   started_at: optional(Schema.Finite),
   ended_at: optional(Schema.Finite),
-  /** Why a first try before these figures failed, in a sentence: this is the second. */
+  /** Why the first attempt failed, as a sentence. The figures are then from the second attempt. */
   first_failed: optional(Schema.String),
-  /** Why the figures are void or were not taken, by no fault of the model: `client_limited`, `time_limit`, `generator_failed`. */
+  /**
+   * Why the figures are void or missing for a reason other than the model: `client_limited`, `time_limit`,
+   * `generator_failed`.
+   */
   missing: optional(Schema.String),
-  /** Output tokens/s at the highest step against the median of earlier benchmarks of the same key, where it is below 0.7. */
+  /**
+   * Output tokens/s at the highest concurrency divided by the median of earlier benchmarks with the same key; present
+   * if below 0.7.
+   */
   slow: optional(Schema.Struct({ ratio: Schema.Finite, earlier: Schema.Int }))
 })
 export type Benchmark = typeof Benchmark.Type
 
-/** Share of the full times below which a benchmark is a sketch: shorter prompts, few streams, and no step is prolonged. */
+/**
+ * A benchmark below this share of the full times is a sketch: shorter prompts, few streams, and no step is prolonged.
+ */
 export const sketchScale = 0.2
 
 const median = (values: ReadonlyArray<number>): number | null => {
@@ -135,10 +163,16 @@ const median = (values: ReadonlyArray<number>): number | null => {
   return low === undefined || high === undefined ? null : (low + high) / 2
 }
 
-/** Alone, an answer goes on with a token a second, or the engine is broken. One that has not begun within a minute is an error. */
+/**
+ * An engine that generates less than one token per second for a single request is broken. A response that does not
+ * begin within a minute is an error.
+ */
 const fewestTokensPerSecond = 1
 
-/** Why a benchmark fails its run, in a sentence, or null: errors beyond one in a hundred, wrong counts of tokens, or an engine that hardly answers alone or not at all. */
+/**
+ * Why a benchmark fails its run, as a sentence, or null. Reasons: more than 1% errors, wrong token counts, no response
+ * at all, or a single request that is too slow.
+ */
 export const benchmarkFault = (benchmark: Benchmark): string | null => {
   const { steps } = benchmark
   if (steps.length === 0 && benchmark.missing !== undefined) return null
@@ -151,7 +185,7 @@ export const benchmarkFault = (benchmark: Benchmark): string | null => {
   const wrong = steps.reduce((sum, { figures }) => sum + (figures?.wrong_counts ?? 0), 0)
   if (wrong > 0) return `${wrong} of ${requests} answers of the benchmark had another number of tokens than was asked for.`
   if (benchmark.missing === undefined && steps.every((step) => step.requests === 0 && step.seconds === 0)) return "No request of the benchmark was answered."
-  // A generator that was its own limit says nothing of speed.
+  // If the load generator was the bottleneck, the figures say nothing about the engine's speed.
   const alone = steps.find(({ concurrency }) => concurrency === 1)
   if (alone?.figures === undefined || benchmark.missing !== undefined) return null
   if (alone.seconds > 0 && alone.output_tokens_per_s < fewestTokensPerSecond) {
@@ -160,10 +194,13 @@ export const benchmarkFault = (benchmark: Benchmark): string | null => {
   return null
 }
 
-/** Below this share of what the same gave before, a benchmark is called slow. */
+/** A benchmark is slow if it reaches less than this share of the speed of earlier benchmarks with the same key. */
 const slowShare = 0.7
 
-/** How a benchmark compares with earlier ones of the same key and workload, where it is slow; undefined where it is not, or nothing can be compared. */
+/**
+ * Compares a benchmark with earlier ones of the same key and workload. Undefined if it is not slow, or if there is
+ * nothing to compare.
+ */
 export const slowness = (benchmark: Benchmark, earlier: ReadonlyArray<Benchmark>): Benchmark["slow"] => {
   const last = benchmark.steps.at(-1)
   if (last === undefined || benchmark.missing !== undefined) return undefined

@@ -3,24 +3,26 @@ import type { Interval } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { ModelConfig } from "./repository.ts"
 
-/** What a start took beside weights and KV cache, against what had been estimated; bytes per GPU. */
+/** Measured memory overhead of one start (in addition to weights and KV cache) and its estimate, in bytes per GPU. */
 export interface Calibration {
   readonly architecture: string
   readonly gpu_pool: string
   readonly gpu_count: number
   readonly engine_version: string
-  /** What the engine holds the weights in, by the checkpoint or by a flag. */
+  /** The engine's number format for weights, from the checkpoint or from a flag. */
   readonly quantization: string
-  /** Tokens of a step at most, which the activation peak follows. */
+  /** Maximum number of tokens per step, which determines the activation peak. */
   readonly step_tokens: number
-  /** As estimated without calibration. */
+  /** The estimate without calibration. */
   readonly estimated: Interval
   readonly measured: number
 }
 
 const Bytes = Schema.Struct({ low: Schema.Finite, high: Schema.Finite })
 
-/** What an estimate was made of, as far as a start can be held against it; it is kept with the revision. Bytes per GPU. */
+/**
+ * The components of an estimate that a start can be compared with, in bytes per GPU. They are stored with the revision.
+ */
 export const FitComponents = Schema.Struct({
   budget: Schema.Finite,
   activation: Bytes,
@@ -28,39 +30,44 @@ export const FitComponents = Schema.Struct({
   graphs: Bytes,
   weightsBeside: Bytes,
   adapters: Bytes,
-  // None in estimates of earlier versions, which are held against nothing.
+  // Absent in estimates of earlier versions, which are not compared.
   stepTokens: Schema.optionalKey(Schema.Finite)
 })
 
 /**
- * What a start tells, from its estimate and from what its engine said; null where it did not say. What it took beside the weights is what its KV cache lacks of the
- * budget. A start that lies as far outside its estimate as this is wide was limited by something else, and tells nothing of the next.
+ * Calibration from one start: its estimate compared with the engine's report; null if the report lacks a figure. The
+ * measured overhead is the budget minus weights and KV cache. A start whose overhead lies outside the estimate by more
+ * than the estimate's width was limited by something else and is ignored.
  */
 export const calibrationOf = (
   of: Pick<Calibration, "architecture" | "engine_version" | "gpu_count" | "gpu_pool" | "quantization">,
-  told: { readonly weightsBytes: number; readonly components: typeof FitComponents.Type; readonly measured: { readonly kv_cache_bytes: number | null } }
+  start: { readonly weightsBytes: number; readonly components: typeof FitComponents.Type; readonly measured: { readonly kv_cache_bytes: number | null } }
 ): Calibration | null => {
-  const { activation, adapters, budget, graphs, runtime, stepTokens, weightsBeside } = told.components
-  if (told.measured.kv_cache_bytes === null || stepTokens === undefined) return null
+  const { activation, adapters, budget, graphs, runtime, stepTokens, weightsBeside } = start.components
+  if (start.measured.kv_cache_bytes === null || stepTokens === undefined) return null
   const parts = [activation, runtime, graphs, weightsBeside, adapters]
   const estimated = { low: parts.reduce((sum, { low }) => sum + low, 0), high: parts.reduce((sum, { high }) => sum + high, 0) }
-  const measured = budget - told.weightsBytes - told.measured.kv_cache_bytes
+  const measured = budget - start.weightsBytes - start.measured.kv_cache_bytes
   const width = estimated.high - estimated.low
   return width > 0 && measured >= estimated.low - width && measured <= estimated.high + width ? { ...of, step_tokens: stepTokens, estimated, measured } : null
 }
 
-/** Starts that an estimate is narrowed by, the newest of its key: what a card's driver or a node's make changed long ago is over. */
+/** Number of most recent starts that narrow an estimate. Older starts may predate a change of driver or node image. */
 const lastStarts = 10
 
-/** An engine's version without its patch, which changes no memory: `vllm-0.33` of `vllm-0.33.0`. */
+/** The engine version without its patch level, which does not change memory use: `vllm-0.33` for `vllm-0.33.0`. */
 const minorOf = (version: string): string => version.replace(/^(.*?\d+\.\d+)\..*$/, "$1")
 
-/** How far beyond the earlier starts the next may lie, as a share of the estimate's width. One start says less than several. */
+/**
+ * How far the next start may lie outside the range of earlier starts, as a share of the estimate's width. It shrinks
+ * with more starts.
+ */
 const margin = (starts: number) => 0.05 + 0.1 / starts
 
 /**
- * Narrows an estimate by the last ten of the earlier starts of the same architecture, quantization, card, number of GPUs, engine's minor version and tokens of a step, or
- * null where there is none. What carries over from a start is where it lay within its own estimate, so that it also helps a larger model. `calibrations`: newest first.
+ * Narrows an estimate by the last ten starts with the same architecture, quantization, card, number of GPUs, minor
+ * engine version and tokens per step; null if there is none. Each start contributes its relative position within its
+ * own estimate, so a start of a small model also helps a larger one. `calibrations`: newest first.
  */
 export const calibrate = (
   estimated: Interval,
@@ -73,7 +80,7 @@ export const calibrate = (
     readonly stepTokens: number
   }
 ): Interval | null => {
-  // On simulated GPUs another engine stands in, and its version says so.
+  // Simulated GPUs run the reference engine, which says so in its version.
   const versions = new Set([minorOf(of.engineVersion), ...(of.hostClass.simulated ? [`simulated-${minorOf(of.engineVersion)}`] : [])])
   const places = calibrations
     .filter(

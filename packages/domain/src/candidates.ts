@@ -7,61 +7,71 @@ import type { Runtime, ServingRequest, ServingSettings } from "./serving.ts"
 import { sizeInWords } from "./sizeInWords.ts"
 import { weightCommits } from "./weightCommits.ts"
 
-/** A host class, and the engine that would serve on it. */
+/** A host class and the engine that would serve on it. */
 export interface Candidate {
   readonly engine: EngineContract
   readonly hostClass: HostClass
 }
 
-/** What is asked of each candidate. */
-export interface Asked {
+/** The input that each candidate is evaluated against. */
+export interface EvaluationInput {
   readonly facts: RepositoryFacts
   readonly request: ServingRequest
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
-  /** GPUs that the organization may hold at once; null or absent: any number. */
+  /** Maximum number of GPUs that the organization may hold at once; null or absent: no limit. */
   readonly gpuLimit?: number | null | undefined
 }
 
-/** What of the settings a candidate does not take with this model: a flag, or null for the context. */
+/** A setting that a candidate does not accept for this model: a flag, or null for the context length. */
 interface LoadIssue {
   readonly flag: string | null
   readonly message: string
 }
 
-/** What came of a candidate: an estimate or why there is none, and what of the settings it does not take with this model, if any. */
+/**
+ * Result of evaluating a candidate: an estimate or the reason for its absence, and the first setting that the candidate
+ * does not accept, if any.
+ */
 export interface Attempt extends Candidate {
   readonly request: ServingRequest
   readonly result: Estimate | Misfit
   readonly issue: LoadIssue | null
-  /** Why no engine can ever start there, however free the host class is, as a sentence: its files have no room on a node, or the organization may not hold as many GPUs. Null where one can. */
+  /**
+   * Why no engine can start on this host class even if it is idle, as a sentence: the files exceed a node's space, or
+   * the GPUs exceed the organization's limit. Null if an engine can start.
+   */
   readonly oversize: string | null
 }
 
-/** One that fits. */
+/** A candidate on which the model fits. */
 export interface Success extends Attempt {
   readonly result: Estimate
 }
 
 export const isSuccess = (attempt: Attempt): attempt is Success => "fit" in attempt.result && attempt.issue === null && attempt.oversize === null
 
-/** Micro-dollars an hour of all GPUs of a host class. */
+/** Price of all GPUs of a host class, in micro-dollars per hour. */
 export const hourlyPrice = (hostClass: HostClass): bigint => BigInt(hostClass.price_per_gpu_hour_micros) * BigInt(hostClass.gpu_count)
 
-/** Cheapest first; those of one price by name. */
+/** Cheapest first; host classes with the same price are sorted by name. */
 export const byPrice = (hostClasses: ReadonlyArray<HostClass>): ReadonlyArray<HostClass> =>
   hostClasses.toSorted((a, b) => {
     const [one, other] = [hourlyPrice(a), hourlyPrice(b)]
     return one < other ? -1 : one > other ? 1 : a.name < b.name ? -1 : 1
   })
 
-/** The host classes that have the runtime that was asked for, or their own first one, with its engine. */
+/**
+ * The host classes that offer the requested runtime, each with its engine. Without a requested runtime, each host
+ * class's first one is used.
+ */
 export const candidatesOf = (
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>,
-  asked: Runtime | undefined
+  requestedRuntime: Runtime | undefined
 ): ReadonlyArray<Candidate> =>
   hostClasses.flatMap((hostClass) => {
-    const runtime = asked === undefined ? hostClass.runtimes[0].runtime : hostClass.runtimes.find((offered) => offered.runtime === asked)?.runtime
+    const runtime =
+      requestedRuntime === undefined ? hostClass.runtimes[0].runtime : hostClass.runtimes.find((offered) => offered.runtime === requestedRuntime)?.runtime
     const engine = engines.find((candidate) => candidate.runtime === runtime)
     return engine === undefined ? [] : [{ hostClass, engine }]
   })
@@ -72,43 +82,57 @@ export const everyCandidate = (hostClasses: ReadonlyArray<HostClass>, engines: R
     candidatesOf(hostClasses, engines, runtime)
   )
 
-/** Why a candidate's engine would not use the chat template of the repository, as a sentence, or null. An adapter's own is given to it by itself. */
+/**
+ * Why a candidate's engine would ignore the chat template of the repository, as a sentence, or null. An adapter's own
+ * template is passed to the engine separately.
+ */
 const nameIssue = ({ adapter, chat_template, config, repo }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
   chat_template === null || (adapter !== undefined && adapter.template !== "base")
     ? null
     : (engine.nameIssue?.(adapter?.base.repo ?? repo, config, hostClass.simulated) ?? null)
 
-/** Why a candidate's engine does not serve a model of an architecture that it knows, as a sentence; null where it does, and where only the quantization is unknown. */
+/**
+ * Why a candidate's engine does not serve a model although it supports the architecture, as a sentence. Null if it
+ * serves it, or if only the quantization is unsupported.
+ */
 export const modelIssue = (facts: RepositoryFacts, candidate: Candidate): string | null =>
   candidate.engine.modelIssue?.(facts.config, candidate.hostClass) ?? nameIssue(facts, candidate)
 
-/** Whether a candidate's engine knows the model's architecture and quantization, has kernels for them on that card, and uses its chat template. */
+/**
+ * Whether a candidate's engine supports the model's architecture and quantization on that card and uses its chat
+ * template.
+ */
 export const knowsModel = (facts: RepositoryFacts, candidate: Candidate): boolean =>
   candidate.engine.architectures.has(facts.config.architecture) &&
   candidate.engine.quantizations.has(facts.config.quantization) &&
   modelIssue(facts, candidate) === null
 
-/** Why a candidate's engine does not apply the repository's adapter, as a sentence; null where it does, and where there is none. */
+/**
+ * Why a candidate's engine does not apply the repository's adapter, as a sentence; null if it does or if there is none.
+ */
 export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: Candidate): string | null =>
   adapter === undefined ? null : engine.adapters === undefined ? `${engine.version} serves no adapters.` : engine.adapters.issue(adapter, config)
 
-/** Why a candidate's engine cannot read the repository's tokenizer, as a sentence; null where it can. */
+/** Why a candidate's engine cannot read the repository's tokenizer, as a sentence; null if it can. */
 export const tokenizerIssue = ({ adapter, files }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
   engine.tokenizerIssue?.(new Set((adapter?.base.files ?? files).map(({ path }) => path)), hostClass.simulated) ?? null
 
-/** Why a candidate's engine cannot use the repository's chat template, as the rest of a sentence; null where it can, and where there is none. */
+/**
+ * Why a candidate's engine cannot use the repository's chat template, as the rest of a sentence; null if it can or if
+ * there is none.
+ */
 export const templateIssue = ({ chat_template: template }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
   template === null ? null : (engine.templateIssue?.(template, hostClass.simulated) ?? null)
 
-/** Whether a candidate's engine can serve the model, with its adapter where it has one. */
+/** Whether a candidate's engine can serve the model and its adapter, if any. */
 export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean =>
   knowsModel(facts, candidate) && [adapterIssue, tokenizerIssue, templateIssue].every((issue) => issue(facts, candidate) === null)
 
-/** Why a candidate's card does not read the KV cache that was asked for, or null. */
+/** Why a candidate's card does not support the requested KV cache type, or null. */
 const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>
   engine.cacheIssue?.(config, kv_cache_dtype, hostClass) ?? null
 
-/** A setting that a candidate does not take, as callers name it, and why, as a sentence. */
+/** A setting that a candidate does not accept, under the name in the API, and the reason as a sentence. */
 interface SettingIssue {
   /** The flag, or null for the KV cache's type. */
   readonly flag: string | null
@@ -116,7 +140,7 @@ interface SettingIssue {
   readonly remedy: string
 }
 
-/** What of the flags and the KV cache's type that were asked for a candidate does not take; null where it takes them. */
+/** The first of the requested flags and the KV cache type that a candidate does not accept; null if it accepts all. */
 export const settingIssue = (facts: RepositoryFacts, request: ServingRequest, candidate: Candidate): SettingIssue | null => {
   const { engine_flags = {}, kv_cache_dtype = "auto" } = request
   const { engine } = candidate
@@ -130,36 +154,36 @@ export const settingIssue = (facts: RepositoryFacts, request: ServingRequest, ca
   return issue === null ? null : { ...issue, remedy: `Leave the engine flag ${issue.flag} out, or set it otherwise.` }
 }
 
-/** Whether a candidate takes the flags and the KV cache's type that were asked for. */
+/** Whether a candidate accepts the requested flags and KV cache type. */
 export const takesSettings = (facts: RepositoryFacts, request: ServingRequest, candidate: Candidate): boolean =>
   settingIssue(facts, request, candidate) === null
 
-/** Tokens that the model was trained for before any scaling, which YaRN's factor multiplies. */
+/** Context length in tokens that the model was trained for before any scaling. YaRN's factor multiplies it. */
 export const trainedContext = ({ config }: RepositoryFacts): number => Math.min(config.native_context, config.rope?.max_positions ?? config.native_context)
 
-/** Tokens that the model is made for, with the YaRN settings that were asked for. */
+/** Maximum context length in tokens, with the requested YaRN settings. */
 export const contextLimit = (facts: RepositoryFacts, { yarn }: ServingRequest): number =>
   yarn === undefined ? facts.config.native_context : Math.floor(yarn.factor * (yarn.original_context ?? trainedContext(facts)))
 
 /** The request without one of its engine flags. */
 export const withoutFlag = (request: ServingRequest, flag: string): ServingRequest => {
   const { engine_flags: flags, ...rest } = request
-  const kept = Object.fromEntries(Object.entries(flags ?? {}).filter(([name]) => name !== flag))
-  return Object.keys(kept).length === 0 ? rest : { ...rest, engine_flags: kept }
+  const remaining = Object.fromEntries(Object.entries(flags ?? {}).filter(([name]) => name !== flag))
+  return Object.keys(remaining).length === 0 ? rest : { ...rest, engine_flags: remaining }
 }
 
-/** The caller's flags, and those that are chosen beside them. */
-const flagsOf = ({ facts, request }: Asked, { engine, hostClass }: Candidate): ServingSettings["engine_flags"] => {
-  const given = request.engine_flags ?? {}
-  const load = { config: facts.config, flags: given, card: hostClass, maxContext: request.max_context ?? contextLimit(facts, request) }
+/** The caller's flags and the flags that Seatrial chooses. */
+const flagsOf = ({ facts, request }: EvaluationInput, { engine, hostClass }: Candidate): ServingSettings["engine_flags"] => {
+  const requestFlags = request.engine_flags ?? {}
+  const load = { config: facts.config, flags: requestFlags, card: hostClass, maxContext: request.max_context ?? contextLimit(facts, request) }
   const chosen = engine.chosenFlags?.(load, facts) ?? {}
-  return Object.keys(chosen).length === 0 ? request.engine_flags : { ...chosen, ...given }
+  return Object.keys(chosen).length === 0 ? request.engine_flags : { ...chosen, ...requestFlags }
 }
 
 /** The complete settings of a candidate. */
-export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: number): ServingSettings => {
-  const { request } = asked
-  const engine_flags = flagsOf(asked, candidate)
+export const settingsOf = (input: EvaluationInput, candidate: Candidate, maxContext: number): ServingSettings => {
+  const { request } = input
+  const engine_flags = flagsOf(input, candidate)
   return {
     runtime: candidate.engine.runtime,
     host_class: candidate.hostClass.name,
@@ -171,10 +195,10 @@ export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: numbe
   }
 }
 
-/** A number of GPUs for a message. */
+/** Formats a number of GPUs for a message. */
 export const gpus = (count: number) => `${count} GPU${count === 1 ? "" : "s"}`
 
-const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name, weights_limit_bytes: limit }: HostClass): string | null => {
+const oversizeOf = ({ facts, gpuLimit = null }: EvaluationInput, { gpu_count: count, name, weights_limit_bytes: limit }: HostClass): string | null => {
   if (gpuLimit !== null && count > gpuLimit) return `The organization may hold ${gpus(gpuLimit)} at once, and an engine on ${name} takes ${count}.`
   const bytes = weightCommits(facts).reduce((sum, { files }) => files.reduce((total, { size }) => total + size, sum), 0)
   return limit === undefined || bytes <= limit
@@ -182,23 +206,23 @@ const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name,
     : `The files of ${facts.repo} are ${sizeInWords(bytes)} (${bytes} bytes), and a node of ${name} has room for a copy of ${sizeInWords(limit)} (${limit} bytes).`
 }
 
-/** A context that flags allow, and that the engine would still be reading when the trial stops waiting for it. */
-const contextIssue = ({ name }: HostClass, longest: number, asked: number): LoadIssue => ({
+/** The flags allow the context, but the engine needs more time to read it than the trial waits. */
+const contextIssue = ({ name }: HostClass, longest: number, requested: number): LoadIssue => ({
   flag: null,
-  message: `The engine that computes on ${name} reads at most ${longest} tokens of context of this model in the time that a trial waits for it; ${asked} were asked for.`
+  message: `The engine that computes on ${name} reads at most ${longest} tokens of context of this model in the time that a trial waits for it; ${requested} were asked for.`
 })
 
-/** Works out whether a candidate serves what was asked. */
-export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt => {
-  const { facts, request } = asked
-  const engineFlags = flagsOf(asked, { engine, hostClass })
+/** Evaluates whether a candidate can serve the request. */
+export const attempt = (input: EvaluationInput, { engine, hostClass }: Candidate): Attempt => {
+  const { facts, request } = input
+  const engineFlags = flagsOf(input, { engine, hostClass })
   const cacheDtype = request.kv_cache_dtype ?? "auto"
   const load = { config: facts.config, flags: engineFlags ?? {}, card: hostClass, cacheDtype }
-  const made = contextLimit(facts, request)
-  // Where no context was asked for, one that the flags allow is chosen.
-  const longest = engine.longestContext?.({ ...load, maxContext: request.max_context ?? made }) ?? made
-  const chosen = request.max_context === undefined ? (engine.chosenContext?.({ ...load, maxContext: made }) ?? longest) : longest
-  const limit = Math.min(made, longest, chosen)
+  const modelLimit = contextLimit(facts, request)
+  // Without a requested context, choose one that the flags allow.
+  const longest = engine.longestContext?.({ ...load, maxContext: request.max_context ?? modelLimit }) ?? modelLimit
+  const chosen = request.max_context === undefined ? (engine.chosenContext?.({ ...load, maxContext: modelLimit }) ?? longest) : longest
+  const limit = Math.min(modelLimit, longest, chosen)
   const result = estimateFit({
     config: facts.config,
     weightsBytes: facts.weights_bytes,
@@ -210,14 +234,14 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
     maxContext: request.max_context,
     contextLimit: limit,
     adapters: facts.adapter === undefined ? undefined : engine.adapters?.buffers(facts.adapter, facts.config),
-    calibrations: asked.calibrations
+    calibrations: input.calibrations
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
   const issue = engine.loadIssue?.({ ...load, maxContext }) ?? (maxContext > longest ? contextIssue(hostClass, longest, maxContext) : null)
-  return { engine, hostClass, request, result, issue, oversize: oversizeOf(asked, hostClass) }
+  return { engine, hostClass, request, result, issue, oversize: oversizeOf(input, hostClass) }
 }
 
-/** The first that fits, one that fits surely before one that is tight. */
+/** The first candidate that fits. Candidates with the verdict `fits` come before `tight`. */
 export const bestOf = (attempts: ReadonlyArray<Attempt>): Success | undefined => {
   const successes = attempts.filter(isSuccess)
   return successes.find(({ result }) => result.fit.verdict === "fits") ?? successes[0]

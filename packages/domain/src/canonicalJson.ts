@@ -4,9 +4,9 @@ const text = (value: string): string => {
 }
 
 /**
- * The one spelling of a JSON value by RFC 8785 (JSON Canonicalization Scheme): no white space, members in the order of their names' UTF-16 code units, strings and
- * numbers as ECMAScript writes them, which is what that scheme took over. Throws a `TypeError` for what I-JSON cannot hold: lone surrogates, numbers without end,
- * and anything that is no JSON.
+ * Canonical JSON by RFC 8785 (JSON Canonicalization Scheme): no white space, members sorted by the UTF-16 code units of
+ * their names, strings and numbers as ECMAScript serializes them. Throws a `TypeError` for values outside of I-JSON:
+ * lone surrogates, non-finite numbers, and values that are not JSON.
  */
 export const canonicalJson = (value: unknown): string => {
   if (value === null || typeof value === "boolean") return String(value)
@@ -17,7 +17,7 @@ export const canonicalJson = (value: unknown): string => {
   }
   if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(",")}]`
   if (typeof value !== "object") throw new TypeError(`A value of the type ${typeof value} is no JSON`)
-  // Without a comparison, `sort` orders by code units.
+  // Without a comparison function, `sort` orders by code units.
   const names = Object.keys(value).sort()
   return `{${names.map((name) => `${text(name)}:${canonicalJson(Reflect.get(value, name))}`).join(",")}}`
 }

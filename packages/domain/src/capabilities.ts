@@ -4,30 +4,33 @@ import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "./chatT
 import type { EngineWire } from "./engineWire.ts"
 import type { InferencePath, RequestField, ResponseFormat } from "./requestVocabulary.ts"
 
-/** What is served on one path: the top-level fields and the values of `response_format.type`. */
+/** What an engine serves on one path: the top-level fields and the values of `response_format.type`. */
 export interface PathContract<Path extends InferencePath> {
   readonly parameters: ReadonlyArray<RequestField<Path>>
   readonly responseFormats: ReadonlyArray<ResponseFormat<Path>>
 }
 
-/** The reviewed part of an engine's contract: what of the API it serves behind the gateway, whatever the model. */
+/** The reviewed part of an engine's contract: the API that it serves behind the gateway, for any model. */
 export interface ServedContract {
-  /** A path that is missing is not served. */
+  /** A missing path is not served. */
   readonly paths: { readonly [Path in InferencePath]?: PathContract<Path> }
-  /** The formats of tool calls that the engine reads. */
+  /** The tool call formats that the engine parses. */
   readonly toolCallFormats: ReadonlySet<ToolCallFormat>
-  /** Which forms of tool calling are served to a model whose format is read. */
+  /** The forms of tool calling that are served for a model with a supported format. */
   readonly toolCalling: typeof ToolCalling.Type
-  /** The formats whose arguments it can hold to their schema where the model calls by itself; absent: all that it reads. */
+  /**
+   * The formats for which the engine can enforce the argument schema with `tool_choice: auto`; absent: all that it
+   * parses.
+   */
   readonly strictFormats?: ReadonlySet<ToolCallFormat>
-  /** The formats of reasoning that the engine parts from the answer. */
+  /** The reasoning formats that the engine separates from the answer. */
   readonly reasoningFormats: ReadonlySet<ReasoningFormat>
   readonly reasoningControls: typeof ReasoningControls.Type
-  /** Limits of images; null where the engine takes none, or takes them with some models and settings only. */
+  /** Limits of images; null if the engine accepts none, or if that depends on the model and settings. */
   readonly imageInput: Omit<typeof ImageInput.Type, "processor_revision"> | null
 }
 
-/** No tool calls at all: every form is refused. */
+/** No tool calling: every form is refused. */
 export const noToolCalling: typeof ToolCalling.Type = {
   tool_choice: { auto: false, required: false, named: false, none: false },
   parallel_calls: false,
@@ -36,10 +39,10 @@ export const noToolCalling: typeof ToolCalling.Type = {
   tool_results: false
 }
 
-/** No control of reasoning at all. */
+/** No control over reasoning. */
 export const noReasoningControls: typeof ReasoningControls.Type = { thinking_toggle: false, effort_values: [], token_budget: false }
 
-/** The contract of an engine of which nothing is known: nothing is served. */
+/** The contract of an unknown engine: nothing is served. */
 export const nothingServed: ServedContract = {
   paths: {},
   toolCallFormats: new Set(),
@@ -49,7 +52,7 @@ export const nothingServed: ServedContract = {
   imageInput: null
 }
 
-/** The limits of images that models are first served with. */
+/** The default limits of images. */
 export const initialImageProfile: Omit<typeof ImageInput.Type, "processor_revision"> = {
   max_images: 2,
   formats: ["jpeg", "png"],
@@ -63,23 +66,30 @@ export const initialImageProfile: Omit<typeof ImageInput.Type, "processor_revisi
 const toolFields: ReadonlySet<string> = new Set(["tools", "tool_choice", "parallel_tool_calls"])
 type Controls = typeof ReasoningControls.Type
 
-/** The fields that control reasoning, each with whether there is anything to control by it. */
+/** The fields that control reasoning, each with a test whether the model has that control. */
 const reasoningFields = new Map<string, (controls: Controls) => boolean>([
   ["reasoning_effort", ({ effort_values, thinking_toggle }) => effort_values.length > 0 || thinking_toggle],
   ["chat_template_kwargs", ({ thinking_toggle }) => thinking_toggle],
   ["thinking_token_budget", ({ token_budget }) => token_budget]
 ])
 
-/** Who decides on a feature that the template has to name and the engine has to serve: the engine only where it alone says no. */
-const sourceOf = (named: boolean, served: boolean): CapabilitySource => (named && !served ? "engine" : "model_metadata")
+/**
+ * Where the decision on a feature comes from. A feature needs the template and the engine; the engine is the source
+ * only if it alone lacks it.
+ */
+const sourceOf = (inTemplate: boolean, inEngine: boolean): CapabilitySource => (inTemplate && !inEngine ? "engine" : "model_metadata")
 
-/** What is served of a model without a chat template, which takes no messages: a text is gone on with, in formats that a trial can see working without any. */
+/**
+ * The paths of a model without a chat template. It accepts no messages, only text completion in formats that a trial
+ * can verify without a template.
+ */
 const plainText = ({ "/v1/completions": completions }: ServedContract["paths"]): ServedContract["paths"] =>
   completions === undefined ? {} : { "/v1/completions": { ...completions, responseFormats: completions.responseFormats.filter((format) => format === "text") } }
 
 /**
- * What a revision can do: a feature of the model is served where its pinned chat template names it and the engine's contract has it; without a template no path that
- * takes messages is. `commit` pins the template, and with it what prepares images.
+ * The capabilities of a revision. A feature of the model is served if its pinned chat template names it and the
+ * engine's contract has it. Without a template, no path that takes messages is served. `commit` pins the template and
+ * the image processor.
  */
 export const modelCapabilities = (
   served: ServedContract,
@@ -137,7 +147,8 @@ export const modelCapabilities = (
       supports_image_output: "engine",
       supports_streaming: "engine",
       reasoning_controls: sourceOf(namesControl, hasControl),
-      // Which forms of a call are served is the engine's matter; that there are none at all may be the template's.
+      // The engine decides which forms of a call are served. Without a tool call format in the template, there are none
+      // at all.
       tool_calling: template.toolCallFormat === null ? "model_metadata" : "engine"
     }
   }
@@ -159,22 +170,22 @@ const withoutFields = (capabilities: ModelCapabilities, isGone: (field: string) 
   )
 })
 
-/** What is served but for some top-level fields. */
+/** The capabilities without some top-level fields. */
 export const withoutParameters = (capabilities: ModelCapabilities, fields: ReadonlyArray<string>): ModelCapabilities =>
   fields.length === 0 ? capabilities : withoutFields(capabilities, (field) => fields.includes(field))
 
 const withoutPaths = (capabilities: ModelCapabilities, gone: ReadonlySet<string>): ModelCapabilities => {
-  const kept = <Value>(byPath: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> =>
+  const withoutGone = <Value>(byPath: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> =>
     Object.fromEntries(Object.entries(byPath).filter(([path]) => !gone.has(path)))
   return {
     ...capabilities,
     supported_endpoints: capabilities.supported_endpoints.filter((path) => !gone.has(path)),
-    supported_parameters_by_endpoint: kept(capabilities.supported_parameters_by_endpoint),
-    supported_response_formats_by_endpoint: kept(capabilities.supported_response_formats_by_endpoint)
+    supported_parameters_by_endpoint: withoutGone(capabilities.supported_parameters_by_endpoint),
+    supported_response_formats_by_endpoint: withoutGone(capabilities.supported_response_formats_by_endpoint)
   }
 }
 
-/** What is served but for some values of one table on some paths. */
+/** The capabilities without some values of one table on some paths. */
 const withoutOn = (
   capabilities: ModelCapabilities,
   table: "supported_parameters_by_endpoint" | "supported_response_formats_by_endpoint",
@@ -187,7 +198,7 @@ const withoutOn = (
   )
 })
 
-/** What is served but for some fields of Chat Completions, which catalogs list twice. */
+/** The capabilities without some fields of Chat Completions, which catalogs list twice. */
 const withoutChatFields =
   (gone: ReadonlySet<string>) =>
   (capabilities: ModelCapabilities): ModelCapabilities => ({
@@ -208,8 +219,8 @@ const ofMessages: ReadonlySet<string> = new Set(messagesPaths)
 const ofResponses: ReadonlySet<string> = new Set(["/v1/responses"])
 
 /**
- * What a published revision can do. Paths on which the engine cannot separate the prefix caches of organizations are left out: the time to an answer would show
- * one organization what another one asked.
+ * The capabilities of a published revision. They exclude the paths on which the engine cannot isolate the prefix caches
+ * of organizations: response times would reveal another organization's prompts.
  */
 export const publicCapabilities = ({ unsaltedPaths }: Pick<EngineWire, "unsaltedPaths">, capabilities: ModelCapabilities): ModelCapabilities =>
   unsaltedPaths.size === 0 ? capabilities : withoutPaths(capabilities, unsaltedPaths)
@@ -222,7 +233,7 @@ const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilitie
 const withCalling = (capabilities: ModelCapabilities, calling: Partial<typeof ToolCalling.Type>): ModelCapabilities => {
   const tool_calling = { ...capabilities.tool_calling, ...calling }
   const left = source({ ...capabilities, tool_calling }, "tool_calling")
-  // Of a field neither of whose values is served nothing is left.
+  // A field without any served value is not supported.
   return tool_calling.parallel_calls || tool_calling.single_call ? left : withoutParameters(left, ["parallel_tool_calls"])
 }
 
@@ -244,7 +255,7 @@ const withControls = (capabilities: ModelCapabilities, changed: Partial<Controls
   return source(left, "reasoning_controls")
 }
 
-/** What is taken from a model of which a check did not see it working, by the check's name. */
+/** For each check, by name: the capabilities that the model loses if the check does not confirm them. */
 const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => ModelCapabilities>> = {
   stop_strings: (capabilities) => withoutParameters(capabilities, ["stop", "stop_sequences"]),
   chat_logprobs: withoutChatFields(new Set(["logprobs", "top_logprobs"])),
@@ -274,9 +285,9 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   responses_tool_choice: withoutFieldsOn(["/v1/responses"], new Set(["tool_choice"])),
   messages_tool_choice: withoutFieldsOn(messagesPaths, new Set(["tool_choice"])),
   responses_tool_single: withoutFieldsOn(["/v1/responses"], new Set(["parallel_tool_calls"])),
-  // There it is said within the choice.
+  // On this path the setting is part of `tool_choice`.
   messages_tool_single: withoutFieldsOn(messagesPaths, new Set(["tool_choice"])),
-  // One word says for all paths whether arguments are held to their schema: it is true where each path holds them.
+  // A single value applies to all paths, so it is true only if each path enforces the schema.
   responses_tool_strict: (capabilities) => withCalling(capabilities, { strict_arguments: false }),
   messages_tool_strict: (capabilities) => withCalling(capabilities, { strict_arguments: false }),
   messages_stop: withoutFieldsOn(["/v1/messages"], new Set(["stop_sequences"])),
@@ -284,9 +295,9 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   responses_thinking: withoutFieldsOn(["/v1/responses"], new Set(["reasoning"])),
   messages_thinking: withoutFieldsOn(messagesPaths, new Set(["thinking"])),
   responses_effort: withoutFieldsOn(["/v1/responses"], new Set(["reasoning"])),
-  // There it is said beside the form.
+  // On this path the field belongs to the same object as the output format.
   messages_effort: (capabilities) => withoutFormOn("/v1/messages", "json_schema")(withoutFieldsOn(messagesPaths, new Set(["output_config"]))(capabilities)),
-  // Images are one word for all paths too, and a path that does not see them would answer about nothing.
+  // Image support is a single value for all paths, and a path that ignores images would answer without them.
   responses_images: (capabilities) => withoutPaths(capabilities, ofResponses),
   messages_images: (capabilities) => withoutPaths(capabilities, ofMessages),
   texts_json_mode: withoutFormOn("/v1/completions", "json_object"),
@@ -297,20 +308,23 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   texts_echo: withoutFieldsOn(["/v1/completions"], new Set(["echo"]))
 }
 
-/** What a model can do without that of which these checks did not see it working: the engine, which has it by its contract, is who says no. */
+/**
+ * The capabilities of a model without those that these checks did not confirm. The engine becomes the source, because
+ * its contract lists them.
+ */
 export const withdrawCapabilities = (capabilities: ModelCapabilities, checks: ReadonlyArray<string>): ModelCapabilities =>
   checks.reduce((left, check) => (Object.hasOwn(withdrawals, check) ? (withdrawals[check]?.(left) ?? left) : left), capabilities)
 
 const decodeCapabilities = Schema.decodeUnknownOption(ModelCapabilities)
 
 /**
- * A revision's capabilities from what was stored with it. What an older version did not store yet, or stored in another form, is as in `otherwise`; all else stays as it
- * was.
+ * The capabilities stored with a revision. Fields that are missing or have another form, because an older version
+ * stored them, come from `fallback`.
  */
-export const storedCapabilities = (stored: unknown, otherwise: () => ModelCapabilities): ModelCapabilities => {
-  const whole = decodeCapabilities(stored)
-  if (Option.isSome(whole)) return whole.value
-  const current = otherwise()
+export const storedCapabilities = (stored: unknown, fallback: () => ModelCapabilities): ModelCapabilities => {
+  const decoded = decodeCapabilities(stored)
+  if (Option.isSome(decoded)) return decoded.value
+  const current = fallback()
   if (!Predicate.isReadonlyObject(stored)) return current
   const sources = Predicate.hasProperty(stored, "capability_sources") && Predicate.isReadonlyObject(stored.capability_sources) ? stored.capability_sources : {}
   const merged = { ...current, ...stored, capability_sources: { ...current.capability_sources, ...sources } }

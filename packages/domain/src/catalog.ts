@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Micros } from "./money.ts"
 
-/** What vouches for a capability: the pinned chat template, or the engine's reviewed contract. */
+/** The source of a capability: the pinned chat template, or the engine's reviewed contract. */
 export const CapabilitySource = Schema.Literals(["model_metadata", "engine"])
 export type CapabilitySource = typeof CapabilitySource.Type
 
@@ -12,7 +12,9 @@ export const ReasoningControls = Schema.Struct({
   token_budget: Schema.Boolean
 }).annotate({ identifier: "ReasoningControls" })
 
-/** Which forms of tool calling are served; what is false is refused. `strict_arguments` is about `tool_choice: auto`. */
+/**
+ * The forms of tool calling that are served; `false` means refused. `strict_arguments` applies to `tool_choice: auto`.
+ */
 export const ToolCalling = Schema.Struct({
   tool_choice: Schema.Struct({ auto: Schema.Boolean, required: Schema.Boolean, named: Schema.Boolean, none: Schema.Boolean }),
   parallel_calls: Schema.Boolean,
@@ -21,7 +23,7 @@ export const ToolCalling = Schema.Struct({
   tool_results: Schema.Boolean
 }).annotate({ identifier: "ToolCalling" })
 
-/** Limits of images in a request; bytes and pixels. */
+/** Limits of images in a request, in bytes and pixels. */
 export const ImageInput = Schema.Struct({
   max_images: Schema.Int,
   formats: Schema.Array(Schema.String),
@@ -35,7 +37,10 @@ export const ImageInput = Schema.Struct({
 
 const byEndpoint = Schema.Record(Schema.String, Schema.Array(Schema.String))
 
-/** What a revision can do, as catalogs show it: true means served, false means refused before a GPU is reached. */
+/**
+ * The capabilities of a revision as catalogs show them: true means served, false means refused before the request
+ * reaches a GPU.
+ */
 export const ModelCapabilities = Schema.Struct({
   supports_reasoning: Schema.Boolean,
   input_modalities: Schema.Array(Schema.String),
@@ -47,12 +52,12 @@ export const ModelCapabilities = Schema.Struct({
   image_input: Schema.NullOr(ImageInput),
   supports_image_output: Schema.Boolean,
   supports_streaming: Schema.Boolean,
-  /** Tokens; null means that none is established, not that there is none. */
+  /** Tokens; null means that no limit is established, not that there is none. */
   max_output_tokens: Schema.NullOr(Schema.Int),
   supported_endpoints: Schema.Array(Schema.String),
   /** Top-level fields of Chat Completions. */
   supported_parameters: Schema.Array(Schema.String),
-  /** API path to top-level fields; a path that is missing is unavailable. */
+  /** Top-level fields by API path; a missing path is unavailable. */
   supported_parameters_by_endpoint: byEndpoint,
   supported_response_formats: Schema.Array(Schema.String),
   supported_response_formats_by_endpoint: byEndpoint,

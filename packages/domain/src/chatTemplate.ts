@@ -1,4 +1,7 @@
-/** How a chat template writes tool calls: our own names, since the engines' parsers are named differently from engine to engine. */
+/**
+ * How a chat template writes tool calls. These names are Seatrial's own, because each engine names its parsers
+ * differently.
+ */
 export type ToolCallFormat =
   | "deepseek_v3"
   | "functiongemma"
@@ -16,7 +19,7 @@ export type ToolCallFormat =
 /** How a chat template writes reasoning. */
 export type ReasoningFormat = "gpt_oss" | "mistral" | "think"
 
-/** What a chat template names, as far as capabilities depend on it. */
+/** The features of a chat template that capabilities depend on. */
 export interface TemplateFacts {
   readonly toolCallFormat: ToolCallFormat | null
   readonly reasoningFormat: ReasoningFormat | null
@@ -24,11 +27,11 @@ export interface TemplateFacts {
   readonly thinkingToggle: boolean
   /** Whether a variable of the template sets the effort of reasoning. */
   readonly effort: boolean
-  /** Whether the template has a place for images. */
+  /** Whether the template has a placeholder for images. */
   readonly images: boolean
 }
 
-// The first that matches counts: what is written inside `<tool_call>` tells formats apart that share that mark.
+// The first match counts: several formats share `<tool_call>` and differ in its content.
 const toolCallMarks: ReadonlyArray<readonly [format: ToolCallFormat, mark: RegExp]> = [
   ["gpt_oss", /<\|channel\|>commentary/],
   ["deepseek_v3", /<｜tool▁calls▁begin｜>/],
@@ -58,23 +61,26 @@ const blocks = [
   ["{{", "}}"]
 ] as const
 
-/** Code without the texts in it. A text without an end goes to the end of the code: an expression that tried another beginning would take hours for some templates. */
+/**
+ * Removes string literals from Jinja code. An unterminated string extends to the end of the code, because a regular
+ * expression that backtracks to another start would take hours for some templates.
+ */
 const withoutTexts = (code: string): string => {
-  let kept = ""
+  let result = ""
   let from = 0
   for (let at = 0; at < code.length; at++) {
     const mark = code[at]
     if (mark !== "'" && mark !== '"') continue
-    kept += `${code.slice(from, at)}''`
+    result += `${code.slice(from, at)}''`
     for (at++; at < code.length && code[at] !== mark; at++) if (code[at] === "\\") at++
     from = at + 1
   }
-  return kept + code.slice(from)
+  return result + code.slice(from)
 }
 
 /**
- * A Jinja template without its remarks, and the code of its blocks without the texts in it. One look at each character, since anybody may write a template; what
- * follows a block without an end is left out.
+ * Reads a Jinja template: its text without comments, and the code of its blocks without string literals. It reads each
+ * character once, because the template is untrusted input. Text after an unterminated block is ignored.
  */
 const readJinja = (template: string): { readonly written: string; readonly code: string } => {
   const written: Array<string> = []
@@ -101,12 +107,12 @@ const readJinja = (template: string): { readonly written: string; readonly code:
 
 const read = (template: string): TemplateFacts => {
   const { code, written } = readJinja(template)
-  // A template that is not given the tools cannot tell the model of them, whatever marks it knows from past turns.
+  // A template without the `tools` variable cannot present tools to the model, even if it formats past calls.
   const takesTools = /(?<![.\w])tools\b/.test(code)
   return {
     toolCallFormat: takesTools ? first(toolCallMarks, written) : null,
     reasoningFormat: first(reasoningMarks, written),
-    // The shorter name is also one that templates give to variables of their own: it has to be one that may not be defined.
+    // Templates also use the name `thinking` for their own variables, so it counts only in a test for `is defined`.
     thinkingToggle: /(?<![.\w])(?:enable_thinking\b|thinking\s+is\s+(?:not\s+)?defined)/.test(code),
     effort: /(?<![.\w])reasoning_effort\b/.test(code),
     images: /<\|image_pad\|>|<image>|<\|image\|>|\[IMG\]|<start_of_image>|<\|vision_start\|>|["']image(?:_url)?["']/.test(written)
@@ -115,9 +121,9 @@ const read = (template: string): TemplateFacts => {
 
 let last: { readonly template: string; readonly facts: TemplateFacts } = { template: "", facts: read("") }
 
-/** Reads what a pinned chat template names. A repository without one names nothing. */
+/** Reads the features of a pinned chat template. A repository without a template has none of them. */
 export const readTemplate = (template: string | null): TemplateFacts => {
-  // A model is tried on one host class after the other, and its template is the same for all.
+  // A preview evaluates several host classes in sequence with the same template.
   if (last.template !== (template ?? "")) last = { template: template ?? "", facts: read(template ?? "") }
   return last.facts
 }

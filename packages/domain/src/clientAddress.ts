@@ -1,18 +1,18 @@
 import { type Network, networksHold, parseAddress } from "./publicAddress.ts"
 
-/** An address as proxies write it in `X-Forwarded-For`: some add the port. */
+/** Removes the port that some proxies add to addresses in `X-Forwarded-For`. */
 const withoutPort = (text: string): string => /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text
 
 const mapped = (bytes: ReadonlyArray<number>): boolean =>
   bytes.length === 16 && bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 255 && bytes[11] === 255
 
-/** The bytes of an address, those of IPv4 if it is mapped into IPv6; null if the text is no address. */
+/** The bytes of an address; an IPv4-mapped IPv6 address yields 4 bytes. Null if the text is not an address. */
 const bytesOf = (text: string): ReadonlyArray<number> | null => {
   const bytes = parseAddress(withoutPort(text))
   return bytes !== null && mapped(bytes) ? bytes.slice(12) : bytes
 }
 
-/** An IPv6 host chooses the last 64 bits of its address at will, so that all of them count as one. */
+/** An IPv6 host can choose the last 64 bits of its address freely, so they all count as one client. */
 const blockOf = (bytes: ReadonlyArray<number>): string =>
   bytes.length === 4
     ? bytes.join(".")
@@ -22,9 +22,9 @@ const blockOf = (bytes: ReadonlyArray<number>): string =>
         .join("")}/64`
 
 /**
- * The block of addresses that a request came from: an IPv4 address, or the /64 of an IPv6 address. `peer` is the other end of the connection. Only if that is one of the
- * trusted `proxies`, `forwardedFor` (the header `X-Forwarded-For`) counts: the last address in it that is not a trusted proxy itself. Everything before it is the
- * caller's own claim.
+ * The block of addresses that a request came from: an IPv4 address, or the /64 of an IPv6 address. `peer` is the remote
+ * end of the connection. If it is one of the trusted `proxies`, the last address in `forwardedFor` (the
+ * `X-Forwarded-For` header) that is not a trusted proxy counts. Earlier addresses are the caller's own claim.
  */
 export const clientBlock = (peer: string | undefined, forwardedFor: string | undefined, proxies: ReadonlyArray<Network>): string => {
   let client = bytesOf(peer ?? "")

@@ -8,7 +8,7 @@ const originsOf = (text: string): ReadonlyArray<string> =>
     .map((origin) => origin.trim())
     .filter((origin) => origin !== "")
 
-/** Origins as browsers send them: scheme, host and port, nothing more. */
+/** Origins as browsers send them: scheme, host and port only. */
 const Origins = Schema.String.check(
   Schema.makeFilter((text) => {
     const wrong = originsOf(text).find((origin) => !isOrigin(origin))
@@ -26,27 +26,27 @@ export const originSetting = (name: string): Config.Config<ReadonlySet<string>> 
 /** What pages of other origins may do (CORS). */
 export interface CrossOriginRules {
   readonly origins: ReadonlySet<string>
-  /** Headers of answers that pages may read. */
+  /** Response headers that pages may read. */
   readonly exposed: string
-  /** Headers that pages may send; null: all that a preflight asks for. */
+  /** Request headers that pages may send; null: all that a preflight asks for. */
   readonly accepted: string | null
 }
 
 export interface CrossOriginRequest {
   readonly origin: string | undefined
-  /** For a preflight, the methods that its path takes; else null. */
+  /** For a preflight, the methods of its path; otherwise null. */
   readonly methods: string | null
   /** `Access-Control-Request-Headers`. */
   readonly requestedHeaders: string | undefined
 }
 
-/** Seconds that a browser may keep the answer to a preflight. */
+/** Seconds that a browser may cache the response to a preflight. */
 const maxAge = "600"
 
-/** Whether a request asks for what a page may send. */
+/** Whether a request is a CORS preflight. */
 export const isPreflight = (method: string | undefined, requestedMethod: unknown): boolean => method === "OPTIONS" && requestedMethod !== undefined
 
-/** The headers that an answer has for pages of the named origins, never with credentials; none if no origin is named. */
+/** The response headers for pages of the listed origins, never with credentials; none if no origin is listed. */
 export const crossOriginHeaders = (
   { accepted, exposed, origins }: CrossOriginRules,
   { methods, origin, requestedHeaders }: CrossOriginRequest

@@ -3,7 +3,10 @@ import { shared } from "./requestVocabulary.ts"
 
 const text = shared.filter((field) => field !== "logit_bias" && field !== "response_format")
 
-/** What every revision can do whose capabilities were not kept with it: the first versions served text on these two paths, and nothing else. */
+/**
+ * The capabilities of revisions that were stored without them: the first versions served text on these two paths and
+ * nothing else.
+ */
 export const earliestCapabilities = modelCapabilities(
   {
     ...nothingServed,
@@ -15,6 +18,6 @@ export const earliestCapabilities = modelCapabilities(
       "/v1/completions": { parameters: [...text, "prompt", "echo", "logprobs", "best_of"], responseFormats: [] }
     }
   },
-  // Whatever template they had: nothing that it names was served.
+  // The template does not matter: the first versions served none of its features.
   { chat_template: "", commit: "" }
 )

@@ -3,98 +3,126 @@ import type { HostClass } from "./hostClass.ts"
 import type { AdapterFacts, ModelConfig, RepositoryFacts } from "./repository.ts"
 import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
 
-/** Bytes between which something lies. */
+/** Lower and upper bound in bytes. */
 export interface Interval {
   readonly low: number
   readonly high: number
 }
 
-/** A flag that the runtime does not offer, or a value that it does not take. */
+/** A flag that the runtime does not offer, or a value that it does not accept. */
 export interface FlagIssue {
   readonly flag: string
   readonly message: string
 }
 
-/** What an engine is to be started with, as far as its memory depends on it, and whether it starts. */
+/** The parameters of an engine start that determine its memory use and whether it starts. */
 export interface EngineLoad {
   readonly config: ModelConfig
   readonly flags: Readonly<Record<string, unknown>>
   readonly card: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes"> & Partial<Pick<HostClass, "simulated">>
-  /** Tokens; the model's limit where it is still to be chosen. */
+  /** Tokens; the model's limit if the context is not chosen yet. */
   readonly maxContext: number
-  /** Absent: the engine's own choice. */
+  /** Absent: the engine's own default. */
   readonly cacheDtype?: KvCacheDtype
 }
 
-/** Bytes per GPU beside weights and KV cache. */
+/** Bytes per GPU in addition to weights and KV cache. */
 export interface MemoryOverhead {
-  /** The peak of a step of as many tokens and sequences as the engine allows, its sampler and the profiling of images included. */
+  /**
+   * The activation peak of a step with the engine's maximum of tokens and sequences, including the sampler and image
+   * profiling.
+   */
   readonly activation: Interval
-  /** What the runtime takes that is no tensor: the CUDA context, communication, libraries' workspaces. */
+  /** Memory of the runtime that is not tensors: the CUDA context, communication buffers, library work spaces. */
   readonly runtime: Interval
-  /** Recorded CUDA graphs, where they are taken from what the KV cache would have. */
+  /** CUDA graphs, if the engine takes them from the KV cache's share. */
   readonly graphs: Interval
-  /** What is only allocated once the KV cache has been: graphs outside it, warm-up. It has to fit into what the engine left to others. */
+  /**
+   * Memory that the engine allocates after the KV cache: graphs outside of it, warm-up. It must fit into the memory
+   * that the engine does not claim.
+   */
   readonly afterPool: Interval
 }
 
-/** How an engine at one version uses a GPU's memory. Sizes are bytes per GPU. */
+/** How one engine version uses a GPU's memory. Sizes are in bytes per GPU. */
 export interface EngineMemory {
-  /** What weights, the overhead and the KV cache may take together. */
+  /** Maximum for weights, overhead and KV cache together. */
   readonly budget: (load: EngineLoad) => number
-  /** Tokens of one KV cache block. */
+  /** Tokens per KV cache block. */
   readonly blockTokens: (load: EngineLoad) => number
   /** Bytes of one KV value. */
   readonly kvValueBytes: (config: ModelConfig, dtype: KvCacheDtype) => number
-  /** Most tokens of one step. */
+  /** Maximum number of tokens per step. */
   readonly stepTokens: (load: EngineLoad) => number
-  /** Most sequences at once. */
+  /** Maximum number of concurrent sequences. */
   readonly sequences: (load: EngineLoad) => number
   readonly overhead: (load: EngineLoad) => MemoryOverhead
-  /** Why quantized weights cannot be split over so many GPUs, as the rest of a sentence, or null. */
+  /** Why quantized weights cannot be split over this number of GPUs, as the rest of a sentence, or null. */
   readonly splitIssue?: (load: EngineLoad) => string | null
-  /** Bytes up to which a token's MLA latent is padded in one layer; 1 for none. */
+  /** Bytes that a token's MLA latent is padded to in one layer; 1 for no padding. */
   readonly latentAlignment: number
-  /** Whether it keeps latents wherever layers can; absent: of some it keeps keys and values. */
+  /**
+   * Whether the engine caches latents in all layers that have them; absent: it caches keys and values in some of them.
+   */
   readonly keepsLatents?: boolean
-  /** States that a sequence keeps in each recurrent layer. */
+  /** Number of states that a sequence keeps in each recurrent layer. */
   readonly statesPerSequence: (load: EngineLoad) => number
-  /** Tokens that layers with a window or a chunk have room for, as a share of the other layers'; absent: as many as a sequence needs of them. */
+  /**
+   * Capacity of windowed and chunked layers in tokens, as a share of the other layers' capacity; absent: as many tokens
+   * as each sequence needs.
+   */
   readonly windowedShare?: (load: EngineLoad) => number
-  /** Bytes of recurrent states' own pool, as a share of those of the layers that keep tokens; absent: they share one. */
+  /**
+   * Size of the separate pool for recurrent states, as a share of the token pool; absent: states and tokens share one
+   * pool.
+   */
   readonly statesShare?: number
-  /** Tokens of the pool that layers with a window or a chunk of so many tokens have for all sequences together; absent, or null: it has none of a size of its own. */
+  /**
+   * Capacity in tokens of the pool for windowed or chunked layers of a given window, for all sequences together; absent
+   * or null: there is no pool with a size of its own.
+   */
   readonly windowedTokens?: (load: EngineLoad) => ((window: number) => number) | null
-  /** States that a pool for all sequences together holds in each recurrent layer; absent, or null: as many as `statesShare` or `statesPerSequence` say. */
+  /**
+   * Number of states per recurrent layer in the pool for all sequences together; absent or null: as `statesShare` or
+   * `statesPerSequence` determine.
+   */
   readonly states?: (load: EngineLoad) => number | null
-  /** Most bytes that it keeps beside the checkpoint's tensors: tables of positions, scales, padding to its kernels' sizes. */
-  readonly loadedBeside: number
-  /** Whether it computes in 16 bits and so loads half of what a checkpoint stores in 32. */
+  /**
+   * Maximum bytes that the engine loads in addition to the checkpoint's tensors: position tables, scales, padding to
+   * kernel sizes.
+   */
+  readonly extraLoadedBytes: number
+  /** Whether the engine computes in 16 bits, and so loads half of the bytes that a checkpoint stores in 32 bits. */
   readonly halvesFloat32: boolean
-  /** Factor between the routed experts' bytes in the checkpoint and once loaded: some packed formats are padded. */
+  /** Ratio of the routed experts' loaded bytes to their bytes in the checkpoint: some packed formats are padded. */
   readonly expertPadding: (config: ModelConfig, gpuCount: number) => Interval
 }
 
-/** What an engine keeps on each GPU for LoRA adapters: so many of them, each with room for that rank in these modules. */
+/**
+ * The buffers that an engine reserves on each GPU for LoRA adapters: `slots` adapters of this rank in these modules.
+ */
 export interface AdapterBuffers {
   readonly slots: number
   readonly rank: number
-  /** Last parts of modules' names; `all`: every linear one, whatever an adapter has. */
+  /** Last parts of module names; `all`: every linear module. */
   readonly modules: "all" | ReadonlyArray<string>
-  /** Whether embeddings and the output head have room too. */
+  /** Whether the buffers include embeddings and the output head. */
   readonly embeddings: boolean
-  /** How many times the recorded graphs are recorded once more, for batches with an adapter. */
+  /** How many times the CUDA graphs are captured again for batches with an adapter. */
   readonly graphs: number
 }
 
-/** How an engine at one version serves LoRA adapters. */
+/** How one engine version serves LoRA adapters. */
 export interface AdapterSupport {
-  /** Why it does not apply this one, as a sentence; null where it does. */
+  /** Why the engine does not apply this adapter, as a sentence; null if it does. */
   readonly issue: (adapter: AdapterFacts, config: ModelConfig) => string | null
   readonly buffers: (adapter: AdapterFacts, config: ModelConfig) => AdapterBuffers
 }
 
-/** What is known of one engine at one version without starting it: enough to say whether a model fits and which settings it takes. */
+/**
+ * The static description of one engine version: it answers whether a model fits and which settings are valid, without a
+ * start.
+ */
 export interface EngineContract {
   readonly runtime: Runtime
   /** As shown in revisions and receipts. */
@@ -103,38 +131,59 @@ export interface EngineContract {
   readonly quantizations: ReadonlySet<string>
   readonly kvCacheDtypes: ReadonlySet<KvCacheDtype>
   readonly memory: EngineMemory
-  /** What it serves behind the gateway; with a model's chat template it gives the model's capabilities. */
+  /**
+   * The API that the engine serves behind the gateway. Together with a model's chat template it determines the model's
+   * capabilities.
+   */
   readonly served: ServedContract
-  /** Top-level fields of that contract that it does not serve with these flags; absent: it serves all with any. */
+  /** Top-level fields that the engine does not serve with these flags; absent: it serves all with any flags. */
   readonly unserved?: (flags: Readonly<Record<string, unknown>>) => ReadonlyArray<string>
-  /** The limits of images with that model and these flags, null for none: instead of the contract's, where what is served depends on them. */
+  /**
+   * Limits of images for a model and flags, null for no images. It replaces the contract's limits if they depend on the
+   * model or flags.
+   */
   readonly imageInput?: (config: ModelConfig, flags: Readonly<Record<string, unknown>>) => ServedContract["imageInput"]
-  /** Why it does not serve the model on that card whatever the settings, as a sentence, or null. */
+  /** Why the engine does not serve the model on that card with any settings, as a sentence, or null. */
   readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"] & Pick<HostClass, "simulated">) => string | null
-  /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */
+  /** Why the model's KV cache cannot have that type on that card, as a sentence, or null. */
   readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
-  /** Why it cannot read the tokenizer that a repository with these files has, as a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
+  /**
+   * Why the engine cannot read the tokenizer of a repository with these files, as a sentence, or null. `simulated`:
+   * whether the reference engine runs on simulated GPUs.
+   */
   readonly tokenizerIssue?: (paths: ReadonlySet<string>, simulated: boolean) => string | null
-  /** Why it would not use the chat template of a repository of that name, as a sentence, or null. */
+  /** Why the engine would ignore the chat template of a repository with that name, as a sentence, or null. */
   readonly nameIssue?: (repo: string, config: ModelConfig, simulated: boolean) => string | null
-  /** Why it cannot use a chat template, as the rest of a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
+  /**
+   * Why the engine cannot use a chat template, as the rest of a sentence, or null. `simulated`: whether the reference
+   * engine runs on simulated GPUs.
+   */
   readonly templateIssue?: (template: string, simulated: boolean) => string | null
   /** The first flag that is not allowed, or null. */
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
-  /** The first flag that does not go with the model, its host or the other flags, or null. */
+  /** The first flag that conflicts with the model, its host or the other flags, or null. */
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
-  /** Most tokens of a context that the flags, or the time that the engine computes for, allow; absent: they never limit it. */
+  /** Maximum context in tokens that the flags or the trial's time limit allow; absent: no such limit. */
   readonly longestContext?: (load: EngineLoad) => number
-  /** Most tokens of a context that is chosen where none is asked for, so that the engine surely reads it in time; absent: as many as are allowed. */
+  /**
+   * Maximum context in tokens that Seatrial chooses if none is requested, so that the engine reads it well within the
+   * time limit; absent: `longestContext`.
+   */
   readonly chosenContext?: (load: EngineLoad) => number
-  /** The flags with which it serves a model that sees as one of texts alone, and takes less memory; absent: it has none. */
+  /** Flags that serve a vision model without image input, which takes less memory; absent: there are none. */
   readonly textOnly?: NonNullable<ServingSettings["engine_flags"]>
-  /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
+  /**
+   * Recommended values for flags that the caller did not set, given the flags that are set. They replace all of the
+   * engine's own defaults that matter.
+   */
   readonly chosenFlags?: (load: EngineLoad, facts: Pick<RepositoryFacts, "chat_template" | "refused_sampling">) => NonNullable<ServingSettings["engine_flags"]>
-  /** Whether YaRN can extend the model's context; absent where that is not known. */
+  /** Whether YaRN can extend the model's context; absent if unknown. */
   readonly extendsContext?: (config: ModelConfig) => boolean
-  /** What an architecture is for that the engine registers and that cannot be served, as the rest of a sentence; null for all others. */
+  /**
+   * The purpose of an architecture that the engine registers but Seatrial does not serve, as the rest of a sentence;
+   * null for all other architectures.
+   */
   readonly otherPurpose?: (architecture: string) => string | null
-  /** Absent: it serves no adapters. */
+  /** Absent: the engine serves no adapters. */
   readonly adapters?: AdapterSupport
 }

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { RefusalCode } from "./repository.ts"
 
-/** Every code that a run may fail with. What to do for each is in the documents, which a test compares with this list. */
+/** Every failure code of a run. The documentation says what to do for each; a test compares it with this list. */
 export const FailureCode = Schema.Literals([
   ...RefusalCode.literals,
   "hub_unavailable",
@@ -43,8 +43,9 @@ export const FailureCode = Schema.Literals([
 export type FailureCode = typeof FailureCode.Type
 
 /**
- * Whose fault each is: the caller's wish, the hub or what stands between, the model (its repository), the estimate of what it needs (`fit`), the engine with this model, a
- * node, the cluster, or our own. What may be a node's is tried on another one before it is anybody else's.
+ * Who is responsible for each failure: the caller, the hub or the network to it, the model (its repository), the
+ * estimate of its memory (`fit`), the engine with this model, a node, the cluster, or Seatrial (`operator`). A failure
+ * that may be a node's is retried on another node before it is attributed to anything else.
  */
 export const failureOwners: Readonly<Record<FailureCode, "caller" | "hub" | "model" | "fit" | "engine" | "node" | "cluster" | "operator">> = {
   repository_not_found: "caller",
@@ -95,7 +96,7 @@ export const failureOwners: Readonly<Record<FailureCode, "caller" | "hub" | "mod
   gateway_unreachable: "cluster"
 }
 
-/** Why a run fails, by one of the codes that there are; what is stored may be an earlier version's. */
+/** Why a run fails, with one of the current codes. Stored failures may have codes of an earlier version. */
 export interface NamedFailure {
   readonly code: FailureCode
   readonly text: string

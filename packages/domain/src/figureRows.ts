@@ -1,36 +1,39 @@
 import { type Benchmark, type BenchmarkStep, benchmarkFault, sketchScale } from "./benchmark.ts"
 import { type Check, leastContext, type Measured } from "./trial.ts"
 
-/** What a row's `detail` may have at most. */
+/** Maximum length of a row's `detail`, in characters. */
 const longest = 240
 
-/** Why an engine's KV cache fails its run, in a sentence, or null: it has no room for one sequence of `max_context` tokens. */
+/**
+ * Why an engine's KV cache fails its run, as a sentence, or null: it cannot hold one sequence of `max_context` tokens.
+ */
 export const kvCapacityFault = ({ kv_cache_tokens: tokens }: Measured, maxContext: number): string | null =>
   tokens === null || tokens >= maxContext
     ? null
     : `The KV cache holds ${tokens} tokens, fewer than one sequence of ${maxContext}. ${tokens < leastContext ? "Choose a larger host class." : `Try serving {"max_context": ${tokens}}.`}`
 
-const bytesOf = (told: Measured): ReadonlyArray<string> =>
+const bytesOf = (measured: Measured): ReadonlyArray<string> =>
   (
     [
-      ["weights", told.weights_bytes],
-      ["KV cache", told.kv_cache_bytes],
-      ["other", told.overhead_bytes]
+      ["weights", measured.weights_bytes],
+      ["KV cache", measured.kv_cache_bytes],
+      ["other", measured.overhead_bytes]
     ] as const
   ).flatMap(([name, bytes]) => (bytes === null ? [] : [`${name} ${bytes}`]))
 
-/** Names of the rows that come after those of the check suite, by the phase's result. */
+/** Names of the rows that follow the rows of the check suite, by phase result. */
 export const figureRows = { measured: "kv_capacity", benchmark: "benchmark_floor" } as const
 
 /**
- * The row of `measuring`, after those of the check suite: tokens of the KV cache, or what to do where they are too few, and bytes of one GPU, as the engine told them, and
- * whether GPUs were simulated. Null where the engine tells no tokens: what was not measured has not passed.
+ * The row of the phase `measuring`: tokens of the KV cache (or what to do if they are too few), the engine's figures in
+ * bytes per GPU, and whether GPUs were simulated. Null if the engine does not report the tokens, because an unmeasured
+ * figure has not passed.
  */
-export const kvCapacityRow = (told: Measured, maxContext: number, simulated: boolean): Check | null => {
-  const tokens = told.kv_cache_tokens
+export const kvCapacityRow = (measured: Measured, maxContext: number, simulated: boolean): Check | null => {
+  const tokens = measured.kv_cache_tokens
   if (tokens === null) return null
-  const fault = kvCapacityFault(told, maxContext)
-  const bytes = bytesOf(told)
+  const fault = kvCapacityFault(measured, maxContext)
+  const bytes = bytesOf(measured)
   const held = `${tokens} tokens, ${(tokens / maxContext).toFixed(1)} sequences of ${maxContext}`
   const detail = `${fault === null ? held : fault.replace(/\.$/, "")}${simulated ? ", simulated GPUs" : ""}`
   return {
@@ -49,8 +52,9 @@ const stepFigures = ({ concurrency, figures, output_tokens_per_s, requests, tpot
   `ttft ${milliseconds(ttft_ms_p50)}, tpot ${milliseconds(tpot_ms_p50)} ms`
 
 /**
- * The row of `benchmarking`: tokens/s, requests (`n`) and median latencies at each concurrency, which of them were not steady, and whether it was a second try or a sketch or GPUs
- * were simulated. Null where its figures are void by no fault of the model.
+ * The row of the phase `benchmarking`: tokens/s, requests (`n`) and median latencies for each concurrency, unsteady
+ * steps, and whether it was a second attempt, a sketch, or on simulated GPUs. Null if the figures are void for a reason
+ * other than the model.
  */
 export const benchmarkRow = (benchmark: Benchmark): Check | null => {
   const fault = benchmarkFault(benchmark)

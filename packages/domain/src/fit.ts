@@ -9,43 +9,47 @@ import { leastContext } from "./trial.ts"
 import { weightsPerGpu } from "./weightBytes.ts"
 
 /**
- * How a model fits a host class. Every figure in bytes is per GPU; a model is split over all GPUs of its host class (tensor parallelism).
- * The arithmetic is vLLM's: memory taken = total x utilization; what weights and overhead leave of it is the KV cache.
+ * How a model fits a host class. All byte figures are per GPU; a model is split over all GPUs of its host class (tensor
+ * parallelism). The arithmetic is vLLM's: budget = total memory x utilization; the KV cache gets the budget minus
+ * weights and overhead.
  */
 export interface Fit {
-  /** `tight`: only with the lower bound of the overhead, with what is allocated after the KV cache in doubt, or with a context that memory cuts below 2,048 tokens. */
+  /**
+   * `tight`: the model fits only with the lower bound of the overhead, or memory that is allocated after the KV cache
+   * may not fit, or memory limits the context to less than 2,048 tokens.
+   */
   readonly verdict: "fits" | "tight"
   readonly host_class: string
   readonly gpu_pool: string
   readonly gpu_count: number
   readonly gpu_memory_bytes: number
   readonly weights_bytes: number
-  /** The KV cache that is left under the higher overhead (`fits`) or the lower one (`tight`). */
+  /** The KV cache that remains with the upper bound of the overhead (`fits`) or the lower bound (`tight`). */
   readonly kv_cache_bytes: number
-  /** What one token takes in all layers that keep it. */
+  /** Bytes of one token in all layers that cache it. */
   readonly kv_bytes_per_token: number
   readonly overhead_bytes: Interval
-  /** What is left after weights, overhead and one sequence of `max_context` tokens. */
+  /** Memory that remains after weights, overhead and one sequence of `max_context` tokens. */
   readonly headroom_bytes: Interval
   readonly max_context: number
-  /** Sequences of `max_context` tokens that run at once: as many as the KV cache holds, and at most those that the engine takes. */
+  /** Number of concurrent sequences of `max_context` tokens: limited by the KV cache and by the engine. */
   readonly concurrent_sequences: number
   /** Whether earlier measurements of the same architecture, card and engine version narrowed the overhead. */
   readonly calibrated: boolean
 }
 
-/** Where the bytes of a `Fit` go, per GPU. */
+/** The components of a `Fit`, in bytes per GPU. */
 export interface EstimateComponents extends MemoryOverhead {
-  /** What weights, overhead and KV cache may take together. */
+  /** Maximum for weights, overhead and KV cache together. */
   readonly budget: number
-  /** What engines hold of the weights beyond a plain division: replicas, padding, scales. */
+  /** Weight bytes beyond an even division: replicas, padding, scales. */
   readonly weightsBeside: Interval
   readonly adapters: Interval
-  /** The KV cache that is left. */
+  /** Memory that remains for the KV cache. */
   readonly pool: Interval
   /** The KV cache of one sequence of `max_context` tokens. */
   readonly sequence: number
-  /** Tokens of a step of the engine at most. */
+  /** Maximum number of tokens per engine step. */
   readonly stepTokens: number
 }
 
@@ -55,14 +59,14 @@ export interface Estimate {
   readonly components: EstimateComponents
 }
 
-/** Why there is no `Fit`. */
+/** Why a model does not fit. */
 export interface Misfit {
-  /** The longest context that does fit, in tokens; 0 where not even the weights do. */
+  /** The longest context that fits, in tokens; 0 if the weights do not fit. */
   readonly longest_context: number
   readonly missing_bytes: number
-  /** Why the model cannot be split over as many GPUs, or null where it can. */
+  /** Why the model cannot be split over this number of GPUs; null if it can. */
   readonly indivisible: string | null
-  /** What is left for the KV cache, in bytes per GPU; less than nothing where the weights do not fit. */
+  /** Memory that remains for the KV cache, in bytes per GPU; negative if the weights do not fit. */
   readonly pool: Interval
 }
 
@@ -74,17 +78,20 @@ export interface FitInput {
   readonly hostClass: HostClass
   readonly kvCacheDtype: KvCacheDtype
   readonly engineFlags?: ServingSettings["engine_flags"] | undefined
-  /** Tokens; absent: the longest that fits, up to `contextLimit`. */
+  /** Tokens; absent: the longest context that fits, up to `contextLimit`. */
   readonly maxContext?: number | undefined
-  /** Tokens that the model (with its YaRN settings) is made for. */
+  /** Context limit of the model in tokens, with its YaRN settings. */
   readonly contextLimit: number
-  /** What the engine keeps for LoRA adapters; absent: nothing. */
+  /** The engine's buffers for LoRA adapters; absent: none. */
   readonly adapters?: AdapterBuffers | undefined
-  /** What earlier starts measured. */
+  /** Measurements of earlier starts. */
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
 }
 
-/** Why the attention heads cannot be split over `gpus`, or null. Engines divide the heads, and either divide the key-value heads or hold copies of each. */
+/**
+ * Why the attention heads cannot be split over `gpus`, or null. Engines divide the attention heads; they divide the
+ * key-value heads or replicate each of them.
+ */
 export const divisionProblem = (config: ModelConfig, gpus: number): string | null => {
   if (config.num_attention_heads % gpus !== 0) {
     const what = shapeOf(config).layers.every(({ kind }) => kind === "state") ? "recurrent channels" : "attention heads"
@@ -103,13 +110,13 @@ const sum = (...intervals: ReadonlyArray<Interval>): Interval => ({
   high: intervals.reduce((total, { high }) => total + high, 0)
 })
 
-/** What is left of a GPU beside the engine's share is also the driver's and other contexts'. */
+/** The driver and other contexts also use memory outside of the engine's share. */
 const driverBytes = 300 * 2 ** 20
 
-/** Tokens below which a context that only memory cuts short is one that a few messages fill. */
+/** If memory limits the context below this number of tokens, a few messages fill it. */
 const usefulContext = 2_048
 
-/** Works out whether the model fits, and how well. */
+/** Computes whether the model fits, and with what margin. */
 export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const { engine, hostClass } = input
   const { memory } = engine
@@ -121,7 +128,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const layout: KvLayout = {
     gpuCount: hostClass.gpu_count,
     valueBytes: memory.kvValueBytes(config, input.kvCacheDtype),
-    // States stay in the model's own type, whatever a checkpoint wants of its cache.
+    // States keep the model's own type, even if the checkpoint asks for a quantized cache.
     stateValueBytes: memory.kvValueBytes({ ...config, quantization: "none" }, "auto"),
     blockTokens: memory.blockTokens(load),
     stepTokens: memory.stepTokens(load),
@@ -153,11 +160,11 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
     quantization,
     stepTokens: layout.stepTokens
   })
-  const beside = { low: Math.ceil((narrowed ?? uncalibrated).low), high: Math.ceil((narrowed ?? uncalibrated).high) }
-  const pool = { low: budget - weights.low - beside.high, high: budget - weights.low - beside.low }
+  const overheadBytes = { low: Math.ceil((narrowed ?? uncalibrated).low), high: Math.ceil((narrowed ?? uncalibrated).high) }
+  const pool = { low: budget - weights.low - overheadBytes.high, high: budget - weights.low - overheadBytes.low }
   const longest = (bytes: number) => longestSequence(config, layout, bytes, input.contextLimit)
 
-  // A trial cannot be asked in less.
+  // A trial needs at least this context.
   const least = input.maxContext === undefined ? Math.min(leastContext, input.contextLimit) : 1
   const sure = longest(pool.low)
   const context = input.maxContext ?? (sure >= least ? sure : longest(pool.high))
@@ -184,7 +191,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
       weights_bytes: weights.low,
       kv_cache_bytes: kvCache,
       kv_bytes_per_token: kvBytesPerToken(config, layout),
-      overhead_bytes: beside,
+      overhead_bytes: overheadBytes,
       headroom_bytes: headroom,
       max_context: context,
       concurrent_sequences: Math.min(memory.sequences(load), together),
@@ -193,7 +200,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   }
 }
 
-/** The fit alone, as previews show it. */
+/** The fit without its components, as previews show it. */
 export const fit = (input: FitInput): Fit | Misfit => {
   const result = estimateFit(input)
   return "fit" in result ? result.fit : result

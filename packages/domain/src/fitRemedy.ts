@@ -1,56 +1,57 @@
-import { type Asked, attempt, type Candidate, hourlyPrice, isSuccess, type Success, servesModel, settingsOf, takesSettings } from "./candidates.ts"
+import { attempt, type Candidate, type EvaluationInput, hourlyPrice, isSuccess, type Success, servesModel, settingsOf, takesSettings } from "./candidates.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
 
-/** What to do about a model that does not fit as it was asked for. */
+/** A proposal for a model that does not fit with the requested settings. */
 export interface Remedy {
   readonly message: string
-  /** What fits, to be sent as it is, or null where nothing does. */
+  /** Settings that fit and can be sent unchanged; null if none do. */
   readonly serving: ServingSettings | null
 }
 
 interface Option {
   readonly success: Success
-  /** How far from what was asked: 0 keeps the context and images. */
+  /** Distance from the request: 0 keeps the requested context and images. */
   readonly departure: 0 | 1
   readonly words: string
 }
 
-/** Most options that a remedy names. */
+/** Maximum number of options in a remedy. */
 const namedOptions = 3
 
 const eightBits = ({ kv_cache_dtype = "auto" }: ServingRequest) => kv_cache_dtype !== "auto"
 
 /**
- * Tries what else there is, and keeps what fits: an 8-bit KV cache, other host classes, both, no images where the model sees, and a shorter context. What keeps both comes before
- * what does not, what fits surely before what is tight, then the cheaper one.
+ * Tries the alternatives and keeps those that fit: an 8-bit KV cache, other host classes, both, no images if the model
+ * accepts images, and a shorter context. Order: alternatives that keep context and images first, then `fits` before
+ * `tight`, then by price.
  */
-export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others: ReadonlyArray<Candidate>): Remedy => {
-  const { facts, request } = asked
+export const fitRemedy = (input: EvaluationInput, requested: ReadonlyArray<Candidate>, alternatives: ReadonlyArray<Candidate>): Remedy => {
+  const { facts, request } = input
   const options: Array<Option> = []
   const tryWith = (candidates: ReadonlyArray<Candidate>, changed: ServingRequest, departure: 0 | 1, words: (success: Success) => string) => {
     for (const candidate of candidates) {
       if (!servesModel(facts, candidate) || !takesSettings(facts, changed, candidate)) continue
-      const tried = attempt({ ...asked, request: changed }, candidate)
+      const tried = attempt({ ...input, request: changed }, candidate)
       if (isSuccess(tried)) options.push({ success: tried, departure, words: words(tried) })
     }
   }
   const small: ServingRequest = { ...request, kv_cache_dtype: "fp8" }
   const { max_context: _, ...open } = request
-  if (!eightBits(request)) tryWith(named, small, 0, ({ hostClass }) => `with an 8-bit KV cache (kv_cache_dtype fp8) on ${hostClass.name}`)
-  tryWith(others, request, 0, ({ hostClass }) => `the host class ${hostClass.name}`)
-  if (!eightBits(request)) tryWith(others, small, 0, ({ hostClass }) => `the host class ${hostClass.name} with an 8-bit KV cache (kv_cache_dtype fp8)`)
-  for (const candidate of named) {
+  if (!eightBits(request)) tryWith(requested, small, 0, ({ hostClass }) => `with an 8-bit KV cache (kv_cache_dtype fp8) on ${hostClass.name}`)
+  tryWith(alternatives, request, 0, ({ hostClass }) => `the host class ${hostClass.name}`)
+  if (!eightBits(request)) tryWith(alternatives, small, 0, ({ hostClass }) => `the host class ${hostClass.name} with an 8-bit KV cache (kv_cache_dtype fp8)`)
+  for (const candidate of requested) {
     const { imageInput, textOnly } = candidate.engine
-    const { engine_flags: flags = {} } = settingsOf(asked, candidate, 0)
+    const { engine_flags: flags = {} } = settingsOf(input, candidate, 0)
     if (textOnly === undefined || (imageInput?.(facts.config, flags) ?? null) === null) continue
     const text: ServingRequest = { ...request, engine_flags: { ...request.engine_flags, ...textOnly } }
     tryWith([candidate], text, 1, ({ hostClass }) => `without images (engine_flags ${Object.keys(textOnly).join(", ")}) on ${hostClass.name}`)
   }
   if (request.max_context !== undefined) {
-    tryWith(named, open, 1, ({ hostClass, result }) => `with max_context ${result.fit.max_context} on ${hostClass.name}`)
+    tryWith(requested, open, 1, ({ hostClass, result }) => `with max_context ${result.fit.max_context} on ${hostClass.name}`)
     if (!eightBits(request))
       tryWith(
-        named,
+        requested,
         { ...open, kv_cache_dtype: "fp8" },
         1,
         ({ hostClass, result }) => `with max_context ${result.fit.max_context} and an 8-bit KV cache (kv_cache_dtype fp8) on ${hostClass.name}`
@@ -68,6 +69,6 @@ export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others:
   const words = sorted.slice(0, namedOptions).map((option) => option.words)
   return {
     message: `It fits ${words.length === 1 ? words[0] : `${words.slice(0, -1).join(", or ")}, or ${words.at(-1)}`}.`,
-    serving: settingsOf({ ...asked, request: best.success.request }, best.success, best.success.result.fit.max_context)
+    serving: settingsOf({ ...input, request: best.success.request }, best.success, best.success.result.fit.max_context)
   }
 }

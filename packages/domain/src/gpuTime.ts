@@ -1,15 +1,15 @@
 import { divideHalfUp } from "./money.ts"
 
-/** GPUs that one pod held. Times are Unix milliseconds; a release before the placement counts as none. */
+/** GPUs that one pod held. Times are Unix milliseconds. A release before the placement counts as no time. */
 export interface GpuHold {
   readonly gpus: number
-  /** Micro-dollars per GPU and hour, as they were when the pod was placed. */
+  /** Micro-dollars per GPU hour at the time of placement. */
   readonly pricePerGpuHour: bigint
   readonly placedAt: number
   readonly releasedAt: number
 }
 
-/** What a deployment held on one day. */
+/** GPU time of a deployment on one day. */
 export interface GpuDay {
   /** The day in UTC, `YYYY-MM-DD`. */
   readonly day: string
@@ -21,7 +21,7 @@ export interface GpuDay {
 const dayMillis = 86_400_000
 const hourMillis = 3_600_000n
 
-/** A hold cut at the midnights of UTC: milliseconds for the first millisecond of each day that it touches. */
+/** Splits a hold at UTC midnights: milliseconds by the first millisecond of each day. */
 export const millisByDay = ({ placedAt, releasedAt }: Pick<GpuHold, "placedAt" | "releasedAt">): ReadonlyMap<number, number> => {
   const parts = new Map<number, number>()
   for (let day = placedAt - (placedAt % dayMillis); day < releasedAt && placedAt < releasedAt; day += dayMillis) {
@@ -30,7 +30,9 @@ export const millisByDay = ({ placedAt, releasedAt }: Pick<GpuHold, "placedAt" |
   return parts
 }
 
-/** What the holds of one deployment come to, oldest day first: exact micro-dollars, rounded half up once for each day. */
+/**
+ * Sums up the holds of one deployment, oldest day first. Costs are exact micro-dollars, rounded half up once per day.
+ */
 export const gpuDays = (holds: ReadonlyArray<GpuHold>): ReadonlyArray<GpuDay> => {
   const days = new Map<number, { gpuMillis: number; scaled: bigint }>()
   for (const hold of holds) {

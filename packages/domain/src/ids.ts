@@ -49,11 +49,12 @@ const fiveBytes = (a: number, b: number, c: number, d: number, e: number): strin
   alphabet.charAt(e & 31)
 
 /**
- * The 26 characters of an id: lower-case Crockford base32 of a UUIDv7 (RFC 9562) that holds `millis`, Unix milliseconds, and 74 random bits.
- * `random` gives ten bytes; text order is time order.
+ * The 26 characters of an id: lower-case Crockford base32 of a UUIDv7 (RFC 9562) with `millis` (Unix milliseconds) and
+ * 74 random bits. `random` must have ten bytes. Text order is time order.
  */
 export const encodeIdBody = (millis: number, random: Uint8Array): string => {
-  // 26 characters hold 130 bits, of which the first two are zero: the time is ten characters, and each five of the other ten bytes are eight.
+  // 26 characters hold 130 bits, of which the first two are zero. The time takes ten characters; each five of the other
+  // ten bytes take eight.
   let rest = millis % 0x1_0000_0000_0000
   let text = ""
   for (let index = 0; index < 10; index++) {
@@ -64,7 +65,7 @@ export const encodeIdBody = (millis: number, random: Uint8Array): string => {
   return text + fiveBytes(0x70 | (byte(0) & 0x0f), byte(1), 0x80 | (byte(2) & 0x3f), byte(3), byte(4)) + fiveBytes(byte(5), byte(6), byte(7), byte(8), byte(9))
 }
 
-/** Unix milliseconds at which the id was made: the first 48 bits of its UUIDv7. */
+/** Unix milliseconds of the id's creation: the first 48 bits of its UUIDv7. */
 export const idMillis = (id: string): number => {
   const body = id.slice(id.indexOf("_") + 1)
   let millis = 0
@@ -75,7 +76,7 @@ export const idMillis = (id: string): number => {
 const pool = new Uint8Array(4_096)
 let used = pool.length
 
-/** Ten secure random bytes. They come from a pool: a call to the system for each id would cost more than the rest of it. */
+/** Ten cryptographically secure random bytes. The pool avoids a system call per id, which would dominate the cost. */
 const tenRandomBytes = (): Uint8Array => {
   if (used + 10 > pool.length) {
     crypto.getRandomValues(pool)
@@ -88,16 +89,21 @@ const tenRandomBytes = (): Uint8Array => {
 const makeId = <A>(kind: Schema.Codec<A, string>, millis: number): A =>
   Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(millis, tenRandomBytes())}`)
 
-/** Every request has one made, right by construction: reading it back with its schema cost as much again. */
+/**
+ * Brands a request id without validation: the gateway creates one per request, and validation would double the cost.
+ */
 const asRequestId = Brand.nominal<RequestId>()
 
 /** Makes ids from the clock and secure randomness. */
 export class Ids extends Context.Service<
   Ids,
   {
-    /** An id of that kind (one of the id schemas) for a record whose `created_at` is `millis`, Unix milliseconds; without it, now. */
+    /**
+     * Makes an id of the given kind (one of the id schemas) for a record with `created_at` = `millis` (Unix
+     * milliseconds; default: now).
+     */
     readonly make: <A>(kind: Schema.Codec<A, string>, millis?: number) => Effect.Effect<A>
-    /** A request's id, at once. */
+    /** Makes a request id synchronously. */
     readonly requestId: (millis: number) => RequestId
   }
 >()("seatrial/Ids") {

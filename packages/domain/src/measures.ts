@@ -1,6 +1,6 @@
 import { type Effect, Metric } from "effect"
 
-/** A family of metrics as it is documented and exposed. Labels never hold an id of a key, a model's input or a secret. */
+/** A documented and exposed metric family. Labels never contain key ids, model input or secrets. */
 export interface MetricFamily {
   readonly name: string
   readonly type: "counter" | "gauge" | "histogram"
@@ -11,12 +11,12 @@ export interface MetricFamily {
 
 type Labels<L extends string> = Readonly<Record<L, string>>
 
-/** One family with the labels that it has, no more and no fewer. */
+/** One metric family with exactly its declared labels. */
 export interface Measure<L extends string> {
   readonly family: MetricFamily
   /** Adds to a counter, sets a gauge, or observes one value for a histogram. */
   readonly update: (labels: Labels<L>, value: number) => Effect.Effect<void>
-  /** Adds to a gauge, which may be less than nothing. */
+  /** Adds to a gauge; the value may be negative. */
   readonly modify: (labels: Labels<L>, value: number) => Effect.Effect<void>
   readonly remove: (labels: Labels<L>) => Effect.Effect<void>
 }
@@ -45,6 +45,6 @@ export const counter = <const L extends string = never>(name: string, described:
 export const gauge = <const L extends string = never>(name: string, described: Described<L>): Measure<L> =>
   measure(Metric.gauge(name, { description: described.meaning }), name, "gauge", described)
 
-/** `boundaries`: the upper ends of its buckets, in its unit, rising. */
+/** `boundaries`: the ascending upper bounds of the buckets, in the metric's unit. */
 export const histogram = <const L extends string = never>(name: string, boundaries: ReadonlyArray<number>, described: Described<L>): Measure<L> =>
   measure(Metric.histogram(name, { description: described.meaning, boundaries }), name, "histogram", described)

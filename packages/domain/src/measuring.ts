@@ -4,58 +4,60 @@ import { shapeOf } from "./kvCache.ts"
 import type { ModelConfig } from "./repository.ts"
 import type { Measured } from "./trial.ts"
 
-/** Beyond so much the arithmetic of the fit does not know the architecture. */
-const mostApart = 0.02
+/** If the relative difference exceeds this, the fit's arithmetic does not match the architecture. */
+const maxRelativeDifference = 0.02
 
-/** What engines round to in their logs: a hundredth of a GiB. */
+/** Rounding error of engine logs: half of a hundredth of a GiB. */
 const roundedBytes = 0.005 * 2 ** 30
 
-/** Tokens of a block, of which a pool holds whole ones. */
+/** Tokens per block. A pool holds complete blocks. */
 const blockTokens = 64
 
 /**
- * Bytes of the KV cache a token, as the engine's figures have it and by the exact formula, and whether these are more than 2% apart; null where they cannot be compared:
- * where either was not told, where rounding hides as much, or where a token has no one size (windows and states; vLLM counts as many tokens as sequences of `max_context` fit,
- * SGLang those of one of its pools).
+ * KV cache bytes per token by the engine's figures and by the exact formula, and whether they differ by more than 2%.
+ * Null if they cannot be compared: a figure is missing, the rounding error is too large, or a token has no fixed size
+ * (windows and states; vLLM then counts the tokens of as many sequences of `max_context` as fit, SGLang the tokens of
+ * one of its pools).
  */
 export const kvLayoutOf = (
-  told: Pick<Measured, "kv_cache_bytes" | "kv_cache_tokens">,
+  measured: Pick<Measured, "kv_cache_bytes" | "kv_cache_tokens">,
   start: {
     readonly config: ModelConfig
     readonly wire: Pick<EngineWire, "countsCacheInSequences">
     readonly fit: Pick<Fit, "kv_bytes_per_token" | "max_context">
-    /** Bytes of one sequence of `max_context` tokens; absent where an earlier version did not keep them. */
+    /** Bytes of one sequence of `max_context` tokens; absent in records of earlier versions. */
     readonly sequenceBytes?: number | undefined
   }
 ): NonNullable<Measured["kv_layout"]> | null => {
-  const { kv_cache_bytes: bytes, kv_cache_tokens: tokens } = told
+  const { kv_cache_bytes: bytes, kv_cache_tokens: tokens } = measured
   if (bytes === null || tokens === null || bytes <= 0 || tokens <= 0) return null
-  const whole = shapeOf(start.config).layers.every(({ kind }) => kind === "full" || kind === "latent")
+  const hasFixedTokenSize = shapeOf(start.config).layers.every(({ kind }) => kind === "full" || kind === "latent")
   const bySequence = start.wire.countsCacheInSequences && start.sequenceBytes !== undefined ? start.sequenceBytes / start.fit.max_context : 0
-  const exact = whole ? start.fit.kv_bytes_per_token : bySequence
+  const exact = hasFixedTokenSize ? start.fit.kv_bytes_per_token : bySequence
   const blur = roundedBytes / bytes + blockTokens / tokens
-  if (exact <= 0 || blur > mostApart) return null
+  if (exact <= 0 || blur > maxRelativeDifference) return null
   const perToken = bytes / tokens
-  return { told: perToken, exact, differs: Math.abs(perToken / exact - 1) > mostApart + blur }
+  return { told: perToken, exact, differs: Math.abs(perToken / exact - 1) > maxRelativeDifference + blur }
 }
 
-/** What the fit had said of the KV cache, and what the engine then had; bytes of one GPU. */
+/** The estimated and the measured KV cache, in bytes per GPU. */
 export interface FitError {
   readonly low: number
   readonly high: number
   readonly measured: number
-  /** Whether what was measured lies within what had been said. */
+  /** Whether the measured size lies within the estimate. */
   readonly inside: boolean
-  /** How far it lies from the middle of that, as a share of what was measured. */
+  /** Distance of the measured size from the estimate's middle, as a share of the measured size. */
   readonly error: number
 }
 
-/** How good the estimate was; null where the engine did not tell. */
-export const fitErrorOf = (fit: Pick<Fit, "headroom_bytes" | "kv_cache_bytes" | "verdict">, told: Pick<Measured, "kv_cache_bytes">): FitError | null => {
-  const measured = told.kv_cache_bytes
+/** The accuracy of an estimate; null if the engine did not report the size. */
+export const fitErrorOf = (fit: Pick<Fit, "headroom_bytes" | "kv_cache_bytes" | "verdict">, report: Pick<Measured, "kv_cache_bytes">): FitError | null => {
+  const measured = report.kv_cache_bytes
   if (measured === null || measured <= 0) return null
   const width = fit.headroom_bytes.high - fit.headroom_bytes.low
-  // A fit shows the KV cache that is sure, or the one that it needs to be lucky for: with its bounds also where that is `tight` for another reason.
+  // A fit shows the KV cache at its lower bound, or at its upper bound if the model fits only by chance. A `tight`
+  // verdict for another reason also shows the lower bound.
   const low = fit.verdict === "fits" || fit.headroom_bytes.low >= 0 ? fit.kv_cache_bytes : fit.kv_cache_bytes - width
   const high = low + width
   return { low, high, measured, inside: measured >= low && measured <= high, error: (measured - (low + high) / 2) / measured }

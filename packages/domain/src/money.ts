@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** Money on the wire: exact micro-dollars as a string of digits. Inside it is `bigint`. */
+/** Money on the wire: exact micro-dollars as a string of digits. Internally it is a `bigint`. */
 export const Micros = Schema.String.check(Schema.isPattern(/^\d+$/u))
 
 /** Micro-dollars per million tokens, one rate for each token class, as digit strings. */
@@ -19,13 +19,16 @@ export const zeroPrices: Prices = {
   cache_write_micros_per_mtok: "0"
 }
 
-/** Micro-dollars, a string of digits, as dollars: exact up to 15 digits, which is a billion dollars. */
+/** Converts micro-dollars (a string of digits) to dollars: exact up to 15 digits, which is a billion dollars. */
 export const microsToDollars = (micros: string): number => {
   const digits = micros.padStart(7, "0")
   return Number(`${digits.slice(0, -6)}.${digits.slice(-6)}`)
 }
 
-/** Tokens of one request in its four disjoint classes; null where the engine did not tell, which costs nothing. */
+/**
+ * Tokens of one request in its four disjoint classes; null if the engine does not report a class, which then costs
+ * nothing.
+ */
 export const Usage = Schema.Struct({
   input_tokens: Schema.Int,
   output_tokens: Schema.Int,

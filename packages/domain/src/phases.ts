@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** The unfinished phases of a deployment in their order, as the org family and the custom resource name them. */
+/** The unfinished phases of a deployment in order, under the names of the org API family and the custom resource. */
 export const workingPhases = [
   "screening",
   "materializing",
@@ -22,21 +22,32 @@ export type WorkingPhase = typeof WorkingPhase.Type
 
 export const isFinished = (phase: Phase): boolean => finishedPhases.some((finished) => finished === phase)
 
-/** How often a run may fall back to queued because its node or capacity was lost, or another node has to show whose fault something was. */
+/**
+ * How often a run may return to `queued`: its node or capacity was lost, or another node must show which of the two is
+ * at fault.
+ */
 export const maxRequeues = 3
 
-/** What is noted of the node where an engine that served was given up: it answers otherwise than what was verified, and so did the one before, or there is no other node. */
+/**
+ * Recorded for a node when a serving engine is given up there: its answers differ from the verified ones, and so did
+ * the previous engine's, or no other node is available.
+ */
 export const startsDiffer = "starts_differ"
 
-/** Whether a step leads back to the queue from what a run does with GPUs: it counts, and what the trial found so far is tried anew. */
+/**
+ * Whether a transition returns from a phase that holds GPUs to the queue. It counts as a requeue, and the trial starts
+ * over.
+ */
 export const fallsBack = (from: Phase, to: Phase): boolean => to === "queued" && withGpus.has(from)
 const withGpus: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
 const order = new Map<Phase, number>(workingPhases.map((phase, index) => [phase, index]))
 
 /**
- * Whether a run may go from one phase to another: forward over phases with nothing to do, to `activated` only from the last two working steps
- * (`benchmarking` where nothing is to be served) and from `screening` (which finds that it was verified before, and nothing is to be served), to `failed` and `cancelled` from every unfinished phase, and back to `queued` while requeues are left.
+ * Whether a run may go from one phase to another. Forward: phases without work may be skipped. To `activated`: only
+ * from the last two working phases (`benchmarking` if nothing is to be served), and from `screening` if the model was
+ * verified before and nothing is to be served. To `failed` and `cancelled`: from every unfinished phase. Back to
+ * `queued`: while requeues are left.
  */
 export const canEnter = (from: Phase, to: Phase, requeues = 0): boolean => {
   const start = order.get(from)
@@ -47,7 +58,7 @@ export const canEnter = (from: Phase, to: Phase, requeues = 0): boolean => {
   return (order.get(to) ?? -1) > start
 }
 
-/** The phases as the `/v1` family names them. */
+/** The phase names of the `/v1` API family. */
 export const V1Phase = Schema.Literals(["screening", "ingesting", "probing", "staging", "checking", "activating", "activated", "failed", "cancelled"])
 export type V1Phase = typeof V1Phase.Type
 
@@ -69,13 +80,13 @@ const v1Names = {
 
 export const toV1Phase = (phase: Phase): V1Phase => v1Names[phase]
 
-/** A history for the `/v1` family: neighbours that have the same name there are folded into the first. */
+/** A history for the `/v1` API family: consecutive entries with the same `/v1` name are merged into the first. */
 export const foldV1 = <A extends { readonly phase: Phase }>(history: ReadonlyArray<A>): ReadonlyArray<Omit<A, "phase"> & { readonly phase: V1Phase }> =>
   history
     .map((entry) => ({ ...entry, phase: toV1Phase(entry.phase) }))
     .filter((entry, index, entries) => index === 0 || entries[index - 1]?.phase !== entry.phase)
 
-/** The values of the list filter `status`, and the phases that each stands for. */
+/** The values of the list filter `status`, and the phases that each value includes. */
 export const DeploymentBucket = Schema.Literals(["running", "succeeded", "failed", "stopped"])
 export type DeploymentBucket = typeof DeploymentBucket.Type
 export const bucketPhases: Record<DeploymentBucket, ReadonlyArray<Phase>> = {

@@ -1,12 +1,12 @@
 const rangeOf = (text: string): { readonly type: string; readonly quality: number } => {
   const [type = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
-  const given = parameters.map((parameter) => /^q=(\d(?:\.\d{0,3})?)$/.exec(parameter)?.[1]).find((quality) => quality !== undefined)
-  return { type, quality: given === undefined ? 1 : Math.min(1, Number(given)) }
+  const quality = parameters.map((parameter) => /^q=(\d(?:\.\d{0,3})?)$/.exec(parameter)?.[1]).find((quality) => quality !== undefined)
+  return { type, quality: quality === undefined ? 1 : Math.min(1, Number(quality)) }
 }
 
 /**
- * Whether a header `Accept` (RFC 9110) wants `media` rather than `usual`: it has to name it, since a wildcard asks for nothing in particular, and not with less weight
- * than the other where it names both.
+ * Whether an `Accept` header (RFC 9110) prefers `media` to `usual`. It must name `media`, because a wildcard expresses
+ * no preference, and must not give it less weight than `usual`.
  */
 export const prefersOver =
   (media: string, usual: string) =>

@@ -1,12 +1,12 @@
 import type { Calibration } from "./calibration.ts"
 import {
-  type Asked,
   adapterIssue,
   attempt,
   bestOf,
   byPrice,
   type Candidate,
   candidatesOf,
+  type EvaluationInput,
   everyCandidate,
   gpus,
   isSuccess,
@@ -38,7 +38,7 @@ export interface PreviewSource {
   readonly commit: string | null
 }
 
-/** The adapter that a preview is of, where its repository holds one: its rank, and the base that it is pinned with. */
+/** The adapter of a preview, if its repository holds one: its rank and the pinned base. */
 export interface PreviewAdapter {
   readonly rank: number
   readonly base: { readonly repo: string; readonly commit: string }
@@ -48,14 +48,14 @@ export interface DerivedPreview {
   readonly object: "deployment_preview"
   readonly kind: "derived"
   readonly source: PreviewSource
-  /** Absent where the repository holds a model of its own. */
+  /** Absent if the repository holds a complete model. */
   readonly adapter?: PreviewAdapter
   readonly architecture: string
   readonly license: string | null
   readonly dtype: string
   readonly quantization: string
   readonly weights_bytes: number
-  /** Complete: can be pasted into a create. */
+  /** Complete settings that can be pasted into a create request. */
   readonly serving: ServingSettings
   readonly fit: Fit
   /** Other host classes that fit, cheapest first. */
@@ -88,30 +88,30 @@ export interface PreviewInput {
   readonly request: ServingRequest
   readonly hostClasses: ReadonlyArray<HostClass>
   readonly engines: ReadonlyArray<EngineContract>
-  /** What earlier starts measured. */
+  /** Measurements of earlier starts. */
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
-  /** GPUs that the organization may hold at once; null or absent: any number. */
+  /** Maximum number of GPUs that the organization may hold at once; null or absent: no limit. */
   readonly gpuLimit?: number | null | undefined
 }
 
-/** A preview, and where the bytes of its fit go. */
+/** A preview and the components of its fit. */
 export type Decision = { readonly preview: DerivedPreview; readonly estimate: Estimate } | { readonly preview: RefusedPreview; readonly estimate: null }
 
-/** Where else the model is served, on any host class by any of its runtimes, in words, with the settings for it; null where nowhere is. */
+/** Any host class and runtime that serve the model: a description and the settings; null if there is none. */
 const servedElsewhere = (
-  asked: Asked,
+  input: EvaluationInput,
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>
 ): { readonly where: string; readonly serving: ServingSettings } | null => {
-  // Flags are those of the runtime that they were meant for.
-  const { engine_flags: _, host_class: __, runtime: ___, ...open } = asked.request
+  // Flags apply only to the runtime that they were written for.
+  const { engine_flags: _, host_class: __, runtime: ___, ...open } = input.request
   const { max_context: ____, yarn: _____, ...plain } = open
-  const candidates = everyCandidate(hostClasses, engines).filter((candidate) => servesModel(asked.facts, candidate))
+  const candidates = everyCandidate(hostClasses, engines).filter((candidate) => servesModel(input.facts, candidate))
   const served = (request: ServingRequest): ServingSettings | null => {
-    const other = { ...asked, request }
-    const able = candidates.filter((candidate) => takesSettings(asked.facts, request, candidate) && contextRefusal(other, [candidate]) === null)
-    const found = bestOf(able.map((candidate) => attempt(other, candidate)))
-    return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
+    const other = { ...input, request }
+    const able = candidates.filter((candidate) => takesSettings(input.facts, request, candidate) && contextRefusal(other, [candidate]) === null)
+    const best = bestOf(able.map((candidate) => attempt(other, candidate)))
+    return best === undefined ? null : settingsOf(other, best, best.result.fit.max_context)
   }
   const same = served(open)
   const serving = same ?? served(plain)
@@ -120,7 +120,10 @@ const servedElsewhere = (
   return { where: `${serving.runtime} on the host class ${serving.host_class}${context}`, serving }
 }
 
-/** The settings that are chosen where no host class is named, nor, if need be, a runtime with its flags; null where nothing fits so. */
+/**
+ * Settings that fit without the requested host class, and if necessary without the requested runtime and its flags;
+ * null if nothing fits.
+ */
 const chosenInstead = (input: PreviewInput): ServingSettings | null => {
   const { host_class: _, ...anywhere } = input.request
   const { engine_flags: __, runtime: ___, ...open } = anywhere
@@ -131,20 +134,23 @@ const chosenInstead = (input: PreviewInput): ServingSettings | null => {
   return preview.kind === "derived" ? preview.serving : null
 }
 
-/** The fewest GPUs of an engine that only the organization's limit keeps from its host class, and that class; null if no host class has room for the model whatever the limit is. */
-const gpusWithoutLimit = (asked: Asked, attempts: ReadonlyArray<Candidate>) => {
-  const able = attempts.map((candidate) => attempt({ ...asked, gpuLimit: null }, candidate)).filter(isSuccess)
+/**
+ * The host class that would serve with the fewest GPUs if the organization's limit were raised; null if no host class
+ * has enough memory regardless of the limit.
+ */
+const gpusWithoutLimit = (input: EvaluationInput, attempts: ReadonlyArray<Candidate>) => {
+  const able = attempts.map((candidate) => attempt({ ...input, gpuLimit: null }, candidate)).filter(isSuccess)
   const [least] = able.map(({ hostClass }) => hostClass).toSorted((a, b) => a.gpu_count - b.gpu_count)
   return least === undefined ? null : { name: least.name, count: least.gpu_count }
 }
 
 /**
- * Decides from a repository's facts whether and how it can be served. Candidates are the host classes that have the asked runtime (their first one where
- * none is asked), cheapest first; without `host_class` the first that fits is chosen.
+ * Decides from a repository's facts whether and how it can be served. Candidates are the host classes with the
+ * requested runtime (by default each one's first), cheapest first. Without `host_class` the first that fits is chosen.
  */
 export const decideServing = (input: PreviewInput): Decision => {
   const { engines, facts, hostClasses, request } = input
-  const asked: Asked = { facts, request, calibrations: input.calibrations, gpuLimit: input.gpuLimit }
+  const evaluation: EvaluationInput = { facts, request, calibrations: input.calibrations, gpuLimit: input.gpuLimit }
   const source: PreviewSource = { kind: "model_hub", repo: facts.repo, ref: input.ref, commit: facts.commit }
   const refuse = (code: RefusalCode, message: string, remedy: string, serving: ServingSettings | null = null): Decision => ({
     preview: refusedPreview(source, code, message, remedy, serving),
@@ -161,12 +167,12 @@ export const decideServing = (input: PreviewInput): Decision => {
     )
   }
   const sorted = byPrice(hostClasses)
-  const named = request.host_class === undefined ? sorted : sorted.filter((hostClass) => hostClass.name === request.host_class)
-  if (named.length === 0) {
+  const requested = request.host_class === undefined ? sorted : sorted.filter((hostClass) => hostClass.name === request.host_class)
+  if (requested.length === 0) {
     if (sorted.length === 0) return refuse("host_class_unknown", "No host class is configured.", "Ask the cluster's operator to create a HostClass.")
     return refuse("host_class_unknown", `There is no host class ${request.host_class}.`, `Choose one of: ${hostClassNames(sorted)}.`, chosenInstead(input))
   }
-  const offered = candidatesOf(named, engines, request.runtime)
+  const offered = candidatesOf(requested, engines, request.runtime)
   if (offered.length === 0) {
     const remedy = "Leave `runtime` out, or choose another host class."
     return refuse("host_class_unknown", `No host class offers the runtime ${request.runtime}.`, remedy, chosenInstead(input))
@@ -174,7 +180,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   const registering = offered.filter((candidate) => knowsModel(facts, candidate))
   if (registering.length === 0) {
     const { message, remedy } = unsupported(facts, { offered, everywhere: everyCandidate(sorted, engines), engines })
-    const other = servedElsewhere(asked, sorted, engines)
+    const other = servedElsewhere(evaluation, sorted, engines)
     const instead = other === null ? remedy : `Choose ${other.where}, which serves it.`
     return refuse("unsupported_architecture", message, instead, other?.serving ?? null)
   }
@@ -182,14 +188,14 @@ export const decideServing = (input: PreviewInput): Decision => {
   if (applying.length === 0) {
     const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
     const merged = "name a repository with the adapter merged into its base."
-    const other = servedElsewhere(asked, sorted, engines)
+    const other = servedElsewhere(evaluation, sorted, engines)
     const instead = other === null ? `N${merged.slice(1)}` : `Choose ${other.where}, which applies it, or ${merged}`
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
   const known = applying.filter((candidate) => tokenizerIssue(facts, candidate) === null)
   if (known.length === 0) {
     const issues = new Set(applying.flatMap((candidate) => tokenizerIssue(facts, candidate) ?? []))
-    const other = servedElsewhere(asked, sorted, engines)
+    const other = servedElsewhere(evaluation, sorted, engines)
     const instead =
       other === null ? "Name a repository with a tokenizer.json." : `Choose ${other.where}, which reads it, or name a repository with a tokenizer.json.`
     return refuse("unsupported_format", `The tokenizer of ${facts.repo} cannot be read: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
@@ -197,36 +203,41 @@ export const decideServing = (input: PreviewInput): Decision => {
   const reading = known.filter((candidate) => templateIssue(facts, candidate) === null)
   if (reading.length === 0) {
     const message = `The chat template of ${facts.repo} cannot be used: ${known.flatMap((candidate) => templateIssue(facts, candidate) ?? [])[0]}.`
-    const other = servedElsewhere(asked, sorted, engines)
-    const whole = "ame a repository or a revision with a chat template that is whole."
-    return refuse("unsupported_format", message, other === null ? `N${whole}` : `Choose ${other.where}, which uses it, or n${whole}`, other?.serving ?? null)
+    const other = servedElsewhere(evaluation, sorted, engines)
+    const templateAdvice = "ame a repository or a revision with a chat template that is whole."
+    return refuse(
+      "unsupported_format",
+      message,
+      other === null ? `N${templateAdvice}` : `Choose ${other.where}, which uses it, or n${templateAdvice}`,
+      other?.serving ?? null
+    )
   }
   const taking = reading.filter((candidate) => takesSettings(facts, request, candidate))
-  const setting = taking.length === 0 ? settingRefusal(asked, reading) : null
+  const setting = taking.length === 0 ? settingRefusal(evaluation, reading) : null
   if (setting !== null) return refuse("unsupported_format", setting.message, setting.remedy, setting.serving)
-  const context = contextRefusal(asked, taking)
+  const context = contextRefusal(evaluation, taking)
   if (context !== null) return refuse(context.reason.code, context.reason.message, context.remedy.message, context.remedy.serving)
 
-  const attempts = taking.map((candidate) => attempt(asked, candidate))
-  const load = loadRefusal(asked, attempts)
+  const attempts = taking.map((candidate) => attempt(evaluation, candidate))
+  const load = loadRefusal(evaluation, attempts)
   if (load !== null) return refuse(load.reason.code, load.reason.message, load.remedy.message, load.remedy.serving)
   const chosen = bestOf(attempts)
   if (chosen === undefined) {
-    const others = candidatesOf(
-      sorted.filter((hostClass) => !named.includes(hostClass)),
+    const alternatives = candidatesOf(
+      sorted.filter((hostClass) => !requested.includes(hostClass)),
       engines,
       request.runtime
     )
-    const found = fitRemedy(asked, taking, others)
-    const elsewhere = found.serving === null ? servedElsewhere(asked, sorted, engines) : null
+    const fitting = fitRemedy(evaluation, taking, alternatives)
+    const otherServing = fitting.serving === null ? servedElsewhere(evaluation, sorted, engines) : null
     const remedy =
-      elsewhere === null
-        ? found
+      otherServing === null
+        ? fitting
         : {
-            message: `Choose ${elsewhere.where}, which has room for it.`,
-            serving: elsewhere.serving
+            message: `Choose ${otherServing.where}, which has room for it.`,
+            serving: otherServing.serving
           }
-    const needed = gpusWithoutLimit(asked, attempts)
+    const needed = gpusWithoutLimit(evaluation, attempts)
     if (needed !== null && input.gpuLimit !== null && input.gpuLimit !== undefined) {
       const limit = gpus(input.gpuLimit)
       const raise = `Ask the installation's administrators for a limit of at least ${gpus(needed.count)} (\`seatrial admin limits set\`)`
@@ -235,12 +246,12 @@ export const decideServing = (input: PreviewInput): Decision => {
         ? refuse("does_not_fit", message, `${raise}.`)
         : refuse("does_not_fit", message, `${remedy.message} ${raise} otherwise.`, remedy.serving)
     }
-    const oversize = attempts.map((found) => found.oversize)
+    const oversize = attempts.map((candidate) => candidate.oversize)
     if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null)) {
       return refuse("does_not_fit", oversize[0], remedy.message, remedy.serving)
     }
-    // Of those that are tried: others may be larger, and lack the runtime.
-    const tried = attempts.filter((found) => found.oversize === null)
+    // Only host classes that were evaluated: others may be larger but lack the runtime.
+    const tried = attempts.filter((candidate) => candidate.oversize === null)
     const largest = Math.max(...tried.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
     const where = request.host_class === undefined ? `${which} (the largest has ${sizeInWords(largest)})` : `${request.host_class} (${sizeInWords(largest)})`
@@ -254,7 +265,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   }
   const { fit } = chosen.result
   const { adapter } = facts
-  const serving = settingsOf(asked, chosen, fit.max_context)
+  const serving = settingsOf(evaluation, chosen, fit.max_context)
   return {
     estimate: chosen.result,
     preview: {
@@ -271,7 +282,7 @@ export const decideServing = (input: PreviewInput): Decision => {
       fit,
       alternatives: candidatesOf(sorted, engines, request.runtime)
         .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(facts, request, candidate))
-        .map((candidate) => attempt(asked, candidate))
+        .map((candidate) => attempt(evaluation, candidate))
         .filter(isSuccess)
         .map(({ result }) => result.fit),
       capabilities: revisionCapabilities(chosen.engine, facts, serving)
@@ -279,5 +290,5 @@ export const decideServing = (input: PreviewInput): Decision => {
   }
 }
 
-/** What a preview answers. */
+/** The preview without the components of its fit. */
 export const derivePreview = (input: PreviewInput): Preview => decideServing(input).preview

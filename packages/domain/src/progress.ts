@@ -4,7 +4,7 @@ import { Id, Timestamp } from "./records.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** What a deployment waits for before its engine starts. */
+/** What a deployment is waiting for before its engine starts. */
 export const WaitReason = Schema.Literals(["older_run", "organization_limit", "host_class", "capacity"])
 export type WaitReason = typeof WaitReason.Type
 
@@ -12,7 +12,7 @@ export type WaitReason = typeof WaitReason.Type
 export const QueueProgress = Schema.Struct({ waits_for: WaitReason, place: Schema.NullOr(Count) })
 export type QueueProgress = typeof QueueProgress.Type
 
-/** `seconds_left` is null while nothing arrives. `stalled`: nothing has arrived for a minute or more. */
+/** `seconds_left` is null if no data arrives. `stalled`: no data for at least a minute. */
 export const DownloadProgress = Schema.Struct({
   bytes: Count,
   total_bytes: Count,
@@ -22,9 +22,9 @@ export const DownloadProgress = Schema.Struct({
 })
 export type DownloadProgress = typeof DownloadProgress.Type
 
-/** What a deployment does or waits for now, as the operator records it. */
+/** The current activity of a deployment as the operator records it. */
 export const RunProgress = Schema.Struct({
-  /** The phase that it describes. */
+  /** The phase that the entry describes. */
   phase: Phase,
   message: Schema.String,
   queue: Schema.NullOr(QueueProgress),
@@ -32,12 +32,12 @@ export const RunProgress = Schema.Struct({
 })
 export type RunProgress = typeof RunProgress.Type
 
-/** What a deployment does or waits for now, as the API shows it: an addition to the contract's records. */
+/** The current activity of a deployment as the API shows it: an addition to the contract's records. */
 export const DeploymentProgress = Schema.Struct({
   deployment_id: Id,
   object: Schema.Literal("deployment_progress"),
   status: V1Phase,
-  /** One or more sentences, for people. */
+  /** One or more sentences for a person. */
   message: Schema.String,
   queue: Schema.NullOr(QueueProgress),
   download: Schema.NullOr(DownloadProgress),
@@ -45,7 +45,7 @@ export const DeploymentProgress = Schema.Struct({
 }).annotate({ identifier: "DeploymentProgress" })
 export type DeploymentProgress = typeof DeploymentProgress.Type
 
-/** Reasons for which a phase is entered that are codes, and their text. */
+/** Text for the transition reasons that are codes. */
 const reasonTexts: Readonly<Record<string, string>> = {
   Created: "Waits for the operator to start.",
   CancelledByUser: "Canceled by a user.",
@@ -53,6 +53,6 @@ const reasonTexts: Readonly<Record<string, string>> = {
   Verified: "Verified. It is not to be served."
 }
 
-/** What is known of a run in a phase before anything is recorded of it: the reason for which the phase was entered. */
+/** The message for a phase before the operator has recorded any progress: the reason for the last transition. */
 export const phaseMessage = (phase: Phase, reason: string | null): string =>
   reason === null ? `The deployment is in the phase ${phase}.` : (reasonTexts[reason] ?? reason)

@@ -1,4 +1,4 @@
-/** Reads an IPv4 address in its usual form, as its 4 bytes; null where the text is none. */
+/** Parses an IPv4 address in dotted decimal form into 4 bytes; null if the text is invalid. */
 const parseV4 = (text: string): ReadonlyArray<number> | null => {
   const parts = text.split(".")
   if (parts.length !== 4 || !parts.every((part) => /^(?:0|[1-9]\d{0,2})$/.test(part))) return null
@@ -6,7 +6,7 @@ const parseV4 = (text: string): ReadonlyArray<number> | null => {
   return bytes.every((byte) => byte <= 255) ? bytes : null
 }
 
-/** The bytes of some groups of an IPv6 address, of which the last may be written as IPv4. */
+/** The bytes of a sequence of IPv6 groups. The last group may be in IPv4 form. */
 const groupBytes = (text: string): ReadonlyArray<number> | null => {
   if (text === "") return []
   const bytes: Array<number> = []
@@ -29,23 +29,23 @@ const parseV6 = (text: string): ReadonlyArray<number> | null => {
   if (more.length > 0) return null
   const before = groupBytes(head)
   const after = groupBytes(tail ?? "")
-  // What `::` stands for is two bytes at least; IPv4 ends an address.
+  // `::` represents at least two bytes, and IPv4 form is valid only at the end.
   if (before === null || after === null || (tail !== undefined && head.includes("."))) return null
   const missing = 16 - before.length - after.length
   if (tail === undefined ? missing !== 0 : missing < 2) return null
   return [...before, ...new Array<number>(missing).fill(0), ...after]
 }
 
-/** The bytes of an IP address, 4 or 16; null where the text is none, or has a zone. */
+/** The 4 or 16 bytes of an IP address; null if the text is invalid or has a zone. */
 export const parseAddress = (text: string): ReadonlyArray<number> | null => (text.includes(":") ? parseV6(text) : parseV4(text))
 
-/** A block of addresses: those that begin with the first `prefix` bits of `bytes`, 4 of IPv4 or 16 of IPv6. */
+/** A block of addresses: all that begin with the first `prefix` bits of `bytes` (4 bytes for IPv4, 16 for IPv6). */
 export interface Network {
   readonly bytes: ReadonlyArray<number>
   readonly prefix: number
 }
 
-/** Reads `address/prefix`; null where the text is none. */
+/** Parses `address/prefix`; null if the text is invalid. */
 export const parseNetwork = (text: string): Network | null => {
   const [, address = "", bits = ""] = /^([^/]+)\/(\d{1,3})$/.exec(text) ?? []
   const bytes = parseAddress(address)
@@ -61,11 +61,14 @@ const isWithin = (address: ReadonlyArray<number>, { bytes, prefix }: Network): b
 
 const networks = (...texts: ReadonlyArray<string>): ReadonlyArray<Network> => texts.map(parseNetwork).filter((network) => network !== null)
 
-/** Whether one of the networks holds the address, given as its bytes. */
+/** Whether one of the networks contains the address. */
 export const networksHold = (among: ReadonlyArray<Network>, address: ReadonlyArray<number>): boolean => among.some((network) => isWithin(address, network))
 
-/** What is no place on the internet: this machine, its networks, the cluster's, a cloud's metadata service, groups. */
-const nowherePublic = networks(
+/**
+ * Networks outside of the public internet: the local host, private networks, cluster networks, cloud metadata services,
+ * multicast.
+ */
+const nonPublicNetworks = networks(
   "0.0.0.0/8",
   "10.0.0.0/8",
   "100.64.0.0/10",
@@ -77,7 +80,7 @@ const nowherePublic = networks(
   "198.18.0.0/15",
   "224.0.0.0/3",
   "::/127",
-  // Translation that a network defines for itself.
+  // NAT64 with a local-use prefix.
   "64:ff9b:1::/48",
   "fc00::/7",
   "fe80::/10",
@@ -85,7 +88,10 @@ const nowherePublic = networks(
   "ff00::/8"
 )
 
-/** Forms of IPv6 that have an IPv4 address in them, by the byte where that starts; Teredo writes the second of its two with every bit turned. */
+/**
+ * IPv6 forms that embed an IPv4 address, by the offset of its first byte. Teredo inverts every bit of the second of its
+ * two addresses.
+ */
 const carriers = [
   { network: networks("::ffff:0:0/96"), at: 12, turned: false },
   { network: networks("::/96"), at: 12, turned: false },
@@ -96,7 +102,7 @@ const carriers = [
 ]
 
 const isPublic = (address: ReadonlyArray<number>, inside: ReadonlyArray<Network>): boolean =>
-  ![...nowherePublic, ...inside].some((network) => isWithin(address, network)) &&
+  ![...nonPublicNetworks, ...inside].some((network) => isWithin(address, network)) &&
   carriers.every(
     ({ at, network, turned }) =>
       !network.some((form) => isWithin(address, form)) ||
@@ -107,8 +113,9 @@ const isPublic = (address: ReadonlyArray<number>, inside: ReadonlyArray<Network>
   )
 
 /**
- * Whether an IP address lies in the internet and in none of `inside`; also the IPv4 address within an IPv6 one has to (mapped, compatible, NAT64, 6to4 and Teredo). What
- * is no address in its usual form, or has a zone, does not.
+ * Whether an IP address is on the public internet and in none of the `inside` networks. An IPv4 address embedded in an
+ * IPv6 address (mapped, compatible, NAT64, 6to4, Teredo) must meet the same condition. False for text that is not an
+ * address in its usual form or has a zone.
  */
 export const isPublicAddress = (text: string, inside: ReadonlyArray<Network> = []): boolean => {
   const address = parseAddress(text)

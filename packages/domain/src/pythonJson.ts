@@ -7,8 +7,9 @@ const words: ReadonlyMap<number, string> = new Map([
 const isWord = (text: string | undefined) => text !== undefined && /\w/.test(text)
 
 /**
- * The JSON of what Python's `json` has written: configurations of published models have `Infinity`, which every engine reads (Mamba 2's `time_step_limit`). In its place, and in
- * that of `NaN`, comes a number beyond all others, so that whoever needs it finds no value of any model. Texts stay as they are. In one pass, whatever it is given.
+ * Converts the output of Python's `json` module to JSON. Published configurations contain `Infinity` (Mamba 2's
+ * `time_step_limit`), which every engine accepts. `Infinity` and `NaN` become a number outside of the range of any
+ * valid value, so that a reader of the field rejects it. String literals do not change. One linear pass for any input.
  */
 export const jsonOfPython = (text: string): string => {
   if (!/Infinity|NaN/.test(text)) return text

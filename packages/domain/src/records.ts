@@ -3,7 +3,7 @@ import { Micros, Prices } from "./money.ts"
 import { Phase, V1Phase } from "./phases.ts"
 import { Check, Fidelity, OutputFingerprint } from "./trial.ts"
 
-// The records as they stand on the wire: every field always present, no others.
+// The records on the wire: every field is always present, and there are no other fields.
 
 /** ISO 8601 UTC with milliseconds, ending in `Z`. */
 export const Timestamp = Schema.String.check(Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/u))
@@ -39,7 +39,7 @@ export const RequestRecord = Schema.Struct({
 }).annotate({ identifier: "Request" })
 export type RequestRecord = typeof RequestRecord.Type
 
-/** What the trial showed of a revision, frozen at its activation. */
+/** The results of a revision's trial, frozen at its activation. */
 export const Verification = Schema.Struct({
   checks: Schema.Array(Check),
   outputFingerprints: Schema.optionalKey(Schema.Array(OutputFingerprint)),
@@ -117,7 +117,7 @@ const detailFields = <S extends typeof Phase | typeof V1Phase>(status: S) => ({
   revision: Schema.NullOr(Revision)
 })
 
-/** A deployment of the org family; `V1Deployment` differs only in the names of its phases. */
+/** A deployment of the org API family; `V1Deployment` differs only in phase names. */
 export const Deployment = Schema.Struct(deploymentFields(Phase)).annotate({ identifier: "OrgDeployment" })
 export type Deployment = typeof Deployment.Type
 export const DeploymentDetail = Schema.Struct(detailFields(Phase)).annotate({ identifier: "OrgDeploymentDetail" })
@@ -133,7 +133,7 @@ export const DeploymentEvents = Schema.Struct({
 }).annotate({ identifier: "DeploymentEvents" })
 export type DeploymentEvents = typeof DeploymentEvents.Type
 
-/** What a create answers, new or replayed. */
+/** The response to a create request, new or replayed. */
 export const DeploymentOperation = Schema.Struct({
   id: Id,
   object: Schema.Literal("deployment"),
@@ -149,7 +149,7 @@ export type ModelStatus = typeof ModelStatus.Type
 export const Visibility = Schema.Literals(["public", "private"])
 export type Visibility = typeof Visibility.Type
 
-/** A model of the organisation; `revision` is the one that serves, or null. */
+/** A model of the organization. `revision` is the serving revision, or null. */
 export const OrgModel = Schema.Struct({
   id: Id,
   object: Schema.Literal("org_model"),
@@ -184,7 +184,7 @@ export const AuditAction = Schema.Literals([
 ])
 export type AuditAction = typeof AuditAction.Type
 
-/** One change of the organisation's data. `before` and `after` are any JSON and hold no secret. */
+/** One change of the organization's data. `before` and `after` are any JSON and contain no secrets. */
 export const AuditEvent = Schema.Struct({
   id: Id,
   object: Schema.Literal("audit_event"),

@@ -1,10 +1,10 @@
 import {
-  type Asked,
   type Attempt,
   attempt,
   bestOf,
   type Candidate,
   contextLimit,
+  type EvaluationInput,
   isSuccess,
   settingIssue,
   settingsOf,
@@ -17,46 +17,50 @@ import { maxYarnFactor, type ServingRequest, type ServingSettings } from "./serv
 import { leastContext } from "./trial.ts"
 
 /**
- * The largest factor of YaRN that is proposed to somebody who asks for none, as far as makers go with models not trained on longer texts (Qwen2.5, Qwen3). More may
- * be asked for; most models write garbage then, which the trial finds and no preview can know.
+ * The largest YaRN factor that Seatrial proposes without a request for it: the largest that model makers recommend for
+ * models not trained on longer texts (Qwen2.5, Qwen3). Callers may request more. Most models then produce garbage,
+ * which the trial detects and a preview cannot.
  */
 const proposedYarnFactor = 4
 
-/** Why what was asked for is refused, and what to do about it. */
+/** Why the request is refused, and what to do about it. */
 interface RequestRefusal {
   readonly reason: { readonly code: RefusalCode; readonly message: string }
   readonly remedy: { readonly message: string; readonly serving: ServingSettings | null }
 }
 
-/** Which setting none of the candidates takes that know the model, though others may that do not; and settings without it. */
-export const settingRefusal = (asked: Asked, known: ReadonlyArray<Candidate>) => {
-  const { facts, request } = asked
+/**
+ * The setting that no candidate that supports the model accepts, although other candidates may; and settings without
+ * it.
+ */
+export const settingRefusal = (input: EvaluationInput, known: ReadonlyArray<Candidate>) => {
+  const { facts, request } = input
   const issues = known.flatMap((candidate) => settingIssue(facts, request, candidate) ?? [])
   const issue = issues.find(({ flag }) => flag === null) ?? issues[0]
   if (issue === undefined) return null
   const { kv_cache_dtype: _, ...open } = request
   const plain = issue.flag === null ? open : withoutFlag(request, issue.flag)
-  const other = bestOf(known.filter((candidate) => takesSettings(facts, plain, candidate)).map((candidate) => attempt({ ...asked, request: plain }, candidate)))
-  return { ...issue, serving: other === undefined ? null : settingsOf({ ...asked, request: plain }, other, other.result.fit.max_context) }
+  const other = bestOf(known.filter((candidate) => takesSettings(facts, plain, candidate)).map((candidate) => attempt({ ...input, request: plain }, candidate)))
+  return { ...issue, serving: other === undefined ? null : settingsOf({ ...input, request: plain }, other, other.result.fit.max_context) }
 }
 
-/** Why the context that was asked for is none that the model can have, or null. */
-export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): RequestRefusal | null => {
-  const { facts, request } = asked
+/** Why the requested context is impossible for the model, or null. */
+export const contextRefusal = (input: EvaluationInput, able: ReadonlyArray<Candidate>): RequestRefusal | null => {
+  const { facts, request } = input
   const refusal = (message: string, remedy: string, serving: ServingSettings | null) => ({
     reason: { code: "context_too_long" as const, message },
     remedy: { message: remedy, serving }
   })
-  /** The settings of the longest context that fits, asked for in another way. */
+  /** The settings with the longest context that fits a changed request. */
   const longest = (changed: ServingRequest): ServingSettings | null => {
     const { max_context: _, ...open } = changed
-    const other = { ...asked, request: open }
-    const found = able
+    const other = { ...input, request: open }
+    const best = able
       .map((candidate) => attempt(other, candidate))
       .filter(isSuccess)
       .filter(({ result }) => result.fit.max_context >= leastContext)
       .toSorted((a, b) => b.result.fit.max_context - a.result.fit.max_context)[0]
-    return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
+    return best === undefined ? null : settingsOf(other, best, best.result.fit.max_context)
   }
   const trained = trainedContext(facts)
   const { yarn, ...plain } = request
@@ -75,8 +79,8 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   }
   const limit = contextLimit(facts, request)
   if (limit < leastContext) {
-    const made = yarn === undefined ? `The model is made for ${limit} tokens` : `With these settings of yarn the model is made for ${limit} tokens`
-    const message = `${made}; the checks of a deployment's trial need ${leastContext}.`
+    const subject = yarn === undefined ? `The model is made for ${limit} tokens` : `With these settings of yarn the model is made for ${limit} tokens`
+    const message = `${subject}; the checks of a deployment's trial need ${leastContext}.`
     const without = yarn === undefined ? null : longest(plain)
     return refusal(message, without === null ? "Choose a model with a longer context." : "Leave yarn out.", without)
   }
@@ -84,8 +88,8 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   if (wanted === undefined || wanted <= limit) return null
   const { native_context } = facts.config
   if (yarn !== undefined && wanted <= native_context) {
-    const without = bestOf(able.map((candidate) => attempt({ ...asked, request: plain }, candidate)))
-    const serving = without === undefined ? longest(plain) : settingsOf({ ...asked, request: plain }, without, wanted)
+    const without = bestOf(able.map((candidate) => attempt({ ...input, request: plain }, candidate)))
+    const serving = without === undefined ? longest(plain) : settingsOf({ ...input, request: plain }, without, wanted)
     return refusal(
       `With these settings of yarn the model is made for ${limit} tokens; ${wanted} were asked for. Without yarn it is made for ${native_context}.`,
       serving === null || serving.max_context === wanted ? "Leave yarn out." : `Leave yarn out, and ask for max_context ${serving.max_context}.`,
@@ -93,9 +97,9 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
     )
   }
   const serving = longest(request)
-  // In halves: a factor is a rough thing, and the model has to take the tokens that were asked for.
+  // Round up to halves: the factor is approximate, but must reach the requested number of tokens.
   const factor = Math.ceil((2 * wanted) / (yarn?.original_context ?? trained)) / 2
-  const extended = { ...asked, request: { ...request, yarn: { ...yarn, factor } } }
+  const extended = { ...input, request: { ...request, yarn: { ...yarn, factor } } }
   const extendable =
     factor <= (yarn === undefined ? proposedYarnFactor : maxYarnFactor) &&
     able.some((candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null)
@@ -107,16 +111,19 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   )
 }
 
-/** Which flag, or context, does not go with the model or the other flags wherever it would be served, and settings without it, or with a shorter context. */
-export const loadRefusal = (asked: Asked, attempts: ReadonlyArray<Attempt>): RequestRefusal | null => {
-  const issue = attempts.find((found) => found.issue !== null)?.issue
-  if (issue === undefined || issue === null || attempts.some((found) => found.issue === null)) return null
-  const { request } = asked
+/**
+ * The flag or context that conflicts with the model or other flags on every candidate, and settings without it or with
+ * a shorter context.
+ */
+export const loadRefusal = (input: EvaluationInput, attempts: ReadonlyArray<Attempt>): RequestRefusal | null => {
+  const issue = attempts.find((candidate) => candidate.issue !== null)?.issue
+  if (issue === undefined || issue === null || attempts.some((candidate) => candidate.issue === null)) return null
+  const { request } = input
   const { max_context: wanted, ...open } = request
   const settings = (changed: ServingRequest) => {
-    const other = { ...asked, request: changed }
-    const found = bestOf(attempts.map((candidate) => attempt(other, candidate)))
-    return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
+    const other = { ...input, request: changed }
+    const best = bestOf(attempts.map((candidate) => attempt(other, candidate)))
+    return best === undefined ? null : settingsOf(other, best, best.result.fit.max_context)
   }
   const shorter = wanted === undefined ? null : settings(open)
   if (issue.flag === null) {

@@ -1,4 +1,4 @@
-/** The fields that Chat Completions and Completions have in common. */
+/** The fields that Chat Completions and Completions share. */
 export const shared = [
   "model",
   "stream",
@@ -19,7 +19,7 @@ export const shared = [
   "user"
 ] as const
 
-/** The fields of a conversation in Anthropic's form, which its tokens can be counted of. */
+/** The fields of an Anthropic conversation that affect its token count. */
 const conversation = [
   "model",
   "messages",
@@ -34,8 +34,8 @@ const conversation = [
 ] as const
 
 /**
- * The top-level fields that the gateway takes, by API path: its checks are typed by this table and the engines' contracts choose from it, so that what catalogs
- * list and what the gateway refuses cannot drift apart.
+ * The top-level fields that the gateway accepts, by API path. The gateway's checks derive their types from this table
+ * and the engines' contracts select from it, so that catalogs and the gateway cannot diverge.
  */
 export const requestVocabulary = {
   "/v1/chat/completions": [
@@ -92,13 +92,13 @@ export const requestVocabulary = {
   "/v1/messages/count_tokens": conversation
 } as const
 
-/** A path of inference that the gateway serves. */
+/** An inference path that the gateway serves. */
 export type InferencePath = keyof typeof requestVocabulary
 
-/** A top-level field of a path of inference. */
+/** A top-level field of an inference path. */
 export type RequestField<Path extends InferencePath> = (typeof requestVocabulary)[Path][number]
 
-/** The `response_format.type` values that the gateway takes; a path without `response_format` has none. */
+/** The `response_format.type` values that the gateway accepts; a path without `response_format` has none. */
 export const responseFormatVocabulary = {
   "/v1/chat/completions": ["text", "json_object", "json_schema"],
   "/v1/completions": ["text", "json_object", "json_schema"],
@@ -107,5 +107,5 @@ export const responseFormatVocabulary = {
   "/v1/messages/count_tokens": []
 } as const satisfies Readonly<Record<InferencePath, ReadonlyArray<string>>>
 
-/** The values of `response_format.type` of a path of inference. */
+/** The `response_format.type` values of an inference path. */
 export type ResponseFormat<Path extends InferencePath> = (typeof responseFormatVocabulary)[Path][number]

@@ -4,7 +4,7 @@ import type { EngineContract } from "./engineContract.ts"
 import type { RepositoryFacts } from "./repository.ts"
 import type { ServingSettings } from "./serving.ts"
 
-/** What a revision can do by its engine's contract with its settings, before a trial has seen any of it. */
+/** The capabilities of a revision by its engine's contract and its settings, before a trial has confirmed them. */
 export const revisionCapabilities = (
   { imageInput, served, unserved }: Pick<EngineContract, "imageInput" | "served" | "unserved">,
   facts: Pick<RepositoryFacts, "chat_template" | "commit" | "config">,

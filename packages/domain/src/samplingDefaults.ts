@@ -2,7 +2,7 @@ import type { SamplingDefaults } from "./repository.ts"
 
 const isWithin = (least: number, most: number) => (value: number) => value >= least && value <= most
 
-/** What a request may say too: a value beyond that is no default. */
+/** The ranges that requests accept. A value outside of its range is not a default. */
 const ranges = {
   temperature: isWithin(0, 2),
   top_p: (value) => value > 0 && value <= 1,
@@ -11,10 +11,10 @@ const ranges = {
   repetition_penalty: (value) => value > 0 && value <= 2
 } as const satisfies Readonly<Record<keyof SamplingDefaults, (value: number) => boolean>>
 
-/** What some engines read there beside it. */
+/** Further fields that some engines read. */
 const further = { presence_penalty: isWithin(-2, 2), frequency_penalty: isWithin(-2, 2) } as const
 
-/** What a `generation_config.json` says of sampling. */
+/** The sampling defaults of a `generation_config.json`. */
 export const samplingDefaults = (config: Readonly<Record<string, unknown>>): SamplingDefaults =>
   Object.fromEntries(
     Object.entries(ranges).flatMap(([name, isInRange]) => {
@@ -23,7 +23,10 @@ export const samplingDefaults = (config: Readonly<Record<string, unknown>>): Sam
     })
   )
 
-/** Whether a `generation_config.json` says something of sampling that no engine takes: one that reads it refuses each request that leaves it open. */
+/**
+ * Whether a `generation_config.json` has sampling values that no engine accepts. An engine that reads them refuses each
+ * request that relies on the default.
+ */
 export const refusesSampling = (config: Readonly<Record<string, unknown>>): boolean =>
   Object.entries({ ...ranges, ...further }).some(([name, isInRange]) => {
     const value = config[name] ?? null

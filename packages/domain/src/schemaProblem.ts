@@ -1,8 +1,8 @@
 import { SchemaIssue } from "effect"
 
-/** What was wrong with an input, where, and whether it was a member that nobody asked for. */
+/** What is wrong with an input, where, and whether it is an unknown member. */
 export interface SchemaProblem {
-  /** Path such as `messages[2].content`; null for the whole input. */
+  /** Path such as `messages[2].content`; null for the entire input. */
   readonly param: string | null
   readonly message: string
   readonly unexpected: boolean
@@ -10,7 +10,7 @@ export interface SchemaProblem {
 
 const unexpected = "is not a known member"
 
-/** Our names of schemas mean nothing to a caller. */
+/** Omits internal schema names, which mean nothing to a caller. */
 const leafHook: SchemaIssue.LeafHook = (issue) => {
   if (issue._tag === "UnexpectedKey") return unexpected
   if (issue._tag === "MissingKey") return "is required"
@@ -26,7 +26,7 @@ const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1
 const render = (path: ReadonlyArray<unknown>): string =>
   path.map((part, index) => (typeof part === "number" ? `[${part}]` : index === 0 ? String(part) : `.${String(part)}`)).join("")
 
-/** The first problem of a failed decoding, in the words of the caller's input. */
+/** The first problem of a failed decoding, in terms of the caller's input. */
 export const schemaProblem = (issue: SchemaIssue.Issue): SchemaProblem => {
   const first = format(issue).issues[0]
   const path = (first?.path ?? []).map((part) => (typeof part === "object" ? part.key : part))

@@ -7,13 +7,13 @@ interface IndexLink {
   readonly description: string
 }
 
-/** What a program answers at `/`. */
+/** The document that a program returns at `/`. */
 export interface ServiceIndex {
   readonly json: string
   readonly html: string
 }
 
-/** Nothing is loaded, run or sent from the page. */
+/** The page loads, runs and sends nothing. */
 export const indexPolicy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 const inferencePaths = Object.keys(requestVocabulary)
@@ -30,7 +30,7 @@ const notes = {
   gateway: "The API server has /docs, /openapi.json and all other paths; it may have an address of its own."
 }
 
-/** A short index of what a program serves. Both programs name the inference paths. */
+/** A short index of what a program serves. Both programs list the inference paths. */
 export const serviceIndex = (program: "server" | "gateway"): ServiceIndex => {
   const links = program === "server" ? [...apiLinks, modelsLink] : [modelsLink]
   const note = notes[program]

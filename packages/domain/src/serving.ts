@@ -10,10 +10,10 @@ export const HostClassName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u, { message: "must be the name of a host class: lower-case letters, digits, hyphens" })
 )
 
-/** Most tokens of a context that can be asked for. */
+/** Maximum context in tokens that a request may ask for. */
 const mostContext = 100_000_000
 
-/** Highest factor by which a context is extended: what is beyond has been published for no model, and would be a mistyped one. */
+/** Maximum factor of a context extension. No model is published with more, so a larger value is a typing error. */
 export const maxYarnFactor = 64
 
 /** Extension of the native context by YaRN: `factor` > 1, `original_context` in tokens. */
@@ -29,18 +29,20 @@ const shape = {
 }
 const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostContext }))
 
-const askedRange = `must be a whole number of at least ${leastContext}, for which the checks of a deployment's trial ask, and at most ${mostContext}`
+const contextRange = `must be a whole number of at least ${leastContext}, for which the checks of a deployment's trial ask, and at most ${mostContext}`
 
-/** A context in which a trial can be asked: what is taken from callers. */
-export const AskedContext = Schema.Number.check(
-  // Of a whole number that is too large for one to be told from the next, too.
-  Schema.isInt({ message: askedRange }),
-  Schema.isBetween({ minimum: leastContext, maximum: mostContext }, { message: askedRange })
+/** A context that a caller may request: long enough for a trial. */
+export const RequestedContext = Schema.Number.check(
+  // Also reject integers that are too large to be exact.
+  Schema.isInt({ message: contextRange }),
+  Schema.isBetween({ minimum: leastContext, maximum: mostContext }, { message: contextRange })
 )
-/** A factor by which some model's context has been extended: what is taken from callers. */
-export const AskedYarnFactor = Schema.Finite.check(Schema.isGreaterThan(1)).check(Schema.isLessThanOrEqualTo(maxYarnFactor))
+/** A context extension factor that a caller may request. */
+export const RequestedYarnFactor = Schema.Finite.check(Schema.isGreaterThan(1)).check(Schema.isLessThanOrEqualTo(maxYarnFactor))
 
-/** How a caller wants a model served; what is left out is chosen. `max_context` in tokens, `hold_seconds` in seconds. */
+/**
+ * The serving settings of a request; omitted settings are chosen. `max_context` in tokens, `hold_seconds` in seconds.
+ */
 export const ServingRequest = Schema.Struct({
   runtime: Schema.optionalKey(Runtime),
   host_class: Schema.optionalKey(HostClassName),
@@ -50,6 +52,6 @@ export const ServingRequest = Schema.Struct({
 })
 export type ServingRequest = typeof ServingRequest.Type
 
-/** A `ServingRequest` in which everything that has to be chosen has been; it can be sent as a request again. */
+/** A `ServingRequest` without open choices. It can be sent as a request. */
 export const ServingSettings = Schema.Struct({ runtime: Runtime, host_class: HostClassName, max_context: MaxContext, kv_cache_dtype: KvCacheDtype, ...shape })
 export type ServingSettings = typeof ServingSettings.Type

@@ -3,15 +3,21 @@ import type { HostClass } from "./hostClass.ts"
 import { maxYarnFactor, type Runtime, type ServingRequest } from "./serving.ts"
 import { leastContext } from "./trial.ts"
 
-/** What is wrong with serving settings, known without looking at the model. `unknown`: it names something that this installation does not have. */
+/**
+ * A problem of serving settings that does not depend on the model. `unknown`: the settings name something that this
+ * installation does not have.
+ */
 export interface ServingProblem {
   readonly kind: "unknown" | "invalid"
-  /** Path in the body. */
+  /** Path in the request body. */
   readonly param: string
   readonly message: string
 }
 
-/** What no model can be served with: a context in which its trial could not be asked, a factor beyond every published one; null where there is nothing such. */
+/**
+ * Settings that are invalid for every model: a context too short for the trial, or a factor above the maximum; null if
+ * there are none.
+ */
 export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): ServingProblem | null => {
   if (context !== undefined && context < leastContext) {
     const message = `max_context must be at least ${leastContext}: the checks of a deployment's trial need as many tokens.`
@@ -23,13 +29,13 @@ export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): Se
   return null
 }
 
-/** Names what else there is to choose: the runtimes of the host classes that take what those which were chosen do not. */
-const orRuntime = (others: ReadonlyArray<EngineContract>): string =>
-  others.length === 0 ? "" : ` Ask for the runtime ${[...new Set(others.map((engine) => engine.runtime))].sort().join(" or ")}, which takes it.`
+/** Suggests the runtimes of host classes that accept what the chosen ones do not. */
+const orRuntime = (alternatives: ReadonlyArray<EngineContract>): string =>
+  alternatives.length === 0 ? "" : ` Ask for the runtime ${[...new Set(alternatives.map((engine) => engine.runtime))].sort().join(" or ")}, which takes it.`
 
 /**
- * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags and a cache's type are wrong where every engine
- * that the settings may lead to refuses them.
+ * The first problem of serving settings that is apparent from the configured host classes and engines, or null. A flag
+ * or cache type is wrong if every engine that the settings may select refuses it.
  */
 export const servingProblem = (
   serving: ServingRequest,
@@ -42,39 +48,42 @@ export const servingProblem = (
   const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
   const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
   if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
-    const there = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
+    const offeredRuntimes = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
     return {
       kind: "unknown",
       param: "serving.runtime",
-      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${there}.`
+      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offeredRuntimes}.`
     }
   }
   const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
   const offered = new Set(classes.flatMap(runtimesOf))
   const candidates = engines.filter((engine) => (runtime === undefined ? chosen.size === 0 || chosen.has(engine.runtime) : engine.runtime === runtime))
-  const others = engines.filter((engine) => runtime === undefined && offered.has(engine.runtime) && !candidates.includes(engine))
+  const alternatives = engines.filter((engine) => runtime === undefined && offered.has(engine.runtime) && !candidates.includes(engine))
   if (dtype !== undefined && candidates.length > 0 && !candidates.some((engine) => engine.kvCacheDtypes.has(dtype))) {
     const taken = [...new Set(candidates.flatMap((engine) => [...engine.kvCacheDtypes]))].sort().join(", ")
     const engine = [...new Set(candidates.map((candidate) => candidate.runtime))].sort().join(" and ")
-    const more = orRuntime(others.filter((other) => other.kvCacheDtypes.has(dtype)))
+    const more = orRuntime(alternatives.filter((other) => other.kvCacheDtypes.has(dtype)))
     return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.${more}` }
   }
   if (flags === undefined) return null
   const issues = candidates.map((engine) => engine.flagIssue(flags))
   const issue = issues[0]
   if (issue === undefined || issue === null || issues.includes(null)) return null
-  const more = orRuntime(others.filter((other) => other.flagIssue(flags) === null))
+  const more = orRuntime(alternatives.filter((other) => other.flagIssue(flags) === null))
   return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: `${issue.message}${more}` }
 }
 
-/** Host classes as a message lists them. */
+/** Formats host classes for a message. */
 export const hostClassNames = (hostClasses: ReadonlyArray<HostClass>): string =>
   hostClasses
     .map((hostClass) => hostClass.name)
     .sort()
     .join(", ")
 
-/** The problem of a host class that is not configured, or null. Nothing is known where none is. */
+/**
+ * The problem of a host class that is not configured, or null. Without any configured host class there is no problem to
+ * report.
+ */
 export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>): ServingProblem | null => {
   const name = serving.host_class
   if (name === undefined || hostClasses.length === 0 || hostClasses.some((hostClass) => hostClass.name === name)) return null

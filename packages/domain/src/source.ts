@@ -16,8 +16,8 @@ export const Source = Schema.Struct({ kind: Schema.Literal("model_hub"), repo: R
 export type Source = typeof Source.Type
 
 /**
- * The callable part of a model's name within its organisation. Neither `.` nor `..`, which are steps where a name stands in a path; without look-ahead, which the
- * regular expressions of Kubernetes' API server do not have.
+ * The callable part of a model's name within its organization. It is not `.` or `..`, which are path segments in URLs.
+ * The pattern has no look-ahead, because the Kubernetes API server does not support it.
  */
 export const ModelSlug = Schema.String.check(
   Schema.isPattern(/^(?:[A-Za-z0-9_-][A-Za-z0-9._-]?|\.[A-Za-z0-9_-]|[A-Za-z0-9._-]{3,64})$/u, {
@@ -25,7 +25,7 @@ export const ModelSlug = Schema.String.check(
   })
 )
 
-/** The name that a model gets where the caller gives none: the repository's, in lower case. */
+/** The default name of a model: the repository's name in lower case. */
 export const defaultModelName = (repo: string): string =>
   repo
     .slice(repo.indexOf("/") + 1)

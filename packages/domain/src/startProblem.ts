@@ -2,13 +2,13 @@ import { Cause, Config, Console, Data, Effect, Runtime, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { schemaProblem } from "./schemaProblem.ts"
 
-/** Why a program cannot start, in a sentence. `exitCode`: 2 for a setting that is missing or wrong, 1 for the rest. */
+/** Why a program cannot start, as a sentence. `exitCode`: 2 for a missing or invalid setting, 1 for other causes. */
 export interface StartProblem {
   readonly message: string
   readonly exitCode: number
 }
 
-/** What the settings are that most programs cannot do without, and that are never shown. */
+/** Descriptions of the settings that most programs require and that are never printed. */
 const secret: Readonly<Record<string, string>> = {
   DATABASE_URL: "the address of Postgres, as postgres://user:password@host:port/database",
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
@@ -17,7 +17,7 @@ const secret: Readonly<Record<string, string>> = {
     "32 bytes in base64, as of `openssl rand -base64 32`, and after a comma each earlier key, as that or as public: and the member x of its entry in /.well-known/jwks.json"
 }
 
-/** Host and database of an address of Postgres: never the password. */
+/** Host, database and user of a Postgres URL, never the password. */
 const placeOf = (url: string): string => {
   if (!URL.canParse(url)) return "DATABASE_URL"
   const { hostname, pathname, port, username } = new URL(url)
@@ -30,14 +30,14 @@ const settingProblem = (error: Config.ConfigError): string => {
   if (!Schema.isSchemaError(error.cause)) return `The settings cannot be read: ${error.cause.message}.`
   const { message, param } = schemaProblem(error.cause.issue)
   const name = param ?? "A setting"
-  // The environment holds strings: what is none is not there.
+  // All environment values are strings, so this message means that the variable is not set.
   if (message === "expected string") return `${name} is not set${secret[name] === undefined ? "" : `: it takes ${secret[name]}`}.`
   return `${name} is wrong: ${secret[name] === undefined ? message : `it takes ${secret[name]}`}.`
 }
 
 /**
- * What is to be told of a program that could not start because of a setting, of Postgres or of a port; undefined for any other cause. `databaseUrl` is the address that
- * was tried, `remedy` the sentence on where settings come from.
+ * The problem of a program that could not start because of a setting, Postgres or a port; undefined for any other
+ * cause. `databaseUrl` is the address that was tried, `remedy` a sentence on where settings come from.
  */
 export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | undefined, remedy: string): StartProblem | undefined => {
   const error = Cause.squash(cause)
@@ -53,14 +53,14 @@ export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | 
   }
   if ("_tag" in error && error._tag === "DatabaseSchemaError") return { message, exitCode: 1 }
   if ("_tag" in error && error._tag === "MigrationError") {
-    // All of them are one transaction.
+    // All migrations run in one transaction.
     return { message: `The database cannot be brought up to date, and is as it was. ${error.message}: ${message}.`, exitCode: 1 }
   }
   if ("_tag" in error && error._tag === "KubeConnectionError") return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
   return message.includes("EADDRINUSE") ? { message: `${message}. Stop what listens there, or set another port. ${remedy}`, exitCode: 1 } : undefined
 }
 
-/** A program that did not start, told already. */
+/** A start failure that was already printed. */
 class NotStarted extends Data.TaggedError("NotStarted")<{ readonly exitCode: number }> {
   override readonly [Runtime.errorReported] = false
   override get [Runtime.errorExitCode]() {
@@ -68,8 +68,11 @@ class NotStarted extends Data.TaggedError("NotStarted")<{ readonly exitCode: num
   }
 }
 
-/** Tells why a program cannot start in a sentence instead of a trace, where that is a setting, Postgres or a port. `command` starts it. */
-export const tellStartProblem =
+/**
+ * Prints why a program cannot start as a sentence instead of a stack trace, if the cause is a setting, Postgres or a
+ * port. `command` starts the program.
+ */
+export const reportStartProblem =
   (command: string) =>
   <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E | NotStarted, R> =>
     Effect.catchCause(program, (cause): Effect.Effect<never, E | NotStarted> => {

@@ -1,4 +1,4 @@
-/** A token bucket's figures: it holds `burst` tokens at most and gains `perSecond`. */
+/** The parameters of a token bucket: it holds at most `burst` tokens and refills at `perSecond`. */
 export interface Rate {
   readonly perSecond: number
   readonly burst: number
@@ -10,7 +10,7 @@ export interface Draw {
   readonly rate: Rate
 }
 
-/** An empty bucket among those of a draw. `retryAfter` in whole seconds, at least 1: until each of them has a token again. */
+/** The empty bucket of a draw. `retryAfter`: whole seconds, at least 1, until every bucket has a token. */
 export interface EmptyBucket {
   readonly name: string
   readonly retryAfter: number
@@ -19,7 +19,7 @@ export interface EmptyBucket {
 interface Bucket {
   readonly rate: Rate
   tokens: number
-  /** Unix milliseconds at which `tokens` was right. */
+  /** Unix milliseconds at which `tokens` was computed. */
   at: number
 }
 
@@ -30,8 +30,9 @@ const fill = (bucket: Bucket, now: number): Bucket => {
 }
 
 /**
- * Token buckets by name. About `capacity` of them at most: a new bucket inspects the two oldest and removes those that are full again, and at the limit the oldest makes room.
- * A bucket that was removed is full when its name is drawn again. Times are Unix milliseconds.
+ * Token buckets by name. Holds about `capacity` buckets at most: adding a bucket inspects the two oldest and removes
+ * those that are full, and at the limit the oldest is evicted. A removed bucket is full when its name is drawn again.
+ * Times are Unix milliseconds.
  */
 export class TokenBuckets {
   readonly #buckets = new Map<string, Bucket>()
@@ -62,11 +63,14 @@ export class TokenBuckets {
     return bucket
   }
 
-  /** Takes one token from each bucket and returns null. If one of them is empty, it takes nothing and returns the first that is. */
+  /**
+   * Takes one token from each bucket and returns null. If a bucket is empty, takes nothing and returns the first empty
+   * bucket.
+   */
   draw(draws: ReadonlyArray<Draw>, now: number): EmptyBucket | null {
     let empty: string | null = null
     let retryAfter = 1
-    // Before any is added: one that is new is full, and would be removed.
+    // Prune before adding: a new bucket is full and would be removed.
     for (const { name } of draws) if (!this.#buckets.has(name)) this.#prune(now)
     const buckets = draws.map((draw) => {
       const bucket = this.#bucketOf(draw, now)
@@ -81,7 +85,7 @@ export class TokenBuckets {
     return null
   }
 
-  /** Returns a token that was drawn. */
+  /** Returns a drawn token. */
   giveBack(name: string): void {
     const bucket = this.#buckets.get(name)
     if (bucket !== undefined) bucket.tokens = Math.min(bucket.rate.burst, bucket.tokens + 1)

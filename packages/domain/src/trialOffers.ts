@@ -1,35 +1,45 @@
 import type { ModelConfig } from "./repository.ts"
 
-/** How an engine tells values of what it has loaded, as it is started. */
+/** How an engine with its start flags reports values of its loaded weights. */
 export interface LoadedTensors {
-  /** Where a POST of `name` and `truncate_size` (rows) is answered with a tensor's first values. */
+  /**
+   * Path of the endpoint that takes a POST of `name` and `truncate_size` (rows) and returns a tensor's first values.
+   */
   readonly values: string
-  /** Where a POST of the action `checksum` is answered with the hash of all that is loaded. */
+  /** Path of the endpoint that takes a POST of the action `checksum` and returns the hash of all loaded weights. */
   readonly checksum: string
-  /** What it rounds weights to; `auto`: to the type of the checkpoint's configuration. */
+  /** The type that weights are rounded to; `auto`: the type in the checkpoint's configuration. */
   readonly type: "auto" | "bfloat16" | "float16"
-  /** Values of the largest tensor that it may be asked for: it writes all of them down before it tells the first. */
+  /**
+   * Maximum number of values of a requested tensor: the engine serializes the whole tensor before it returns the first
+   * values.
+   */
   readonly mostValues: number
 }
 
-/** What an engine offers to those who try it, beside what it serves: how its trial is spoken with it. */
+/** What an engine offers to a trial in addition to what it serves. */
 export interface TrialOffers {
-  /** Fields with which a completion tells the log-probabilities of its prompt's tokens. */
+  /** Request fields that make a completion return the log-probabilities of its prompt tokens. */
   readonly scoring: Readonly<Record<string, unknown>>
-  /** Whether a prefix that was computed is used again and told of in the usage, as it is started. */
+  /** Whether the engine, with its start flags, reuses computed prefixes and reports them in the usage. */
   readonly prefixCache: boolean
-  /** Paths on which it knows no salt, so that what they leave in that cache is kept apart by nothing; absent: none. */
+  /** Paths without cache salts, on which nothing isolates the cached prefixes of organizations; absent: none. */
   readonly unsalted?: ReadonlyArray<string>
-  /** Whether the same seed gives the same answer, as it is started. */
+  /** Whether the same seed gives the same answer, with the engine's start flags. */
   readonly seeds: boolean
-  /** Tokens at the end of its context that no answer fills, however much is asked for; absent: 0. */
+  /** Number of tokens at the end of the context that no answer can use; absent: 0. */
   readonly unfilled?: number
-  /** What it gives chat templates otherwise than a request has it: what it writes between the texts of a message, members that it adds to each tool, and whether a text is a part to templates that take parts. Absent: a new line, none, and no. */
+  /**
+   * How chat template input differs from the request: the separator between text parts of a message, members added to
+   * each tool, and whether text is passed as a part to templates that accept parts. Absent: a newline, none, and no.
+   */
   readonly templated?: { readonly between: string; readonly tool: Readonly<Record<string, null>>; readonly asParts?: true }
-  /** Whether it writes a model's prompts itself, as it is started, whatever its chat template says; absent: never. */
+  /**
+   * Whether the engine, with its start flags, builds the prompts itself and ignores the chat template; absent: never.
+   */
   readonly ownPrompts?: (config: ModelConfig) => boolean
-  /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
+  /** Path that returns the commit of the loaded weights; absent if there is none. */
   readonly weightVersion?: string
-  /** How it tells what it has loaded; absent where it does not. */
+  /** How the engine reports its loaded weights; absent if it does not. */
   readonly loadedTensors?: LoadedTensors
 }

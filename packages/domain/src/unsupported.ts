@@ -8,26 +8,26 @@ const sharedPrefix = (one: string, other: string): number => {
   return length
 }
 
-/** Most architectures that a refusal names. */
+/** Maximum number of architectures in a refusal. */
 const namedArchitectures = 12
 
-/** The architectures that engines know, those first whose names begin like the one that was asked for. */
+/** The supported architectures, those with the longest common prefix with the requested one first. */
 const knownArchitectures = (engines: ReadonlyArray<EngineContract>, architecture: string): string => {
   const known = [...new Set(engines.flatMap((engine) => [...engine.architectures]))].sort()
   const near = known.toSorted((a, b) => sharedPrefix(b, architecture) - sharedPrefix(a, architecture)).slice(0, namedArchitectures)
   return known.length > near.length ? `${near.join(", ")} and ${known.length - near.length} others` : near.join(", ")
 }
 
-/** What is asked (`offered`), and what there is beside it. */
+/** The requested candidates (`offered`) and the alternatives. */
 export interface Offers {
   readonly offered: ReadonlyArray<Candidate>
   /** All host classes with each of their runtimes. */
   readonly everywhere: ReadonlyArray<Candidate>
-  /** All engines that are known, whether a host class offers them or not. */
+  /** All known engines, whether or not a host class offers them. */
   readonly engines: ReadonlyArray<EngineContract>
 }
 
-/** Quantizations, other than its own, whose checkpoints of the same model one of the candidates serves: none where its quantization is not what is wrong. */
+/** Other quantizations of the same model that a candidate serves; empty if the quantization is not the problem. */
 const otherQuantizations = (facts: RepositoryFacts, offered: ReadonlyArray<Candidate>): ReadonlyArray<string> => {
   const { quantization: own, quantization_scheme: _, ...config } = facts.config
   if (own === "none") return []
@@ -36,38 +36,39 @@ const otherQuantizations = (facts: RepositoryFacts, offered: ReadonlyArray<Candi
   return [...new Set(taken)].sort()
 }
 
-/** What would serve a model that nothing configured has served, each found by trying it. */
+/** What would serve a model that no requested candidate serves. Each proposal is tested. */
 const remedyFor = (facts: RepositoryFacts, { engines, everywhere, offered }: Offers): string => {
-  const [there] = everywhere.filter((candidate) => servesModel(facts, candidate))
-  if (there !== undefined) {
-    return `Ask for the runtime ${there.engine.runtime} on the host class ${there.hostClass.name}, which computes it: that preview says what it lacks there.`
+  const [alternative] = everywhere.filter((candidate) => servesModel(facts, candidate))
+  if (alternative !== undefined) {
+    return `Ask for the runtime ${alternative.engine.runtime} on the host class ${alternative.hostClass.name}, which computes it: that preview says what it lacks there.`
   }
   const quantizations = otherQuantizations(facts, offered)
   const checkpoints = quantizations.length === 0 ? [] : [`choose a checkpoint of one of these quantizations: ${quantizations.join(", ")}`]
-  // Of a card that is not known nothing is refused for the card.
+  // An unknown card is never the reason for a refusal.
   const real = offered.slice(0, 1).map(({ hostClass }) => ({ ...hostClass, gpu_pool: "", simulated: false }))
   const able = engines.filter((engine) => real.some((hostClass) => servesModel(facts, { engine, hostClass }))).map(({ runtime }) => runtime)
-  const isThere = everywhere.some(({ engine, hostClass }) => !hostClass.simulated && able.includes(engine.runtime))
-  const operator = able.length === 0 ? [] : [`ask the cluster's operator for ${isThere ? "other" : "real"} GPUs with the runtime ${able.join(" or ")}`]
-  const found = [...checkpoints, ...operator].join(", or ")
-  return found === "" ? "Choose another model." : `${found.charAt(0).toUpperCase()}${found.slice(1)}.`
+  const isConfigured = everywhere.some(({ engine, hostClass }) => !hostClass.simulated && able.includes(engine.runtime))
+  const operator = able.length === 0 ? [] : [`ask the cluster's operator for ${isConfigured ? "other" : "real"} GPUs with the runtime ${able.join(" or ")}`]
+  const proposals = [...checkpoints, ...operator].join(", or ")
+  return proposals === "" ? "Choose another model." : `${proposals.charAt(0).toUpperCase()}${proposals.slice(1)}.`
 }
 
-/** Why none of the offered candidates' engines serves the model, and what would help. */
+/** Why none of the requested candidates serves the model, and what would help. */
 export const unsupported = (facts: RepositoryFacts, offers: Offers): { readonly message: string; readonly remedy: string } => {
   const { offered } = offers
   const { config } = facts
   const { architecture, quantization } = config
   const engines = offered.map(({ engine }) => engine)
-  const purpose = engines.map((engine) => engine.otherPurpose?.(architecture) ?? null).find((said) => said !== null)
+  const purpose = engines.map((engine) => engine.otherPurpose?.(architecture) ?? null).find((text) => text !== null)
   if (purpose !== undefined) {
     return { message: `${architecture} ${purpose}; only models that answer in text are served.`, remedy: "Choose a model that generates text." }
   }
   const issue = offered.flatMap((candidate) => (candidate.engine.architectures.has(architecture) ? [modelIssue(facts, candidate)] : []))
-  const said = issue.find((found) => found !== null) ?? null
+  const issueText = issue.find((text) => text !== null) ?? null
   const registered = issue.length > 0
   return {
-    message: said ?? `${architecture} with quantization ${quantization} is not supported by ${[...new Set(engines.map(({ version }) => version))].join(", ")}.`,
+    message:
+      issueText ?? `${architecture} with quantization ${quantization} is not supported by ${[...new Set(engines.map(({ version }) => version))].join(", ")}.`,
     remedy: registered ? remedyFor(facts, offers) : `Choose a model of one of these architectures: ${knownArchitectures(engines, architecture)}.`
   }
 }

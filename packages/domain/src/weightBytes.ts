@@ -2,7 +2,7 @@ import type { EngineMemory, Interval } from "./engineContract.ts"
 import { shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
 
-/** Share of the 16-bit projections that is left where an engine quantizes while it loads. */
+/** Remaining share of the 16-bit projections' bytes if an engine quantizes while loading. */
 const onlineFactor: Readonly<Record<string, Interval>> = {
   fp8: { low: 0.5, high: 0.51 },
   fp8_per_tensor: { low: 0.5, high: 0.51 },
@@ -12,7 +12,7 @@ const onlineFactor: Readonly<Record<string, Interval>> = {
   bitsandbytes: { low: 0.25, high: 0.36 }
 }
 
-/** The parts of weights of which only the sum is known: what the configuration tells. */
+/** Derives the parts of the weights from the configuration, if only their sum is recorded. */
 export const partsOf = (config: ModelConfig, weightsBytes: number): WeightParts => {
   const shape = shapeOf(config)
   const values = config.vocab_size * config.hidden_size * (shape.tied_embeddings ? 1 : 2)
@@ -35,7 +35,7 @@ export const partsOf = (config: ModelConfig, weightsBytes: number): WeightParts 
     key_value: Math.min(key_value * 2, Math.floor(rest / 4)),
     embeddings: Math.min(values * 2, weightsBytes),
     towers: Math.min(towers, weightsBytes),
-    // Of a quantized checkpoint the experts are nearly all of the rest, however they are packed.
+    // In a quantized checkpoint, the experts are nearly all of the rest, for any packing.
     experts: experts === 0 ? 0 : config.quantization === "none" ? Math.min(experts * 2, rest) : Math.floor(rest * 0.95),
     float32: config.quantization === "none" && config.dtype === "float32" ? weightsBytes : 0,
     unloaded: 0
@@ -43,15 +43,15 @@ export const partsOf = (config: ModelConfig, weightsBytes: number): WeightParts 
 }
 
 /**
- * Bytes of the weights on one GPU. Tensor parallelism divides all but what each GPU holds whole; towers are divided by some engines and replicated by others, so
- * they make an interval, and so do packed experts, which are padded.
+ * Bytes of the weights on one GPU. Tensor parallelism divides everything except replicated parts. Some engines divide
+ * towers and others replicate them, and packed experts are padded, so the result is an interval.
  */
 export const weightsPerGpu = (options: {
   readonly config: ModelConfig
   readonly weightsBytes: number
   readonly parts: WeightParts | undefined
   readonly gpuCount: number
-  readonly memory: Pick<EngineMemory, "expertPadding" | "halvesFloat32" | "loadedBeside">
+  readonly memory: Pick<EngineMemory, "expertPadding" | "halvesFloat32" | "extraLoadedBytes">
   readonly flags: Readonly<Record<string, unknown>>
 }): Interval => {
   const { config, flags, gpuCount, memory, weightsBytes } = options
@@ -65,12 +65,12 @@ export const weightsPerGpu = (options: {
   const absorbed = shape.layers.reduce((sum, group) => sum + (group.kind === "latent" ? group.layers * group.absorbed_values * 2 : 0), 0)
   const { embeddings, experts, float32, float8 = 0, key_value, replicated, towers, unloaded } = parts
   const linear = Math.max(0, weightsBytes - unloaded - replicated - key_value - embeddings - towers - experts)
-  const kept = memory.halvesFloat32 && weightsBytes > 0 ? 1 + (float8 - float32 / 2) / weightsBytes : 1
+  const dtypeFactor = memory.halvesFloat32 && weightsBytes > 0 ? 1 + (float8 - float32 / 2) / weightsBytes : 1
   const bytes = (factor: number, expertFactor: number, towerShare: number) =>
-    kept * (replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare)
+    dtypeFactor * (replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare)
   return {
-    // Where no request can bring an image, most models' towers are not even made.
+    // Without image input, most models do not create their towers.
     low: Math.ceil(bytes(online.low, padding.low, flags.language_model_only === true ? 0 : 1 / gpuCount)),
-    high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.loadedBeside)
+    high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.extraLoadedBytes)
   }
 }

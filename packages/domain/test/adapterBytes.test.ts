@@ -36,11 +36,11 @@ describe("the memory of LoRA adapters", () => {
 
   it("is that of each module's pair in 16 bits, whose halves are divided as the engine divides the module", () => {
     // Of a layer: q, k and v with an A each; o; gate and up with an A each; down.
-    const whole = 3 * 4_096 + 4_096 + 2 * 4_096 + 4_096
+    const replicated = 3 * 4_096 + 4_096 + 2 * 4_096 + 4_096
     const divided = 4_096 + 2 * 1_024 + 4_096 + 2 * 14_336 + 14_336
-    for (const gpus of [1, 2, 8]) assert.strictEqual(bytesOf(all, gpus).low, 2 * 16 * 32 * (whole + divided / gpus))
+    for (const gpus of [1, 2, 8]) assert.strictEqual(bytesOf(all, gpus).low, 2 * 16 * 32 * (replicated + divided / gpus))
     // Fewer key-value heads than GPUs are held several times.
-    assert.strictEqual(bytesOf(all, 16).low, 2 * 16 * 32 * (whole + (divided + 2 * 1_024) / 16))
+    assert.strictEqual(bytesOf(all, 16).low, 2 * 16 * 32 * (replicated + (divided + 2 * 1_024) / 16))
     assert.strictEqual(bytesOf({ ...all, slots: 2, rank: 64 }).low, 8 * bytesOf(all).low)
   })
 

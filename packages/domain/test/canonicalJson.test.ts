@@ -36,17 +36,17 @@ const isWellFormed = (value: unknown): boolean => {
 
 describe("canonical JSON (RFC 8785)", () => {
   it("writes the scheme's own example", () => {
-    const given = String.raw`{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+    const input = String.raw`{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false]}`
     assert.strictEqual(
-      canonicalJson(parse(given)),
+      canonicalJson(parse(input)),
       String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`
     )
   })
 
   it("orders names as the scheme's example does, by UTF-16 code units", () => {
-    const given = String.raw`{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}`
-    const values = [...canonicalJson(parse(given)).matchAll(/:"([^"]*)"/gu)].map(([, value]) => value)
+    const input = String.raw`{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}`
+    const values = [...canonicalJson(parse(input)).matchAll(/:"([^"]*)"/gu)].map(([, value]) => value)
     assert.deepStrictEqual(values, [
       "Carriage Return",
       "One",

@@ -249,8 +249,8 @@ describe("what a check did not see working", () => {
   }
   it("a path that is taken from the model takes its parameters and formats with it", () => {
     const byPath = { [chat]: ["model"], "/v1/responses": ["model"], "/v1/messages": ["model"], "/v1/messages/count_tokens": ["model"] }
-    const whole = { ...every, supported_parameters_by_endpoint: byPath, supported_response_formats_by_endpoint: byPath }
-    const left = withdrawCapabilities(whole, ["responses_path", "messages_path"])
+    const complete = { ...every, supported_parameters_by_endpoint: byPath, supported_response_formats_by_endpoint: byPath }
+    const left = withdrawCapabilities(complete, ["responses_path", "messages_path"])
     assert.deepStrictEqual(left.supported_parameters_by_endpoint, { [chat]: ["model"] })
     assert.deepStrictEqual(left.supported_response_formats_by_endpoint, { [chat]: ["model"] })
     assert.deepStrictEqual(left.supported_parameters, every.supported_parameters)
@@ -260,14 +260,14 @@ describe("what a check did not see working", () => {
     const formats = ["text", "json_object", "json_schema"]
     const paths = [chat, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
     const byPath = (values: ReadonlyArray<string>) => Object.fromEntries(paths.map((path) => [path, values]))
-    const whole = { ...every, supported_parameters_by_endpoint: byPath(fields), supported_response_formats_by_endpoint: byPath(formats) }
+    const complete = { ...every, supported_parameters_by_endpoint: byPath(fields), supported_response_formats_by_endpoint: byPath(formats) }
     const lost = (check: string) => {
-      const left = withdrawCapabilities(whole, [check])
+      const left = withdrawCapabilities(complete, [check])
       const { supported_parameters_by_endpoint: parameters, supported_response_formats_by_endpoint: forms } = left
       assert.deepStrictEqual(
         { ...left, supported_parameters_by_endpoint: {}, supported_response_formats_by_endpoint: {} },
         {
-          ...whole,
+          ...complete,
           supported_parameters_by_endpoint: {},
           supported_response_formats_by_endpoint: {}
         }

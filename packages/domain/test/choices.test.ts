@@ -25,10 +25,10 @@ describe("who chose a revision's settings", () => {
     })
   })
   it("stays who it was for what a redeploy keeps of an earlier revision", () => {
-    const kept = { runtime: "host_class", max_context: "fit", kv_cache_dtype: "request", "engine_flags.max_num_seqs": "default" } as const
+    const inherited = { runtime: "host_class", max_context: "fit", kv_cache_dtype: "request", "engine_flags.max_num_seqs": "default" } as const
     const sent = { ...settings, engine_flags: { max_num_seqs: 64, gpu_memory_utilization: 0.92 } }
-    assert.deepStrictEqual(choicesOf(sent, settings, { files: [] }, engine, kept), {
-      ...kept,
+    assert.deepStrictEqual(choicesOf(sent, settings, { files: [] }, engine, inherited), {
+      ...inherited,
       host_class: "request",
       "engine_flags.gpu_memory_utilization": "request",
       "engine_flags.tool_call_parser": "model"

@@ -105,9 +105,9 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
     const few = [judged(1, 6, false), judged(2, 9, false), judged(8, 30, false)]
     const sketch = benchmarkRow({ ...again, input_tokens: 64, output_tokens: 16, simulated: true, scale: 0.1, steps: few })?.detail ?? ""
     assert.include(detail, "c=64 51990 tokens/s, n=1000, not steady")
-    for (const told of [detail, sketch]) {
-      assert.isAtMost(told.length, 240)
-      assert.match(told, /tpot 12\.3 ms$/)
+    for (const text of [detail, sketch]) {
+      assert.isAtMost(text.length, 240)
+      assert.match(text, /tpot 12\.3 ms$/)
     }
   })
 })

@@ -38,7 +38,7 @@ const memory: EngineMemory = {
   sequences: () => 256,
   latentAlignment: 1,
   statesPerSequence: () => 1,
-  loadedBeside: 0,
+  extraLoadedBytes: 0,
   halvesFloat32: false,
   expertPadding: () => ({ low: 1, high: 1 }),
   overhead: () => ({ activation: { low: 1 * gib, high: 3 * gib }, runtime: none, graphs: none, afterPool: none })

@@ -92,7 +92,7 @@ const engine: EngineContract = {
     sequences: () => 256,
     latentAlignment: 1,
     statesPerSequence: () => 1,
-    loadedBeside: 2 ** 27,
+    extraLoadedBytes: 2 ** 27,
     halvesFloat32: true,
     expertPadding: () => ({ low: 1, high: 1.1 }),
     overhead: () => ({ activation: { low: gib / 2, high: gib }, runtime: none, graphs: none, afterPool: { low: 0, high: gib } })
@@ -204,8 +204,8 @@ describe("the fit of any model", () => {
       const answer = preview({ max_context: context, ...(name === "" ? {} : { host_class: name }) })
       if (answer.kind === "derived") {
         const prices = answer.alternatives.map(({ gpu_count, host_class }) => {
-          const found = classes.find((host) => host.name === host_class)
-          return Number(found?.price_per_gpu_hour_micros) * gpu_count
+          const hostClass = classes.find((host) => host.name === host_class)
+          return Number(hostClass?.price_per_gpu_hour_micros) * gpu_count
         })
         return prices.every((price, index) => index === 0 || price >= (prices[index - 1] ?? 0)) && preview(answer.serving).kind === "derived"
       }
@@ -282,12 +282,12 @@ describe("the fit of any model", () => {
       weightsGib: 1
     } as const
     const files = [1, 2].map((part) => ({ path: `${part}.safetensors`, size: gib, blob_id: "0".repeat(40), sha256: null }))
-    const ask = (room: number, others: ReadonlyArray<HostClass> = []) =>
+    const ask = (room: number, alternatives: ReadonlyArray<HostClass> = []) =>
       derivePreview({
         facts: { ...factsOf(sizes), files },
         ref: null,
         request: {},
-        hostClasses: [{ ...hostClass("copies", 80, 1, 1), weights_limit_bytes: room }, ...others],
+        hostClasses: [{ ...hostClass("copies", 80, 1, 1), weights_limit_bytes: room }, ...alternatives],
         engines: [engine]
       })
     assert.strictEqual(ask(2 * gib).kind, "derived")
@@ -297,9 +297,9 @@ describe("the fit of any model", () => {
       refused.kind === "refused" ? refused.reason.message : "",
       /2\.0 GiB \(2147483648 bytes\), and a node of copies has room for a copy of 2\.0 GiB/
     )
-    const elsewhere = ask(gib, [hostClass("store", 80, 1, 2)])
-    assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : "", "store")
-    assert.deepStrictEqual(elsewhere.kind === "derived" ? elsewhere.alternatives : null, [])
+    const withAlternative = ask(gib, [hostClass("store", 80, 1, 2)])
+    assert.strictEqual(withAlternative.kind === "derived" ? withAlternative.serving.host_class : "", "store")
+    assert.deepStrictEqual(withAlternative.kind === "derived" ? withAlternative.alternatives : null, [])
   })
 
   it("a host class with more GPUs than the organization may hold is none to choose, and where there is no other that is said", () => {
@@ -325,9 +325,9 @@ describe("the fit of any model", () => {
     )
     const within = ask(1)
     assert.deepStrictEqual(within.kind === "derived" ? within.alternatives : null, [])
-    const named = ask(1, { host_class: "cheap" })
-    assert.strictEqual(named.kind === "refused" ? named.reason.message : "", "The organization may hold 1 GPU at once, and an engine on cheap takes 2.")
-    assert.strictEqual(chosen(named), "dear")
+    const onlyCheap = ask(1, { host_class: "cheap" })
+    assert.strictEqual(onlyCheap.kind === "refused" ? onlyCheap.reason.message : "", "The organization may hold 1 GPU at once, and an engine on cheap takes 2.")
+    assert.strictEqual(chosen(onlyCheap), "dear")
     const none = ask(0)
     assert.deepStrictEqual(none.kind === "refused" ? [none.reason.code, none.remedy.serving] : none.kind, ["does_not_fit", null])
     assert.match(none.kind === "refused" ? none.remedy.message : "", /administrators for a limit of at least 1 GPU /)

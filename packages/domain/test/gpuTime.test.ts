@@ -46,13 +46,13 @@ describe("GPU time", () => {
     to: Moment
   })
   it.prop("sums to the holds' own length, and to their exact cost within half a micro-dollar a day", [Schema.Array(Hold)], ([holds]) => {
-    const given = holds.map(({ from, gpus, price, to }) => ({
+    const converted = holds.map(({ from, gpus, price, to }) => ({
       gpus,
       pricePerGpuHour: BigInt(price),
       placedAt: Math.min(from, to),
       releasedAt: Math.max(from, to)
     }))
-    for (const each of given) {
+    for (const each of converted) {
       const parts = [...millisByDay(each).values()]
       assert.strictEqual(
         parts.reduce((sum, part) => sum + part, 0),
@@ -60,13 +60,13 @@ describe("GPU time", () => {
       )
       assert.isTrue(parts.every((part) => part > 0 && part <= 86_400_000))
     }
-    const days = gpuDays(given)
-    const exact = given.reduce((sum, each) => sum + BigInt((each.releasedAt - each.placedAt) * each.gpus) * each.pricePerGpuHour, 0n)
+    const days = gpuDays(converted)
+    const exact = converted.reduce((sum, each) => sum + BigInt((each.releasedAt - each.placedAt) * each.gpus) * each.pricePerGpuHour, 0n)
     const charged = days.reduce((sum, { micros }) => sum + micros, 0n) * 3_600_000n
     assert.isTrue(2n * (charged > exact ? charged - exact : exact - charged) <= 3_600_000n * BigInt(days.length))
     assert.strictEqual(
       days.reduce((sum, { gpuMillis }) => sum + gpuMillis, 0),
-      given.reduce((sum, each) => sum + (each.releasedAt - each.placedAt) * each.gpus, 0)
+      converted.reduce((sum, each) => sum + (each.releasedAt - each.placedAt) * each.gpus, 0)
     )
   })
 })

@@ -33,27 +33,27 @@ const bySequence = { countsCacheInSequences: true }
 const fit = { kv_bytes_per_token: 131_072, max_context: 8_192 }
 
 describe("the layout of a KV cache", () => {
-  const told = { kv_cache_bytes: 50 * gib, kv_cache_tokens: 409_600 }
+  const measured = { kv_cache_bytes: 50 * gib, kv_cache_tokens: 409_600 }
 
   it("is the arithmetic's where the engine's bytes and tokens say so, and another beyond 2%", () => {
     const start = { config, wire: bySequence, fit } as const
-    assert.deepStrictEqual(kvLayoutOf(told, start), { told: 131_072, exact: 131_072, differs: false })
-    assert.isFalse(kvLayoutOf({ ...told, kv_cache_tokens: 403_000 }, start)?.differs)
-    assert.isTrue(kvLayoutOf({ ...told, kv_cache_tokens: 398_000 }, start)?.differs)
-    assert.isTrue(kvLayoutOf({ ...told, kv_cache_tokens: 420_000 }, start)?.differs)
+    assert.deepStrictEqual(kvLayoutOf(measured, start), { told: 131_072, exact: 131_072, differs: false })
+    assert.isFalse(kvLayoutOf({ ...measured, kv_cache_tokens: 403_000 }, start)?.differs)
+    assert.isTrue(kvLayoutOf({ ...measured, kv_cache_tokens: 398_000 }, start)?.differs)
+    assert.isTrue(kvLayoutOf({ ...measured, kv_cache_tokens: 420_000 }, start)?.differs)
   })
 
   it("is not compared where an engine did not tell, or rounds more than that", () => {
     const start = { config, wire: bySequence, fit } as const
-    assert.isNull(kvLayoutOf({ ...told, kv_cache_bytes: null }, start))
-    assert.isNull(kvLayoutOf({ ...told, kv_cache_tokens: null }, start))
+    assert.isNull(kvLayoutOf({ ...measured, kv_cache_bytes: null }, start))
+    assert.isNull(kvLayoutOf({ ...measured, kv_cache_tokens: null }, start))
     assert.isNull(kvLayoutOf({ kv_cache_bytes: 0.1 * gib, kv_cache_tokens: 819 }, start))
   })
 
   it("of windows is that of a whole sequence, by which vLLM counts its tokens; SGLang's pools cannot be compared", () => {
     const sequenceBytes = 600 * 2 ** 20
     const tokens = Math.floor(((50 * gib) / sequenceBytes) * fit.max_context)
-    const counted = { ...told, kv_cache_tokens: tokens }
+    const counted = { ...measured, kv_cache_tokens: tokens }
     assert.isFalse(kvLayoutOf(counted, { config: windowed, wire: bySequence, fit, sequenceBytes })?.differs)
     assert.isTrue(kvLayoutOf({ ...counted, kv_cache_tokens: tokens * 2 }, { config: windowed, wire: bySequence, fit, sequenceBytes })?.differs)
     assert.isNull(kvLayoutOf(counted, { config: windowed, wire: bySequence, fit }))

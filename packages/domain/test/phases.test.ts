@@ -24,10 +24,10 @@ describe("phases", () => {
       let phase: PhaseType = "screening"
       let requeues = 0
       const entered: Array<PhaseType> = [phase]
-      for (const wish of wishes) {
-        if (!canEnter(phase, wish, requeues)) continue
-        if (fallsBack(phase, wish)) requeues++
-        phase = wish
+      for (const target of wishes) {
+        if (!canEnter(phase, target, requeues)) continue
+        if (fallsBack(phase, target)) requeues++
+        phase = target
         entered.push(phase)
       }
       const back = entered.filter((entry, index) => index > 0 && Phase.literals.indexOf(entry) < Phase.literals.indexOf(entered[index - 1] ?? entry))

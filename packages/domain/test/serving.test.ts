@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { AskedContext, schemaProblem } from "../src/index.ts"
+import { RequestedContext, schemaProblem } from "../src/index.ts"
 
 describe("a context that is asked for", () => {
-  const decode = Schema.decodeUnknownResult(Schema.Struct({ max_context: AskedContext }))
+  const decode = Schema.decodeUnknownResult(Schema.Struct({ max_context: RequestedContext }))
 
   it.each(["9007199254740993", "100000001", "127", "128.5", "1e30"])("%s is refused with the range", (text) => {
     const result = Result.mapError(decode({ max_context: JSON.parse(text) }), ({ issue }) => schemaProblem(issue))

@@ -1,5 +1,5 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Ids, layerTracing, tellStartProblem } from "@seatrial/domain"
+import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Allowances, ApiKeys, Catalog, Database, layerProbe, Metering, Routes } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { Gateway } from "./Gateway.ts"
@@ -24,7 +24,7 @@ Layer.mergeAll(layerServer, layerProbe).pipe(
   Layer.provide([layerMetrics, layerTracing("seatrial-gateway")]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
-  tellStartProblem("seatrial gateway"),
+  reportStartProblem("seatrial gateway"),
   // Being told to stop is no failure.
   NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

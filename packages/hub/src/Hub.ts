@@ -1,4 +1,4 @@
-import type { Commit, RepositoryFacts, RepositoryFile, TensorBeginning } from "@seatrial/domain"
+import type { Commit, RepositoryFacts, RepositoryFile, TensorPrefix } from "@seatrial/domain"
 import { Context, Effect, Layer, type Option, type Redacted, Semaphore } from "effect"
 import { makeFactsCache } from "./FactsCache.ts"
 import type { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "./failures.ts"
@@ -43,7 +43,7 @@ export class Hub extends Context.Service<
     /** Files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
     readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, Uint8Array>, HubUnavailable>
     /** The first values of those of the tensors that a pinned commit's weight files hold in 16 or 32 bits: a few short reads, not held to a hash. */
-    readonly readTensors: (tensors: WantedTensors) => Effect.Effect<ReadonlyArray<TensorBeginning>, HubUnavailable>
+    readonly readTensors: (tensors: WantedTensors) => Effect.Effect<ReadonlyArray<TensorPrefix>, HubUnavailable>
   }
 >()("seatrial/Hub") {
   /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */

@@ -1,4 +1,4 @@
-import type { Commit, RepositoryFile, TensorBeginning } from "@seatrial/domain"
+import type { Commit, RepositoryFile, TensorPrefix } from "@seatrial/domain"
 import { Effect, Option, type Redacted, Schema } from "effect"
 import { collect } from "./contentHash.ts"
 import { HubUnavailable } from "./failures.ts"
@@ -45,7 +45,7 @@ const readFrom = Effect.fnUntraced(function* (
     to <= first.length ? Effect.succeed(first.slice(from, to)) : connection.readInto(url, from, to - 1, () => collect(to - from))
   const length = yield* Effect.fromResult(headerLength(first, size, path))
   const header = textOf(yield* range(8, 8 + length))
-  const found: Array<TensorBeginning> = []
+  const found: Array<TensorPrefix> = []
   for (const name of names) {
     const entry = Option.getOrNull(decodeEntry(behind(header, name, "\\{[^{}]*\\}")))
     const width = entry === null ? undefined : widths[entry.dtype]
@@ -68,7 +68,7 @@ export const readTensors = (settings: HubSettings) =>
       const places = index === null ? "" : textOf(yield* readFile(connection, { repo, commit }, index, maxIndexBytes, () => collect(index.size)))
       const placed = new Set(names.flatMap((name) => behind(places, name, '"[^"\\\\]*"')?.slice(1, -1) ?? []))
       const holding = index === null ? single : files.filter(({ path }) => placed.has(path))
-      const found: Array<TensorBeginning> = []
+      const found: Array<TensorPrefix> = []
       for (const file of holding) if (file.size > 0) found.push(...(yield* readFrom(connection, connection.fileUrl(repo, commit, file.path), file, wanted)))
       return found
     },

@@ -1,5 +1,5 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Ids, layerTracing, tellStartProblem } from "@seatrial/domain"
+import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { layerKubeClient } from "@seatrial/kube"
 import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, layerProbe, Runs } from "@seatrial/store"
@@ -19,6 +19,6 @@ Layer.mergeAll(Operator.layer, layerHealth, layerProbe).pipe(
   Layer.provide(layerTracing("seatrial-operator")),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
-  tellStartProblem("seatrial operator"),
+  reportStartProblem("seatrial operator"),
   NodeRuntime.runMain
 )

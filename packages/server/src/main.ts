@@ -1,7 +1,7 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Ids, layerTracing, tellStartProblem } from "@seatrial/domain"
+import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import {
   ApiKeys,
@@ -65,7 +65,7 @@ Layer.mergeAll(layerServer, layerProbe, Layer.unwrap(Effect.map(retention, layer
   Layer.provide([layerMetrics, layerTracing("seatrial-server")]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
-  tellStartProblem("seatrial server"),
+  reportStartProblem("seatrial server"),
   // Being told to stop is no failure.
   NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

@@ -11,7 +11,7 @@ export const referenceMemory: EngineMemory = {
   sequences: ({ flags }) => (typeof flags.max_num_seqs === "number" ? flags.max_num_seqs : 256),
   latentAlignment: 1,
   statesPerSequence: () => 1,
-  loadedBeside: 0,
+  extraLoadedBytes: 0,
   halvesFloat32: false,
   expertPadding: () => ({ low: 1, high: 1 }),
   // Activations of one token in float32, and the weights' float32 copy beside the 16-bit checkpoint that the fit counts.

@@ -112,7 +112,7 @@ export const sglangMemory: EngineMemory = {
   },
   states: (load) => (load.flags.disable_radix_cache === true ? sglangLimits(load).sequences + 1 : null),
   splitIssue: (load) => splitIssue(load, load.flags.ep_size === load.card.gpu_count),
-  loadedBeside: 256 * mib,
+  extraLoadedBytes: 256 * mib,
   halvesFloat32: true,
   expertPadding: () => ({ low: 1, high: 1.14 }),
   overhead: (load) => {

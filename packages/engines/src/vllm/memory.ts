@@ -182,7 +182,7 @@ export const vllmMemory = (version: string): EngineMemory => {
     // With the prefix cache a state is kept at the last block's end beside the running one.
     statesPerSequence: ({ flags }) => (at >= 17 && flags.enable_prefix_caching !== false ? 2 : 1),
     splitIssue: (load) => splitIssue(load, load.flags.enable_expert_parallel === true),
-    loadedBeside: 192 * mib,
+    extraLoadedBytes: 192 * mib,
     halvesFloat32: true,
     expertPadding,
     overhead: (load) => {

@@ -1,4 +1,4 @@
-import type { CheckReport, ModelCapabilities, ModelConfig, TensorBeginning, TrialOffers } from "@seatrial/domain"
+import type { CheckReport, ModelCapabilities, ModelConfig, TensorPrefix, TrialOffers } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../EngineClient.ts"
 import type { MergedModel } from "../fidelity/compareAnswers.ts"
@@ -62,7 +62,7 @@ export interface SuiteSubject extends Subject {
   readonly capabilities: ModelCapabilities
   readonly repository: PinnedRepository
   /** The first values of some of its tensors, where the engine tells what it has loaded; absent elsewhere. */
-  readonly firstValues?: ReadonlyArray<TensorBeginning>
+  readonly firstValues?: ReadonlyArray<TensorPrefix>
   readonly start: StartSeen
   /** Newest first. */
   readonly earlier: ReadonlyArray<EarlierTrial>

@@ -1,4 +1,4 @@
-import type { LoadedTensors, TensorBeginning } from "@seatrial/domain"
+import type { LoadedTensors, TensorPrefix } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type FloatFormat, floatFormats } from "../fidelity/floatFormats.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
@@ -21,12 +21,12 @@ const decodeTied = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struc
 const formatNames: Readonly<Record<string, string>> = { bfloat16: "BF16", float16: "F16", float32: "F32" }
 
 /** What a file's values may be rounded to when they are loaded. A configuration of 32 bits leaves that to the engine. */
-const roundings = ({ type }: LoadedTensors, { config }: PinnedRepository, { dtype }: TensorBeginning): ReadonlyArray<FloatFormat> => {
+const roundings = ({ type }: LoadedTensors, { config }: PinnedRepository, { dtype }: TensorPrefix): ReadonlyArray<FloatFormat> => {
   const names = type !== "auto" ? [formatNames[type]] : config.dtype === "float32" ? [...floatFormats.keys()] : [dtype, formatNames[config.dtype]]
   return names.flatMap((name) => floatFormats.get(name ?? "") ?? [])
 }
 
-const valuesOf = ({ bytes, dtype }: TensorBeginning): ReadonlyArray<number> => {
+const valuesOf = ({ bytes, dtype }: TensorPrefix): ReadonlyArray<number> => {
   const format = floatFormats.get(dtype)
   if (format === undefined) return []
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -35,7 +35,7 @@ const valuesOf = ({ bytes, dtype }: TensorBeginning): ReadonlyArray<number> => {
   )
 }
 
-const sizeOf = ({ shape }: TensorBeginning): number => shape.reduce((product, side) => product * side, 1)
+const sizeOf = ({ shape }: TensorPrefix): number => shape.reduce((product, side) => product * side, 1)
 
 /** Statuses of an engine that does not tell: its class of this model cannot, or somebody has given it a key of his own. */
 const untold = new Set([400, 401, 403])

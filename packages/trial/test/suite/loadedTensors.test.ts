@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { TensorBeginning } from "@seatrial/domain"
+import type { TensorPrefix } from "@seatrial/domain"
 import { Effect, Result } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { loadedTensors } from "../../src/suite/loadedTensors.ts"
@@ -11,9 +11,9 @@ const bytesOf = (words: ReadonlyArray<number>) => new Uint8Array(Uint16Array.fro
 /** 1, 2, -0.5 and 3.140625 in bfloat16; 0.1 is not among them. */
 const words = [0x3f80, 0x4000, 0xbf00, 0x4049]
 const values = [1, 2, -0.5, 3.140625]
-const norm: TensorBeginning = { name: "model.norm.weight", dtype: "BF16", shape: [4], bytes: bytesOf(words) }
-const embedding: TensorBeginning = { ...norm, name: "model.embed_tokens.weight", shape: [9, 2] }
-const head: TensorBeginning = { ...embedding, name: "lm_head.weight" }
+const norm: TensorPrefix = { name: "model.norm.weight", dtype: "BF16", shape: [4], bytes: bytesOf(words) }
+const embedding: TensorPrefix = { ...norm, name: "model.embed_tokens.weight", shape: [9, 2] }
+const head: TensorPrefix = { ...embedding, name: "lm_head.weight" }
 
 const checksum = { success: true, message: "Success.", per_engine_checksum: "ab".repeat(32) }
 
@@ -84,7 +84,7 @@ describe("loaded_tensors", () => {
   it.effect("takes the rounding to the type that is served, and no other", () =>
     Effect.gen(function* () {
       const bare = yield* subjectAt("http://127.0.0.1:1").pipe(Effect.provide(FetchHttpClient.layer))
-      const tenth: TensorBeginning = { name: norm.name, dtype: "F32", shape: [1], bytes: new Uint8Array(Float32Array.of(0.1).buffer) }
+      const tenth: TensorPrefix = { name: norm.name, dtype: "F32", shape: [1], bytes: new Uint8Array(Float32Array.of(0.1).buffer) }
       const engine = (type: "auto" | "bfloat16" | "float16", dtype: string, told: number): Engine => ({
         of: { [norm.name]: [told] },
         change: {
