@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import { createHmac } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -124,6 +125,15 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
           ...{ latencyMs: 2, finishReason: "stop", error: null, note: null },
           receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0" }
         })
+        const salt = Buffer.alloc(16, 9).toString("base64url")
+        const digestOf = (text: string) => createHmac("sha256", Buffer.alloc(16, 9)).update(text).digest("base64url")
+        const digests = { alg: "hmac-sha-256", request: digestOf('{"prompt":"a"}'), answer: digestOf("data: b\n\n") } as const
+        const opened = { ...start, id: yield* (yield* Ids).make(RequestId) }
+        yield* metering.end({
+          ...{ ...opened, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1 },
+          ...{ latencyMs: 2, finishReason: "stop", error: null, note: null },
+          receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0", digests }
+        })
         const address = `http://127.0.0.1:${port}`
         const folder = mkdtempSync(join(tmpdir(), "receipts-"))
         yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
@@ -161,6 +171,28 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         assert.match(changed.err, /NOT VERIFIED \(not_genuine\): /)
         assert.deepStrictEqual([noKeys.code, noKeys.out], [2, ""])
         assert.match(noKeys.err, /is no JWK Set/)
+
+        const env = { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key }
+        const [request, answer, other] = [keep("request.json", '{"prompt":"a"}'), keep("answer.sse", "data: b\n\n"), keep("other.sse", "data: c\n\n")]
+        const open = [...verify, opened.id, "--request", request]
+        const [both, changedAnswer, wrongSalt, saltless, without] = yield* Effect.all(
+          [
+            seatrial([...open, "--answer", answer, "--salt", salt], env),
+            seatrial([...open, "--answer", other, "--salt", salt], env),
+            seatrial([...open, "--salt", Buffer.alloc(16, 8).toString("base64url")], env),
+            seatrial(open, env),
+            seatrial([...verify, id, "--request", request, "--salt", salt], env)
+          ],
+          { concurrency: 2 }
+        )
+        assert.deepStrictEqual([both.code, both.err], [0, `${offline.err.trimEnd()} The request and the answer are as signed.\n`])
+        assert.deepStrictEqual([changedAnswer.code, changedAnswer.out], [3, ""])
+        assert.match(changedAnswer.err, /NOT VERIFIED \(different\): The answer is not the one of the receipt/)
+        assert.deepStrictEqual([wrongSalt.code, wrongSalt.out], [3, ""])
+        assert.match(wrongSalt.err, /NOT VERIFIED \(different\): The request /)
+        assert.deepStrictEqual([saltless.code, saltless.out], [2, ""])
+        assert.deepStrictEqual([without.code, without.out], [3, ""])
+        assert.match(without.err, /NOT VERIFIED \(no_digest\): /)
       }),
     patience
   )

@@ -1,5 +1,6 @@
 export * from "./createClient.ts"
 export * from "./failures.ts"
+export * from "./openDigests.ts"
 export * from "./retry.ts"
 export * from "./SeatrialClient.ts"
 export * from "./SeatrialError.ts"

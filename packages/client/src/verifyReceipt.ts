@@ -1,4 +1,4 @@
-import { canonicalJson, Receipt, SignatureHeader, SignedReceipt, SigningKey, type SigningKeySet, schemaProblem } from "@seatrial/domain"
+import { canonicalJson, Receipt, type ReceiptDigests, SignatureHeader, SignedReceipt, SigningKey, type SigningKeySet, schemaProblem } from "@seatrial/domain"
 import { Data, Effect, Option, Predicate, Result, Schema } from "effect"
 
 /**
@@ -17,6 +17,8 @@ export interface VerifiedReceipt {
   /** Who issued it, and the id of the organization that made the request; null in receipts of versions that did not sign them. */
   readonly issuer: string | null
   readonly organization: string | null
+  /** Salted digests of request and answer, which `openDigests` opens; null if the request did not ask for them. */
+  readonly digests: ReceiptDigests | null
   /** Whether the document is, byte for byte, what was signed; else white space or the order of members is another. */
   readonly verbatim: boolean
 }
@@ -107,7 +109,7 @@ export const verifyReceipt = Effect.fnUntraced(function* (options: { readonly do
   const { head, signature, text, verbatim } = yield* partsOf(options.document, options.signature)
   const header = Option.flatMap(Option.flatMap(bytesOf(head), textOf), headerOf)
   if (Option.isNone(header)) return yield* refuse("malformed_signature", "The signature is not one of a receipt: its header says something else.")
-  const { iss = null, kid, org = null } = header.value
+  const { digests = null, iss = null, kid, org = null } = header.value
   const found = options.keys.keys.find((key) => key.kid === kid)
   if (found === undefined) {
     const known = options.keys.keys.length
@@ -125,7 +127,7 @@ export const verifyReceipt = Effect.fnUntraced(function* (options: { readonly do
   if (!genuine) return yield* refuse("not_genuine", "Receipt and signature do not belong together: one of them was changed.")
   const receipt = Option.flatMap(parse(text), receiptOf)
   if (Option.isNone(receipt)) return yield* refuse("not_a_receipt", "The signature is genuine, and what it is of is no receipt that this program knows.")
-  const verified: VerifiedReceipt = { receipt: receipt.value, kid, issuer: iss, organization: org, verbatim }
+  const verified: VerifiedReceipt = { receipt: receipt.value, kid, issuer: iss, organization: org, digests, verbatim }
   return verified
 })
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http"
+import type { ReceiptDigests } from "./ReceiptDigests.ts"
 
 const head = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -15,6 +16,8 @@ export interface EventStreamOptions {
   /** Milliseconds that a caller may take to read what waits for it. */
   readonly writeStall: number
   readonly onStall: () => void
+  /** Of all that goes out; null unless the caller asked for them. */
+  readonly digests: ReceiptDigests | null
 }
 
 /** The caller's end of a stream. Its head, and with it the status 200, goes out with the first frame or heartbeat. */
@@ -59,6 +62,7 @@ export class EventStream {
   write(frames: string): boolean {
     this.#writtenAt = performance.now()
     if (!this.response.headersSent) this.#begin()
+    this.#options.digests?.hashAnswer(frames, "latin1")
     return this.response.write(this.#chunked ? `${frames.length.toString(16)}\r\n${frames}\r\n` : frames, "latin1")
   }
 
@@ -67,7 +71,7 @@ export class EventStream {
     clearInterval(this.#timer)
   }
 
-  /** The last frames, Latin-1. */
+  /** The last frames, Latin-1. Their digest was made before the record. */
   end(frames: string) {
     this.close()
     if (!this.response.headersSent) this.#begin()

@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
+import { digestHeader, Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, DatabaseSchema, Metering, type RequestRefusal, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { answerIndex } from "./answerIndex.ts"
@@ -26,6 +26,7 @@ import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 import { Observer } from "./observability/Observer.ts"
 import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
+import { ReceiptDigests } from "./ReceiptDigests.ts"
 import { RecordedRefusals } from "./RecordedRefusals.ts"
 import { RequestRates } from "./RequestRates.ts"
 import { makeChunkCounter, paceReads, readBody } from "./readBody.ts"
@@ -108,6 +109,8 @@ interface Admission {
   /** Its end, once its key has ended. */
   end: NodeJS.Timeout | undefined
   downloads: Map<string, Buffer> | undefined
+  /** Null unless the caller asked for digests in the receipt. */
+  digests: ReceiptDigests | null
 }
 
 /** The data path of inference: checks a request, routes it, and passes the engine's answer through. */
@@ -186,7 +189,13 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const full = concurrency.take(caller)
         if (full !== null) return yield* full
         admission.placed = true
+        if (request.headers[digestHeader] !== undefined) {
+          const digests = ReceiptDigests.open(request.headers, response)
+          if (digests instanceof Refusal) return yield* digests
+          admission.digests = digests
+        }
         let received: Buffer | null = yield* readBody(request, config, share)
+        if (admission.digests !== null) yield* admission.digests.hashRequest(received)
         let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
         if (body instanceof Refusal) return yield* body
         // It has the bytes, from which it is parsed each time.
@@ -226,7 +235,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           admission.downloads = undefined
           share.release()
         }
-        return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), letGo }
+        return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), digests: admission.digests, letGo }
       })
 
       /** Records a refusal, unless there are records enough of its kind. */
@@ -278,7 +287,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           placed: false,
           isServed: false,
           end: undefined,
-          downloads: undefined
+          downloads: undefined,
+          digests: null
         }
         const unwatch = keys.watch(caller, () => {
           if (!admission.isServed) departure.abort("revoked")

@@ -1,9 +1,9 @@
-import type { RequestId } from "@seatrial/domain"
+import type { ReceiptDigests, RequestId } from "@seatrial/domain"
 import { Metering, type RequestStart } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { type Admitted, makeAskEngine, type Work } from "./askEngine.ts"
 import { Beginning } from "./Beginning.ts"
-import { deliver, handedOver } from "./deliver.ts"
+import { closeDigests, deliver, handedOver } from "./deliver.ts"
 import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { EventStream } from "./EventStream.ts"
@@ -32,7 +32,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         { passage: { route }, startedAt }: Admitted,
         start: RequestStart,
         { error, finishReason, note, state, status, usage }: Outcome,
-        firstContentAt: number | null
+        firstContentAt: number | null,
+        digests: ReceiptDigests | null
       ) =>
         state === "refused" && error !== null
           ? metering.refuse({
@@ -56,7 +57,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               finishReason,
               error: error === null ? null : requestError(error),
               note: usage.clipped ? [note, "The engine told of more cached tokens than the prompt has."].filter((part) => part !== null).join(" ") : note,
-              receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion }
+              receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion, digests }
             })
 
       const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
@@ -72,7 +73,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
         const { heartbeat, writeStall } = config
         const onStall = () => departure.abort("gone")
-        const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
+        const stream = checked.stream
+          ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall, digests: admitted.digests })
+          : null
         const start: RequestStart = {
           id,
           orgId: caller.orgId,
@@ -118,7 +121,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         }
         over = true
         const unrecorded = beginning.exit !== null && Exit.isFailure(beginning.exit) ? beginning.exit : null
-        const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt)).pipe(
+        const delivery = { response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error }
+        const digests = admitted.digests === null ? null : closeDigests(admitted.digests, delivery)
+        const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt, digests)).pipe(
           Effect.as(null),
           Effect.catchCause(logged(id, "the record could not be committed"))
         )
@@ -127,7 +132,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         observer.ended(observed, observation, { caller, route: passage.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
         passage.leave()
         // Nobody may take an answer for complete that is not recorded.
-        deliver({ response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error ?? committed })
+        delivery.error ??= committed
+        deliver(delivery)
         yield* restore(handedOver(response, writeStall))
       })
       const serve = (admitted: Admitted) => Effect.uninterruptibleMask((restore) => serveMasked(admitted, restore))

@@ -18,6 +18,7 @@ import type { Observation } from "./observability/Observer.ts"
 import { routingMetrics } from "./observability/RoutingMetrics.ts"
 import type { Progress } from "./Progress.ts"
 import { type PromptSample, samplePrompt } from "./PromptSample.ts"
+import type { ReceiptDigests } from "./ReceiptDigests.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, keyEnded, modelOverloaded, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
@@ -39,6 +40,8 @@ export interface Admitted {
   readonly startedAt: number
   /** As the caller sent it. */
   readonly traceparent: string | undefined
+  /** Null unless the caller asked for digests. */
+  readonly digests: ReceiptDigests | null
   /** Lets go of the body: no engine is asked any more. */
   readonly letGo: () => void
 }

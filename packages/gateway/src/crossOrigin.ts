@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { crossOriginHeaders, isPreflight } from "@seatrial/domain"
 import { pathOf } from "./pathOf.ts"
 
-const exposed = "x-request-id, request-id, Retry-After, x-should-retry, Allow"
+const exposed = "x-request-id, request-id, Retry-After, x-should-retry, Allow, Seatrial-Receipt-Salt"
 
 const textOf = (value: string | ReadonlyArray<string> | undefined) => (typeof value === "string" ? value : undefined)
 

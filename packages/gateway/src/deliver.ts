@@ -1,7 +1,9 @@
 import type { ServerResponse } from "node:http"
+import type { ReceiptDigests as SignedDigests } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
+import type { ReceiptDigests } from "./ReceiptDigests.ts"
 import { clientClosed, type Refusal, writeRefusal } from "./refusals.ts"
 
 export interface Delivery {
@@ -14,6 +16,20 @@ export interface Delivery {
   /** The whole answer, where it is not a stream. */
   readonly body: string | null
   readonly error: Refusal | null
+}
+
+/** The last bytes of the answer: of a stream that has begun its terminal frame, whatever happened. */
+const finalText = ({ body, dialect, error, id, reader, stream }: Delivery): { readonly text: string; readonly encoding: "latin1" | "utf8" } => {
+  if (stream !== null && (stream.started || error === null)) return { text: error === null ? reader.ending() : reader.failure(error, id), encoding: "latin1" }
+  return { text: error === null ? (body ?? "") : dialect.errorBody(error, id), encoding: "utf8" }
+}
+
+/** The digests of a request and its answer, of which `delivery` is still to go out. */
+export const closeDigests = (digests: ReceiptDigests, delivery: Delivery): SignedDigests => {
+  if (delivery.error === clientClosed || delivery.response.destroyed) return digests.digests(false)
+  const { encoding, text } = finalText(delivery)
+  digests.hashAnswer(text, encoding)
+  return digests.digests(true)
 }
 
 /** Tells the caller how the request ended: a stream that has begun ends in its terminal frame, whatever happened. */

@@ -212,7 +212,7 @@ describe("what waits for a caller", () => {
       let inResponse = () => 0
       const server = createServer((_, response) => {
         inResponse = () => response.writableLength
-        const stream = new EventStream({ response, heartbeat: 1_000, keepAlive: "", writeStall: 10_000, onStall: () => {} })
+        const stream = new EventStream({ response, heartbeat: 1_000, keepAlive: "", writeStall: 10_000, onStall: () => {}, digests: null })
         const reader = chatDialect.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false })
         const signal = new Departure()
         response.once("close", () => signal.abort("gone"))

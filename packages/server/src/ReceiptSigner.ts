@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto"
 import { canonicalJson, type OrgId, type SignatureHeader, type SignedReceipt, type SigningKey, type SigningKeySet } from "@seatrial/domain"
+import type { StoredReceipt } from "@seatrial/store"
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { ServerSettings } from "./ServerSettings.ts"
 
@@ -42,8 +43,8 @@ const entryOf = (text: string): Entry => {
 export class ReceiptSigner extends Context.Service<
   ReceiptSigner,
   {
-    /** Signs the JSON text of a receipt of that organization; null if the settings have no key. */
-    readonly sign: ((json: string, orgId: OrgId) => Signed) | null
+    /** Signs a receipt of that organization; null if the settings have no key. */
+    readonly sign: ((receipt: StoredReceipt, orgId: OrgId) => Signed) | null
     /** What signatures are verified with. */
     readonly keySet: SigningKeySet
   }
@@ -61,8 +62,11 @@ export class ReceiptSigner extends Context.Service<
       }
       const { key, secret } = current
       return ReceiptSigner.of({
-        sign: (json, orgId) => {
-          const header: SignatureHeader = { alg: "EdDSA", iss: issuer, kid: key.kid, org: orgId, typ: "seatrial-receipt+jws" }
+        sign: ({ digests, json }, orgId) => {
+          const header: SignatureHeader = {
+            ...{ alg: "EdDSA", iss: issuer, kid: key.kid, org: orgId, typ: "seatrial-receipt+jws" },
+            ...(digests === null ? {} : { digests })
+          }
           const head = base64Url(canonicalJson(header))
           const body = canonicalJson(JSON.parse(json))
           return { body, protected: head, signature: sign(null, Buffer.from(`${head}.${base64Url(body)}`, "latin1"), secret).toString("base64url") }

@@ -56,9 +56,9 @@ export const requestOperations = Effect.gen(function* () {
       // Who asked for a signature must not take an answer without one for it.
       if (signed && sign === null) return yield* notSigned
       if (!isRequestId(params.request_id)) return yield* notFound
-      const found = yield* requests.findReceiptJson(orgId, params.request_id)
+      const found = yield* requests.findStoredReceipt(orgId, params.request_id)
       if (Option.isNone(found)) return yield* notFound
-      if (sign === null) return jsonText(found.value)
+      if (sign === null) return jsonText(found.value.json)
       const receipt = sign(found.value, orgId)
       return signed
         ? HttpServerResponse.text(JSON.stringify(withPayload(receipt)), { contentType: signedMediaType, headers: byAccept })

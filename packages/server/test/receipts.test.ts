@@ -1,5 +1,5 @@
 import { assert, describe, it as each, layer } from "@effect/vitest"
-import { canonicalJson, Ids, prefersOver, Receipt, RequestId, SignedReceipt, SigningKeySet, zeroPrices } from "@seatrial/domain"
+import { canonicalJson, Ids, prefersOver, Receipt, type ReceiptDigests, RequestId, SignedReceipt, SigningKeySet, zeroPrices } from "@seatrial/domain"
 import { Database, Metering } from "@seatrial/store"
 import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "@seatrial/store/testing"
 import { ConfigProvider, Context, Effect, Exit, Layer, Redacted, Schema } from "effect"
@@ -37,7 +37,7 @@ const served = Effect.fnUntraced(function* () {
   const slug = `receipts-${++made}`
   const { caller, secret } = yield* makeCaller(slug)
   const serving = yield* makeServing(caller, slug)
-  const request = Effect.fnUntraced(function* (latencyMs: number) {
+  const request = Effect.fnUntraced(function* (latencyMs: number, digests: ReceiptDigests | null = null) {
     const id = yield* (yield* Ids).make(RequestId)
     const { keyId, orgId } = caller
     const { modelId, revisionId } = serving
@@ -45,7 +45,7 @@ const served = Effect.fnUntraced(function* () {
     yield* beginRequest(metering, start)
     yield* metering.end({
       ...{ ...start, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1e-7, latencyMs },
-      ...{ finishReason: "stop", error: null, note: null, receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0" } }
+      ...{ finishReason: "stop", error: null, note: null, receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0", digests } }
     })
     return id
   })
@@ -81,6 +81,20 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
           assert.strictEqual((yield* call("GET", `${family}/receipts/${id}`, { key, headers: signed })).text, whole.text)
         }
       }
+    })
+  )
+
+  it.effect("has the digests that its request asked for in the signed header, and its body stays the contract's", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const { key, orgId, request } = yield* served()
+      const keys = keySetOf(yield* call("GET", keysPath))
+      const digests = { alg: "hmac-sha-256", request: "cmVxdWVzdA", answer: "YW5zd2Vy" } as const
+      const id = yield* request(1, digests)
+      const plain = yield* call("GET", `/v1/receipts/${id}`, { key })
+      Schema.decodeUnknownSync(Receipt, { onExcessProperty: "error" })(jsonOf(plain))
+      const { header } = yield* openWith(keys, attached(plain.text, plain.headers["seatrial-signature"]))
+      assert.deepStrictEqual<unknown>(header, { alg: "EdDSA", iss: "seatrial", kid: keys.keys[0]?.kid ?? "", org: orgId, typ: "seatrial-receipt+jws", digests })
     })
   )
 

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import type { KeyId, ModelId, OrgId, Prices, RequestError, RequestId, RevisionId, Usage } from "@seatrial/domain"
+import type { KeyId, ModelId, OrgId, Prices, ReceiptDigests, RequestError, RequestId, RevisionId, Usage } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
 import { groupCommit, type Settled } from "./GroupCommit.ts"
 import { endRow, tokensOf } from "./metering/endRow.ts"
@@ -41,7 +41,7 @@ export interface RequestEnd extends RequestStart {
   /** Said in the receipt, where the usage is not the engine's own final count. */
   readonly note: string | null
   /** What the receipt freezes. */
-  readonly receipt: { readonly prices: Prices; readonly hfRevision: string; readonly engineVersion: string }
+  readonly receipt: { readonly prices: Prices; readonly hfRevision: string; readonly engineVersion: string; readonly digests?: ReceiptDigests | null }
 }
 
 export interface RequestRefusal {

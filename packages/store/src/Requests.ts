@@ -1,9 +1,9 @@
-import { type OrgId, Receipt, RequestId, RequestRecord } from "@seatrial/domain"
+import { type OrgId, Receipt, ReceiptDigests, RequestId, RequestRecord } from "@seatrial/domain"
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { ReadPool } from "./Database.ts"
 import { groupedLookUps } from "./groupedLookUps.ts"
 import type { Page, PageRequest, Position } from "./Page.ts"
-import { findReceiptStatement, findStatement, listStatement } from "./requests/statements.ts"
+import { type FoundReceipt, findReceiptStatement, findStatement, listStatement } from "./requests/statements.ts"
 
 export interface RequestQuery extends PageRequest {
   readonly modelId?: string
@@ -22,6 +22,13 @@ export interface JsonPage {
   readonly next: Position | null
 }
 
+/** A receipt as JSON text, and the digests that its signature adds if the request asked for them. */
+export interface StoredReceipt {
+  readonly json: string
+  readonly digests: ReceiptDigests | null
+}
+
+const decodeDigests = Schema.decodeUnknownSync(Schema.fromJsonString(ReceiptDigests))
 const decodeRecord = Schema.decodeUnknownSync(Schema.fromJsonString(RequestRecord))
 const decodeReceipt = Schema.decodeUnknownSync(Schema.fromJsonString(Receipt))
 const decodeRecords = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(RequestRecord)))
@@ -41,8 +48,8 @@ export class Requests extends Context.Service<
     /** The same as JSON text. */
     readonly findJson: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<string>>
     readonly findReceipt: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<Receipt>>
-    /** The same as JSON text. */
-    readonly findReceiptJson: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<string>>
+    /** The same for its signature. */
+    readonly findStoredReceipt: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<StoredReceipt>>
   }
 >()("seatrial/Requests") {
   static readonly layerSql = Layer.effect(
@@ -52,10 +59,18 @@ export class Requests extends Context.Service<
 
       const findRequest = groupedLookUps((keys) => findStatement(reads, keys))
       const findReceipt = groupedLookUps((keys) => findReceiptStatement(reads, keys))
-      const findIn = (lookUp: typeof findRequest) => (orgId: OrgId, id: string) =>
-        isRequestId(id) ? Effect.orDie(lookUp({ orgId, id })) : Effect.succeed(Option.none<string>())
-      const findJson = findIn(findRequest)
-      const findReceiptJson = findIn(findReceipt)
+      const findJson = (orgId: OrgId, id: string) =>
+        isRequestId(id)
+          ? Effect.orDie(
+              Effect.map(
+                findRequest({ orgId, id }),
+                Option.map(({ json }) => json)
+              )
+            )
+          : Effect.succeed(Option.none<string>())
+      const stored = ({ digests, json }: FoundReceipt): StoredReceipt => ({ json, digests: digests === null ? null : decodeDigests(digests) })
+      const findStoredReceipt = (orgId: OrgId, id: string) =>
+        isRequestId(id) ? Effect.orDie(Effect.map(findReceipt({ orgId, id }), Option.map(stored))) : Effect.succeed(Option.none<StoredReceipt>())
 
       const listJson = Effect.fnUntraced(function* (orgId: OrgId, query: RequestQuery) {
         const [row] = yield* Effect.orDie(listStatement(reads, orgId, query))
@@ -75,9 +90,9 @@ export class Requests extends Context.Service<
         }),
         findJson,
         findReceipt: Effect.fn("Requests.findReceipt")(function* (orgId, id) {
-          return Option.map(yield* findReceiptJson(orgId, id), (json) => decodeReceipt(json))
+          return Option.map(yield* findStoredReceipt(orgId, id), ({ json }) => decodeReceipt(json))
         }),
-        findReceiptJson
+        findStoredReceipt
       })
     })
   )

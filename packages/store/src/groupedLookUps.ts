@@ -2,8 +2,7 @@ import { Effect, Exit, Option, Request, RequestResolver } from "effect"
 import { SqlError, StatementTimeoutError } from "effect/sql/SqlError"
 import type { FoundRow, RecordKey } from "./requests/statements.ts"
 
-interface LookUp extends Request.Request<Option.Option<string>, SqlError>, RecordKey {}
-const LookUp = Request.of<LookUp>()
+interface LookUp<Row> extends Request.Request<Option.Option<Row>, SqlError>, RecordKey {}
 
 /** Keys of one statement. */
 const most = 128
@@ -20,12 +19,13 @@ const overdue = Effect.fail(
  * Look-ups by id that are asked for in the same turn of the event loop become one statement: with many callers at once this is most of what a look-up costs. Nobody waits for a
  * timer. Each caller is given what its own key found; a fault of the statement is told to each, and who goes away takes nothing from the others.
  */
-export const groupedLookUps = (find: (keys: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<FoundRow>, SqlError>) => {
-  const resolver = RequestResolver.make<LookUp>((entries) =>
+export const groupedLookUps = <Row extends FoundRow>(find: (keys: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<Row>, SqlError>) => {
+  const LookUp = Request.of<LookUp<Row>>()
+  const resolver = RequestResolver.make<LookUp<Row>>((entries) =>
     Effect.map(Effect.timeoutOrElse(find(entries.map(({ request }) => request)), { duration: limit, orElse: () => overdue }), (rows) => {
-      for (const { json, key } of rows) entries[key]?.completeUnsafe(Exit.succeed(Option.some(json)))
+      for (const row of rows) entries[row.key]?.completeUnsafe(Exit.succeed(Option.some(row)))
       for (const entry of entries) entry.completeUnsafe(Exit.succeed(Option.none()))
     })
   ).pipe(RequestResolver.batchN(most))
-  return (key: RecordKey): Effect.Effect<Option.Option<string>, SqlError> => Effect.request(LookUp(key), resolver)
+  return (key: RecordKey): Effect.Effect<Option.Option<Row>, SqlError> => Effect.request(LookUp(key), resolver)
 }

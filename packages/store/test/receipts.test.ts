@@ -37,6 +37,28 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
     })
   )
 
+  it.effect("has the digests of its request for the signature, and others of the same commit have none", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const metering = yield* Metering
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("digests")
+      const serving = yield* makeServing(caller, "k")
+      const digests = { alg: "hmac-sha-256", request: "cmVxdWVzdA", answer: "YW5zd2Vy" } as const
+      const starts = yield* Effect.all([startOf(caller, serving), startOf(caller, serving)])
+      const ends = starts.map((start, index) => endOf(start, index === 0 ? { receipt: { ...endOf(start).receipt, digests } } : {}))
+      yield* Effect.forEach(ends, (end) => metering.end(end), { concurrency: "unbounded" })
+      const stored = yield* Effect.forEach(starts, ({ id }) => requests.findStoredReceipt(caller.orgId, id))
+      assert.deepStrictEqual(
+        stored.map((receipt) => Option.getOrThrow(receipt).digests),
+        [digests, null]
+      )
+      // The record itself is the contract's.
+      assert.notInclude(Option.getOrThrow(stored[0] ?? Option.none()).json, digests.request)
+      assert.deepStrictEqual(yield* sql`SELECT digests FROM receipts WHERE org_id = ${caller.orgId} AND digests IS NOT NULL`, [{ digests }])
+    })
+  )
+
   it.effect("whatever is metered reads back as the contract's records, at the domain's cost", () =>
     Effect.gen(function* () {
       const { caller } = yield* makeCaller("property")

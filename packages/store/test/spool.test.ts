@@ -6,13 +6,13 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
 import { ConfigProvider, Context, Effect, Exit, Layer, Option, type Redacted, Schema, Scope } from "effect"
 import { inject } from "vitest"
-import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, Requests, Runs, SpoolSettings } from "../src/index.ts"
+import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, type RequestStart, Requests, Runs, SpoolSettings } from "../src/index.ts"
 import { endRow } from "../src/metering/endRow.ts"
 import { maxPayload, SpoolFile } from "../src/metering/SpoolFile.ts"
 import { toPayload } from "../src/metering/spoolRow.ts"
 import { beginRequest, makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
-import { encryptionKey, soon } from "./stage.ts"
+import { encryptionKey, layerRole, soon } from "./stage.ts"
 
 const scratch = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-spool-"))),
@@ -109,12 +109,17 @@ const layerStore = Layer.mergeAll(ApiKeys.layerSql, Deployments.layerSql, Organi
   Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: encryptionKey })))
 )
 
-/** A gateway's metering with a spool there, until the scope closes. */
+/** A gateway's metering with the rights of a gateway and a spool there, until the scope closes. */
 const meteringAt = Effect.fnUntraced(function* (folder: string, maxBytes = 1_000_000) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const context = yield* Layer.buildWithScope(Metering.layerSql, scope).pipe(Effect.provideService(SpoolSettings, { folder, maxBytes }))
+  const context = yield* Layer.buildWithScope(Metering.layerSql.pipe(Layer.provide(layerRole("gateway"))), scope).pipe(
+    Effect.provideService(SpoolSettings, { folder, maxBytes })
+  )
   return { metering: Context.get(context, Metering), close: Scope.close(scope, Exit.void) }
 })
+
+const digests = { alg: "hmac-sha-256", request: "cmVxdWVzdA", answer: "YW5zd2Vy" } as const
+const withDigests = (start: RequestStart) => endOf(start, { receipt: { ...endOf(start).receipt, digests } })
 
 layer(layerStore, { excludeTestServices: true })("while the database is away", (it) => {
   it.effect("records wait on the disk, and are in the database once, with their receipts, when it is back or the gateway starts anew", () =>
@@ -143,7 +148,7 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
         inject("postgres"),
         yield* Url,
         Effect.gen(function* () {
-          yield* first.metering.end(endOf(before))
+          yield* first.metering.end(withDigests(before))
           yield* Effect.forEach([whole, open, refused, late], (start) => beginRequest(first.metering, start), { concurrency: "unbounded" })
           yield* first.metering.checkpoint(open, usage)
           yield* first.metering.end(endOf(whole))
@@ -152,7 +157,7 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
             Effect.flatMap(startOf(caller, served), (start) => Effect.exit(beginRequest(first.metering, start)))
           )
           assert.isTrue(more.some(Exit.isFailure))
-          yield* first.metering.end(endOf(swept))
+          yield* first.metering.end(withDigests(swept))
           yield* first.metering.refuse({ ...refused, statusCode: 503, latencyMs: 1, error })
           // One that is longer than the file takes is put aside, and whoever waits for it is not held up.
           const long = { ...(yield* startOf(caller, served)), statusCode: 400, latencyMs: 1, error: { ...error, message: "m".repeat(maxPayload) } }
@@ -183,6 +188,9 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
         [...completed.slice(0, 5), "The gateway was cut off from the database for longer than a lease and told this end later."]
       ]
       assert.deepStrictEqual(yield* seen, expected)
+      const digestsOf = (ids: ReadonlyArray<{ readonly id: string }>) =>
+        Effect.forEach(ids, ({ id }) => Effect.map(requests.findStoredReceipt(caller.orgId, id), (receipt) => Option.getOrThrow(receipt).digests))
+      assert.deepStrictEqual(yield* digestsOf([before, swept, whole]), [digests, digests, null])
 
       // It was killed before it had emptied its spool: the next one writes all of it once more, and nothing changes.
       yield* first.close
@@ -195,11 +203,11 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
       yield* second.close
       // An end that an earlier version kept does not say how its request began.
       const file = yield* Effect.promise(() => SpoolFile.open(path))
-      yield* Effect.promise(() => file.append([toPayload({ kind: "end", row: endRow(endOf(open)) })]))
+      yield* Effect.promise(() => file.append([toPayload({ kind: "end", row: endRow(withDigests(open)) })]))
       yield* Effect.promise(() => file.close())
       const third = yield* meteringAt(folder)
       assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, open.id)).state, "completed")
-      assert.isTrue(Option.isSome(yield* requests.findReceipt(caller.orgId, open.id)))
+      assert.deepStrictEqual(yield* digestsOf([open]), [digests])
       yield* third.close
     }).pipe(Effect.scoped)
   )

@@ -1,4 +1,4 @@
-import { Prices, RequestError } from "@seatrial/domain"
+import { Prices, ReceiptDigests, RequestError } from "@seatrial/domain"
 import { Schema, SchemaGetter } from "effect"
 import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
 
@@ -37,7 +37,8 @@ const End = Schema.Struct({
   note: Text,
   prices: Prices,
   hfRevision: Schema.String,
-  engineVersion: Schema.String
+  engineVersion: Schema.String,
+  digests: Schema.optionalKey(Schema.NullOr(ReceiptDigests))
 })
 
 const Whole = Schema.Struct({

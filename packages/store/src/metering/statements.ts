@@ -1,5 +1,5 @@
 import { type PgClient, PgTypes } from "@effect/sql-pg"
-import { idMillis, type Prices, type RequestError } from "@seatrial/domain"
+import { idMillis, type Prices, type ReceiptDigests, type RequestError } from "@seatrial/domain"
 import { Result } from "effect"
 import type { Statement } from "effect/sql"
 
@@ -38,6 +38,8 @@ export interface EndRow {
   readonly prices: Prices
   readonly hfRevision: string
   readonly engineVersion: string
+  /** Only if the request asked for it. */
+  readonly digests?: ReceiptDigests | null
 }
 
 /** The same with what its begin says: a whole record. */
@@ -82,6 +84,16 @@ const clean = (value: string | null | undefined): string | null => (value == nul
 
 const createdAt = ({ id }: { readonly id: string }) => idMillis(id)
 
+/** The SQL around the digests of receipts; all of it is empty if no row has any, so that other batches neither send nor plan for them. */
+const digestParts = <Row>(sql: PgClient.PgClient, rows: ReadonlyArray<Row>, digestsOf: (row: Row) => ReceiptDigests | null | undefined) => {
+  if (!rows.some((row) => digestsOf(row) != null)) return { values: sql``, column: sql``, given: sql``, update: sql`` }
+  const texts = column(rows)(textOid, (row) => {
+    const digests = digestsOf(row)
+    return digests == null ? null : JSON.stringify(digests)
+  })
+  return { values: sql`, ${texts}`, column: sql`, digests`, given: sql`, given.digests::jsonb`, update: sql`, digests = excluded.digests` }
+}
+
 // Statements that meet on the same requests lock them in this order, so that they wait for each other and never in a circle.
 const lockOrder = `id COLLATE "C"`
 
@@ -97,6 +109,7 @@ export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): Readonly
  */
 export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow | WholeRow>): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
+  const digests = digestParts(sql, rows, (row) => (row.state === "completed" ? row.digests : null))
   const ended = (oid: number, valueOf: (row: WholeRow) => unknown) => of(oid, (row) => (row.state === "completed" ? valueOf(row) : null))
   return sql<{ readonly id: string }>`
     WITH given AS (
@@ -129,10 +142,10 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         ${ended(int8, ({ prices }) => BigInt(prices.input_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
-        ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}
+        ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}${digests.values}
       ) AS given (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
         error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
-        engine_version, input_price, output_price, cache_read_price, cache_write_price)
+        engine_version, input_price, output_price, cache_read_price, cache_write_price${digests.column})
     ),
     written AS (
       INSERT INTO requests AS r (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros,
@@ -150,9 +163,9 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
-      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
+      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note${digests.column})
     SELECT org_id, created_at, id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason, input_tokens, output_tokens,
-      cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note
+      cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note${digests.given}
     FROM given WHERE (org_id, id) IN (SELECT org_id, id FROM written WHERE ended)
     RETURNING request_id AS id`
 }
@@ -182,6 +195,7 @@ const heard = "The gateway was cut off from the database for longer than a lease
 /** Ends requests and writes their receipts, in one statement; the others it leaves alone. */
 export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
+  const digests = digestParts(sql, rows, (row) => row.digests)
   const those =
     which === "swept"
       ? sql`r.state = 'completed' AND r.error_code = ${gatewayLost}`
@@ -194,7 +208,7 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       cache_read_tokens = excluded.cache_read_tokens, cache_write_tokens = excluded.cache_write_tokens, input_micros_per_mtok = excluded.input_micros_per_mtok,
       output_micros_per_mtok = excluded.output_micros_per_mtok, cache_read_micros_per_mtok = excluded.cache_read_micros_per_mtok,
       cache_write_micros_per_mtok = excluded.cache_write_micros_per_mtok, cost_micros = excluded.cost_micros, ttft_ms = excluded.ttft_ms,
-      latency_ms = excluded.latency_ms, note = excluded.note`
+      latency_ms = excluded.latency_ms, note = excluded.note${digests.update}`
   return sql<{ readonly id: string }>`
     WITH given AS (
       SELECT * FROM unnest(
@@ -219,9 +233,9 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
         ${of(int8, ({ prices }) => BigInt(prices.input_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
-        ${of(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}
+        ${of(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}${digests.values}
       ) AS given (org_id, created_at, id, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, ttft_ms, latency_ms,
-        finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, input_price, output_price, cache_read_price, cache_write_price)
+        finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, input_price, output_price, cache_read_price, cache_write_price${digests.column})
     ),
     ${locked(sql, rows, those)},
     ended AS (
@@ -235,11 +249,11 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
-      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
+      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note${digests.column})
     SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, ended.model, ended.endpoint, ended.streamed, given.hf_revision, given.engine_version,
       ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, given.input_price,
       given.output_price, given.cache_read_price, given.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms,
-      ${which === "swept" ? sql`concat_ws(' ', given.note, ${heard}::text)` : sql`given.note`}
+      ${which === "swept" ? sql`concat_ws(' ', given.note, ${heard}::text)` : sql`given.note`}${digests.given}
     FROM ended JOIN given ON given.org_id = ended.org_id AND given.id = ended.id
     ${which === "swept" ? anew : sql``}
     RETURNING request_id AS id`

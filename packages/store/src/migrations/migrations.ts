@@ -34,6 +34,7 @@ import { deploymentProgress } from "./0048_deployment_progress.ts"
 import { retiredMonths } from "./0052_retired_months.ts"
 import { schemaRequirements } from "./0053_schema_requirements.ts"
 import { access } from "./0054_access.ts"
+import { receiptDigests } from "./0055_receipt_digests.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -72,5 +73,6 @@ export const migrations = {
   "0048_deployment_progress": deploymentProgress,
   "0052_retired_months": retiredMonths,
   "0053_schema_requirements": schemaRequirements,
-  "0054_access": access
+  "0054_access": access,
+  "0055_receipt_digests": receiptDigests
 }

@@ -81,14 +81,19 @@ export interface FoundRow {
 /**
  * The records of many keys, each an organisation and an id, whose time leads to its partition. The limit keeps the planner from joining the keys with a whole partition.
  */
-const byKeys = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<FoundRow> => {
+const byKeys = <Row extends FoundRow>(sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<Row> => {
   const text = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
-  return sql<FoundRow>`
-    SELECT (k.number - 1)::int AS key, found.json
+  return sql<Row>`
+    SELECT (k.number - 1)::int AS key, found.*
     FROM unnest(${text(keys.map(({ orgId }) => orgId))}::text[], ${keys.map(({ id }) => new Date(idMillis(id)))}::timestamptz[], ${text(keys.map(({ id }) => id))}::text[])
       WITH ORDINALITY AS k (org_id, at, id, number)
     CROSS JOIN LATERAL ${tenantOf(sql, sql`k.org_id`)}
     CROSS JOIN LATERAL (${of} LIMIT 1) AS found`
+}
+
+/** A receipt that was found, and its digests as JSON text. */
+export interface FoundReceipt extends FoundRow {
+  readonly digests: string | null
 }
 
 /** Requests by their ids. */
@@ -96,11 +101,11 @@ export const findStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<Reco
   byKeys(sql, keys, sql`SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = tenant.org_id AND created_at = k.at AND id = k.id`)
 
 /** Receipts by the ids of their requests. The revision may be another organisation's, which has published it: its verification is that of what served the request. */
-export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
+export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundReceipt> =>
   byKeys(
     sql,
     keys,
     sql`
-      SELECT ${sql.literal(receiptJson)} AS json FROM receipts t LEFT JOIN verified_revisions r ON r.id = t.revision_id
+      SELECT ${sql.literal(receiptJson)} AS json, t.digests::text AS digests FROM receipts t LEFT JOIN verified_revisions r ON r.id = t.revision_id
       WHERE t.org_id = tenant.org_id AND t.created_at = k.at AND t.request_id = k.id`
   )

@@ -1,0 +1,101 @@
+import { createHmac } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { chunk, makeEngine, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
+import { chat, chatStream, endOf, fetched, makeStage, outcomes, type Seen, send, soon } from "./stage.ts"
+
+const asked = { "seatrial-receipt-digest": "hmac-sha-256" }
+const hmac = (salt: string, bytes: Buffer | string) => createHmac("sha256", Buffer.from(salt, "base64url")).update(bytes).digest("base64url")
+const saltOf = (seen: Seen) => String(seen.headers()["seatrial-receipt-salt"])
+const expected = (seen: Seen, body: string) => ({
+  alg: "hmac-sha-256" as const,
+  request: hmac(saltOf(seen), body),
+  answer: hmac(saltOf(seen), seen.bytes)
+})
+
+describe("the digests of a receipt", () => {
+  it.live("are of the exact bytes of the request's body and of the answer's, streamed and whole, with a new salt each time", () =>
+    Effect.gen(function* () {
+      const salts = new Set<string>()
+      for (const request of [chat, chatStream]) {
+        const engine = yield* makeEngine(request === chat ? ({ response }) => response.end(wholeAnswer("wörld 🌊")) : streams(["Hel", "wörld 🌊"]))
+        const { address, world } = yield* makeStage([engine.url])
+        // Other bytes than any program would write for the same value.
+        const body = ` ${JSON.stringify({ ...request, messages: [{ role: "user", content: "grüß 🌊" }] }, null, 3)}\n`
+        const seen = yield* fetched(address, { body, headers: asked })
+        assert.deepStrictEqual([seen.status(), seen.ended], [200, "end"])
+        assert.include(seen.text(), "wörld 🌊")
+        assert.deepStrictEqual(endOf(world).receipt.digests, expected(seen, body))
+        assert.match(saltOf(seen), /^[\w-]{22}$/)
+        assert.notInclude(
+          JSON.stringify(world.recorded, (_, value) => (typeof value === "bigint" ? String(value) : value)),
+          saltOf(seen)
+        )
+        salts.add(saltOf(seen))
+      }
+      assert.strictEqual(salts.size, 2)
+    })
+  )
+
+  it.live("cover a large body, what keeps a silent stream alive, and the error that ends an answer", () =>
+    Effect.gen(function* () {
+      const large = JSON.stringify({ ...chatStream, messages: [{ role: "user", content: "ä".repeat(400_000) }] })
+      const silent = yield* makeEngine((call) => void setTimeout(() => streams(["a"])(call), 150))
+      const quiet = yield* makeStage([silent.url], { GATEWAY_HEARTBEAT_SECONDS: 0.04 })
+      quiet.world.route = { ...quiet.world.route, maxModelLen: 4_000_000 }
+      const beating = yield* fetched(quiet.address, { body: large, headers: asked })
+      assert.match(beating.text(), /^:/)
+      assert.deepStrictEqual(endOf(quiet.world).receipt.digests, expected(beating, large))
+
+      const dying = yield* makeEngine((call) => openStream(call).write(chunk("a"), () => call.response.destroy()))
+      for (const request of [chat, chatStream]) {
+        const { address, world } = yield* makeStage([dying.url])
+        const seen = yield* fetched(address, { body: request, headers: asked })
+        assert.match(seen.text(), /engine_failed/)
+        assert.deepStrictEqual(endOf(world).receipt.digests, expected(seen, JSON.stringify(request)))
+      }
+    })
+  )
+
+  it.live("use the salt that the caller brings, and only one of 16 bytes in its one spelling", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(streams(["a"]))
+      const { address, world } = yield* makeStage([engine.url])
+      const salt = Buffer.alloc(16, 0xfb).toString("base64url")
+      const seen = yield* fetched(address, { headers: { ...asked, "seatrial-receipt-salt": salt } })
+      assert.strictEqual(saltOf(seen), salt)
+      assert.deepStrictEqual(endOf(world).receipt.digests, expected(seen, JSON.stringify(chatStream)))
+      const wrong: ReadonlyArray<readonly [param: string, headers: Readonly<Record<string, string>>]> = [
+        ["seatrial-receipt-digest", { "seatrial-receipt-digest": "md5" }],
+        ["seatrial-receipt-salt", { ...asked, "seatrial-receipt-salt": salt.slice(1) }],
+        ["seatrial-receipt-salt", { ...asked, "seatrial-receipt-salt": `${salt}A` }],
+        ["seatrial-receipt-salt", { ...asked, "seatrial-receipt-salt": Buffer.alloc(16, 0xfb).toString("base64") }],
+        ["seatrial-receipt-salt", { ...asked, "seatrial-receipt-salt": `${salt.slice(0, -1)}x` }]
+      ]
+      for (const [param, headers] of wrong) {
+        const refused = yield* fetched(address, { headers })
+        assert.strictEqual(refused.status(), 400)
+        assert.deepInclude(JSON.parse(refused.text()).error, { code: "invalid_parameter", param })
+      }
+      assert.lengthOf(engine.calls, 1)
+    })
+  )
+
+  it.live("have none of an answer that its caller left, and are not there unless the request asks for them", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
+      const { address, world } = yield* makeStage([engine.url])
+      const seen = yield* send(address, { headers: asked })
+      yield* soon(() => seen.text().includes("data:"))
+      const salt = saltOf(seen)
+      seen.request.destroy()
+      yield* soon(() => outcomes(world).length === 2)
+      assert.deepStrictEqual(endOf(world).receipt.digests, { alg: "hmac-sha-256", request: hmac(salt, JSON.stringify(chatStream)) })
+
+      const plainEngine = yield* makeEngine(streams(["a"]))
+      const plain = yield* makeStage([plainEngine.url])
+      const without = yield* fetched(plain.address, { headers: { "seatrial-receipt-salt": salt } })
+      assert.deepStrictEqual([endOf(plain.world).receipt.digests, without.headers()["seatrial-receipt-salt"]], [null, undefined])
+    })
+  )
+})
