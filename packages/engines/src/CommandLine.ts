@@ -1,4 +1,7 @@
-/** How an argument's value is written: `switch` as `--flag` alone, `boolean` also as `--no-flag`, `pair` also as `--disable-x` for `--enable-x`; of words, one of them. */
+/**
+ * The syntax of an argument's value. `switch`: `--flag` alone. `boolean`: also `--no-flag`. `pair`: `--enable-x` or
+ * `--disable-x`. An array: one of these words.
+ */
 export type Argument = "boolean" | "pair" | "switch" | "integer" | "number" | "text" | "json" | "list" | "object" | ReadonlyArray<string>
 
 /** The arguments that an engine's own parser knows, without their two hyphens. */
@@ -15,7 +18,7 @@ const isJson = (text: string): boolean => {
   }
 }
 
-/** Why a value is not taken, or null; `part`: it is one of an object's members. */
+/** Returns why the parser refuses a value, or null. `part`: whether the value is a member of an object. */
 const valueProblem = (name: string, argument: Argument, value: string, part: boolean): string | null => {
   if (argument === "integer") return isWhole(value) ? null : `argument --${name}: invalid int value: '${value}'`
   if (argument === "number") return value !== "" && Number.isFinite(Number(value)) ? null : `argument --${name}: invalid float value: '${value}'`
@@ -25,12 +28,13 @@ const valueProblem = (name: string, argument: Argument, value: string, part: boo
 }
 
 /**
- * What an engine's own parser makes of our words: the values of each argument, none of a switch. A string is its refusal. Stricter than the parser itself: a value is part of
- * the word (`--flag=value`), but those of a list, which may also follow as words of their own; and a name that is only the beginning of another's is none.
+ * Parses a command line as the engine does. Returns the values of each argument (an empty list for a switch), or the
+ * reason for a refusal as a string. Two rules are stricter than those of the engine: only a list may have its values in
+ * separate words, all others need `--flag=value`; and an abbreviated name is refused.
  */
 export const readWords = (known: CommandLine, words: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> | string => {
   const given = new Map<string, ReadonlyArray<string>>()
-  /** Where the values that follow go. */
+  /** The list argument that takes the next words. */
   let open: { readonly given: string; readonly values: Array<string> } | null = null
   for (const word of words) {
     if (open !== null && !word.startsWith("-")) {
@@ -42,7 +46,7 @@ export const readWords = (known: CommandLine, words: ReadonlyArray<string>): Rea
     const match = /^--([a-z0-9_.-]+)(?:=(.*))?$/s.exec(word)
     if (match === null) return `unrecognized arguments: ${word}`
     const [, whole = "", value] = match
-    // A part of a JSON argument may be named behind a dot.
+    // `--argument.member=value` sets one member of a JSON argument.
     const [name = ""] = whole.split(".")
     const positive = known[name.replace(/^no-/, "")]
     const opposite = known[name.replace(/^(?:en|dis)able-/, (prefix) => (prefix === "enable-" ? "disable-" : "enable-"))]

@@ -4,58 +4,64 @@ import type { AdapterFiles } from "./adapterFiles.ts"
 export interface EngineStart {
   readonly settings: ServingSettings
   readonly config: ModelConfig
-  /** The names that the model is or may come to be called by, the callable one first: an engine serves on where its model is published or withdrawn. */
+  /**
+   * All callable names that the model has now or may get while the engine runs, the current one first. Publishing or
+   * withdrawing a model does not restart its engine.
+   */
   readonly servedNames: ReadonlyArray<string>
-  /** The weights' folder inside the container; an adapter's base's. */
+  /** The folder of the weights inside the container; for an adapter, the folder of its base model. */
   readonly modelPath: string
-  /** The commit of those weights; absent where they were merged. */
+  /** The commit of these weights; absent if they were merged. */
   readonly commit?: string
-  /** The one chat template of all requests, where the model has others that the engine might take for some; absent where it has none, or the adapter has one of its own. */
+  /**
+   * The chat template for all requests. Present only if the model has several templates among which the engine might
+   * choose, and the adapter has no template of its own.
+   */
   readonly chatTemplate?: string
-  /** Absent: the model has none. */
+  /** Absent if the model has no adapter. */
   readonly adapter?: AdapterFiles | undefined
   readonly hostClass: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
-  /** Seconds from the container's start until it has to be ready. */
+  /** Seconds after the container's start within which the engine must be ready. */
   readonly bootSeconds: number
-  /** A folder inside the container for what it compiles, its own and its organisation's. */
+  /** A folder inside the container for compiled code. No other organization writes to it. */
   readonly cachePath: string
 }
 
-/** How an engine is asked whether it is ready. Times are in seconds. */
+/** A readiness check of an engine. Times are in seconds. */
 export interface EngineProbe {
   readonly path: string
   readonly periodSeconds: number
   readonly timeoutSeconds: number
 }
 
-/** How to run an engine's container. */
+/** The container of an engine. */
 export interface EngineContainer {
   readonly command: ReadonlyArray<string>
   readonly args: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
   readonly port: number
   readonly probes: { readonly startup: EngineProbe; readonly readiness: EngineProbe }
-  /** The group that its image's folders belong to. */
+  /** The group that owns the folders of the image. */
   readonly group: number
 }
 
 export type EngineNames = "all" | "any"
 
-/** An engine at one version: what it can do, how it is started, and how what it says is read. */
+/** One version of an engine: its capabilities, its container, and the readers of its output. */
 export interface EngineAdapter extends EngineContract {
   /** How it behaves on the wire. */
   readonly wire: EngineWire
   readonly needsGpu: boolean
-  /** By which names requests may call the model: those that it is started with, or whatever they like. */
+  /** Which names requests may use for the model: all names that the engine was started with, or any name. */
   readonly names: EngineNames
   readonly container: (start: EngineStart) => EngineContainer
-  /** How its trial is spoken with it. `simulated`: the reference engine stands in for it. */
+  /** How the trial talks to the engine. `simulated`: whether the reference engine runs in its place. */
   readonly offers: (settings: ServingSettings, simulated: boolean) => TrialOffers
-  /** From the text of `/metrics` and the container's log. */
+  /** Reads figures from the text of `/metrics` and the log of the container. */
   readonly measured: (said: { readonly metrics: string; readonly log: string }) => Measured
-  /** The line of its log that says that the weights are loaded: `{}` stands for a number, `{*}` for anything. */
+  /** The log line that reports that the weights are loaded. `{}` matches a number, `{*}` matches any text. */
   readonly weightsLoaded: string
-  /** A named reason for a start that failed, from the end of the container's log. */
+  /** Returns the cause of a failed start, given the end of the container's log. */
   readonly bootFailure: (log: string) => NamedFailure
 }
 

@@ -1,7 +1,7 @@
 import { longestCheckedAnswer, mostTrialRequests } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 
-/** Words of a command line, and variables, that a flag becomes. */
+/** Words of a command line and environment variables that set a flag. */
 export interface Rendered {
   readonly args: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
@@ -9,14 +9,14 @@ export interface Rendered {
 
 /** A flag that a caller may set. */
 export interface EngineFlag {
-  /** What a value has to be, as the rest of a sentence. */
+  /** The values that are allowed, as the rest of a sentence. */
   readonly expected: string
   readonly takes: (value: unknown) => boolean
-  /** Nothing for a value that is not taken. */
+  /** Returns undefined if the value is not allowed. */
   readonly render: (value: unknown) => Rendered
 }
 
-/** The flags of an engine by key; their order is that of the rendered words. */
+/** The flags of an engine by key. The command line has them in this order. */
 export type EngineFlags = Readonly<Record<string, EngineFlag>>
 
 const nothing: Rendered = { args: [], env: {} }
@@ -32,7 +32,10 @@ const rendered = <S extends Schema.ConstraintDecoder<unknown>>(expected: string,
 
 const words = (...args: ReadonlyArray<string>): Rendered => ({ args, env: {} })
 
-/** A whole number, as `--argument=value`. `least`: why it may be no smaller, as the rest of a sentence, where the engine itself takes smaller ones. */
+/**
+ * A whole number, written as `--argument=value`. `least`: why the minimum is higher than the minimum of the engine, as
+ * the rest of a sentence.
+ */
 export const wholeNumber = (argument: string, minimum: number, maximum: number, least?: string): EngineFlag =>
   rendered(
     `a whole number from ${minimum} to ${maximum}${least === undefined ? "" : `: ${least}`}`,
@@ -40,26 +43,29 @@ export const wholeNumber = (argument: string, minimum: number, maximum: number, 
     (value) => words(`--${argument}=${value}`)
   )
 
-/** How many requests may wait: no fewer than a trial sends at once, or the engine turns some of them away. */
+/**
+ * How many requests may wait. The minimum is the number of requests that a trial sends at once, because the engine
+ * refuses the excess.
+ */
 export const waitingRequests = (argument: string): EngineFlag =>
   wholeNumber(argument, mostTrialRequests, 65_536, `the checks of a deployment's trial send up to ${mostTrialRequests} requests at once`)
 
-/** A number, as `--argument=value`. */
+/** A number, written as `--argument=value`. */
 export const decimal = (argument: string, minimum: number, maximum: number): EngineFlag =>
   rendered(`a number from ${minimum} to ${maximum}`, Schema.Finite.check(Schema.isBetween({ minimum, maximum })), (value) => words(`--${argument}=${value}`))
 
-/** One of some words, as `--argument=value`, or as what `render` makes of it. */
+/** One of several words, written as `--argument=value` or as `render` returns it. */
 export const oneOf = (
   argument: string,
   values: ReadonlyArray<string>,
   render: (value: string) => ReadonlyArray<string> = (value) => [`--${argument}=${value}`]
 ): EngineFlag => rendered(`one of ${values.join(", ")}`, Schema.Literals(values), (value) => words(...render(value)))
 
-/** One of some whole numbers, as `--argument=value`. */
+/** One of several whole numbers, written as `--argument=value`. */
 export const oneNumberOf = (argument: string, values: ReadonlyArray<number>): EngineFlag =>
   rendered(`one of ${values.join(", ")}`, Schema.Literals(values), (value) => words(`--${argument}=${value}`))
 
-/** -1, or a whole number of a range, as `--argument=value`. */
+/** -1 or a whole number in a range, written as `--argument=value`. */
 export const offOrWholeNumber = (argument: string, minimum: number, maximum: number): EngineFlag =>
   rendered(
     `-1 or a whole number from ${minimum} to ${maximum}`,
@@ -67,14 +73,14 @@ export const offOrWholeNumber = (argument: string, minimum: number, maximum: num
     (value) => words(`--${argument}=${value}`)
   )
 
-/** Yes or no, as one of two words; null where the engine's way to say it is to say nothing. */
+/** A boolean, written as one of two words; null if the engine expresses this value by the absence of the word. */
 export const truth = (yes: string, no: string | null): EngineFlag =>
   rendered("true or false", Schema.Boolean, (value) => words(...(value ? [`--${yes}`] : no === null ? [] : [`--${no}`])))
 
-/** Yes or no, as a variable. */
+/** A boolean, written as an environment variable. */
 export const variable = (name: string): EngineFlag => rendered("true or false", Schema.Boolean, (value) => ({ args: [], env: value ? { [name]: "1" } : {} }))
 
-/** An object of a closed shape, as one `--argument={…}` word. */
+/** An object with fixed members, written as one `--argument={…}` word. */
 export const object = <S extends Schema.ConstraintDecoder<unknown>>(argument: string, expected: string, schema: S): EngineFlag =>
   rendered(expected, schema, (value) => words(`--${argument}=${JSON.stringify(value)}`))
 
@@ -82,7 +88,7 @@ const optional = Schema.optionalKey
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** What a chat template is told where a request does not say. */
+/** Variables of the chat template for requests that do not set them. */
 export const templateDefaults = (argument: string): EngineFlag =>
   object(
     argument,
@@ -94,7 +100,7 @@ export const templateDefaults = (argument: string): EngineFlag =>
     })
   )
 
-/** How many images a request may hold. */
+/** How many images a request may contain. */
 export const imageLimit = (argument: string): EngineFlag =>
   object(
     argument,
@@ -102,7 +108,7 @@ export const imageLimit = (argument: string): EngineFlag =>
     Schema.Struct({ image: optional(whole(0, 8)), video: optional(Schema.Literal(0)), audio: optional(Schema.Literal(0)) })
   )
 
-/** What sampling begins with where a request does not say. */
+/** Sampling parameters for requests that do not set them. */
 export const samplingDefaults = (argument: string): EngineFlag => {
   const fields = {
     temperature: optional(between(0, 2)),
@@ -120,12 +126,12 @@ export const samplingDefaults = (argument: string): EngineFlag => {
       max_new_tokens: optional(whole(longestCheckedAnswer, mostTokens))
     })
   )
-  // A revision of an earlier version, which took more, is started as it was verified.
+  // Earlier versions accepted more values. A revision that was verified with them must still start.
   const earlier = Schema.Struct({ ...fields, top_p: optional(between(0, 1)), max_new_tokens: optional(whole(1, mostTokens)) })
   return { ...taken, render: object(argument, taken.expected, earlier).render }
 }
 
-/** What the given flags become, in the table's own order. */
+/** Renders flags in the order of the table. */
 export const renderFlags = (flags: EngineFlags, given: Readonly<Record<string, unknown>>): Rendered => {
   const parts = Object.entries(flags).flatMap(([key, flag]) => (Object.hasOwn(given, key) ? [flag.render(given[key])] : []))
   return { args: parts.flatMap(({ args }) => args), env: Object.assign({}, ...parts.map(({ env }) => env)) }

@@ -1,10 +1,12 @@
-/** What kind of work an architecture does. `fallback`: not a model but a way to run code that is not the engine's own. */
+/**
+ * The kind of work that an architecture does. `fallback`: not a model but a way to run code from outside the engine.
+ */
 export type ArchitectureKind = "text" | "multimodal" | "embedding" | "classification" | "reward" | "speech" | "speculative" | "diffusion" | "fallback" | "other"
 
 /** The architectures that an engine registers, by kind. */
 export type RegisteredArchitectures = { readonly [Kind in ArchitectureKind]?: ReadonlyArray<string> }
 
-/** Architectures that answer in text, one token after the other: those that can be served. */
+/** Architectures that generate text token by token. Only these can be served. */
 export const generating = ({ multimodal = [], text = [] }: RegisteredArchitectures): ReadonlySet<string> => new Set([...text, ...multimodal])
 
 const purposes: { readonly [Kind in ArchitectureKind]?: string } = {
@@ -16,7 +18,10 @@ const purposes: { readonly [Kind in ArchitectureKind]?: string } = {
   diffusion: "generates by diffusion"
 }
 
-/** What an architecture is for that an engine registers and that does not answer in text, as the rest of a sentence; null for all others. */
+/**
+ * The purpose of a registered architecture that does not generate text, as the rest of a sentence; null for all other
+ * architectures.
+ */
 export const otherPurpose = (registered: RegisteredArchitectures, architecture: string): string | null => {
   for (const [kind, purpose] of Object.entries(purposes)) {
     const listed = Object.entries(registered).find(([of]) => of === kind)?.[1] ?? []

@@ -1,2 +1,5 @@
-/** The methods of quantization that an engine registers, each with the least compute capability of a card (8.9 is 89); null where the engine states none. */
+/**
+ * The quantization methods that an engine registers, each with the minimum compute capability (89 means 8.9), or null
+ * if the engine states none.
+ */
 export type RegisteredQuantizations = { readonly [Method in string]?: number | null }

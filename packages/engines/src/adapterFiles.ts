@@ -9,13 +9,18 @@ export interface AdapterFiles {
   readonly chatTemplate: string | null
 }
 
-/** `name=path`, as all engines take it. */
+/** `name=path`, which all engines accept. */
 export const namedFolder = ({ path }: AdapterFiles): string => `${adapterName}=${path}`
 
-/** A chat template as text. Of what Kubernetes reads, two dollar signs are one, and `$(` is a variable's beginning. */
+/**
+ * The argument for a chat template as text. Kubernetes expands `$(…)` in arguments and reads `$$` as one dollar sign.
+ */
 export const writtenArgument = (template: string): string => `--chat-template=${template.replaceAll("$", () => "$$")}`
 
-/** The argument for an adapter's own chat template: its file, or as text where it has none and the engine takes one. */
+/**
+ * The argument for the chat template of an adapter: its file, or its text if there is no file. Empty if the adapter
+ * uses the template of the base model.
+ */
 export const templateArgument = (adapter: AdapterFiles | undefined): ReadonlyArray<string> => {
   if (adapter === undefined || adapter.facts.template === "base") return []
   if (adapter.facts.template === "file") return [`--chat-template=${adapter.path}/chat_template.jinja`]

@@ -1,4 +1,4 @@
-/** Cards by the words of their product names, the more particular first; 8.9 is 89. */
+/** GPUs by the words of their product names, the more specific names first. 89 means 8.9. */
 const cards: ReadonlyArray<readonly [RegExp, number]> = [
   [/^(B300|GB300)$/, 103],
   [/^(B100|B200|GB200)$/, 100],
@@ -14,13 +14,13 @@ const cards: ReadonlyArray<readonly [RegExp, number]> = [
   [/^P100$/, 60]
 ]
 
-/** The compute capability of a card by its product label (8.9 is 89), or null where the label is none of those that are known. */
+/** The compute capability of a GPU by its product label (89 means 8.9), or null if the label is unknown. */
 export const computeCapability = (gpuPool: string): number | null => {
-  // A memory's size stands without a hyphen in some labels.
+  // Some labels separate the memory size by a space instead of a hyphen.
   const words = gpuPool.toUpperCase().split(/[^A-Z0-9]+/)
   for (const [pattern, capability] of cards) if (words.some((word) => pattern.test(word))) return capability
   return words.includes("QUADRO") ? 75 : null
 }
 
-/** As NVIDIA writes it: 89 is 8.9. */
+/** Formats a compute capability as NVIDIA does: 89 becomes 8.9. */
 export const capabilityText = (capability: number): string => `${Math.floor(capability / 10)}.${capability % 10}`

@@ -1,13 +1,13 @@
 import type { FailureCode, NamedFailure } from "@seatrial/domain"
 
-/** The pieces of a line's pattern that stand between its numbers. */
+/** The parts of a line pattern between its placeholders. */
 export const piecesOf = (line: string): ReadonlyArray<string> => line.split(/\{\*?\}/).filter((piece) => piece.trim() !== "")
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")
 
 /**
- * The numbers of the last place where a line is found, in which `{}` stands for a number and `{*}` for anything; engines say some things once a worker, and again after
- * a second try.
+ * The numbers of the last match of a line pattern. `{}` matches a number, `{*}` matches any text. Engines log some
+ * lines once per worker, and again after a retry, so that the last match counts.
  */
 export const lastHit = (text: string, line: string): ReadonlyArray<string | undefined> => allHits(text, line).at(-1) ?? []
 
@@ -20,7 +20,10 @@ const patternOf = (line: string): RegExp =>
     "g"
   )
 
-/** When the last line was said that matches, Unix milliseconds, of a log whose lines begin with their times as Kubernetes writes them; null where there is none. */
+/**
+ * The time of the last matching line in Unix milliseconds, or null if there is no match. Each line of the log begins
+ * with a time in the format of Kubernetes.
+ */
 export const timeOfHit = (log: string, line: string): number | null => {
   const pattern = patternOf(line)
   const said = log.split("\n").findLast((one) => one.search(pattern) >= 0)
@@ -28,12 +31,12 @@ export const timeOfHit = (log: string, line: string): number | null => {
   return Number.isNaN(time) ? null : time
 }
 
-/** Bytes of what an engine tells in GiB; null where it told nothing. */
+/** Converts GiB, as engines report them, to bytes; null if there is no figure. */
 export const bytesOfGib = (text: string | undefined): number | null => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))
 
 export const numberOf = (text: string | undefined): number | null => (text === undefined ? null : Number(text.replaceAll(",", "")))
 
-/** The value of a metric in Prometheus' text format: of several series the first. */
+/** The value of the first series of a metric in Prometheus' text format. */
 export const metricValue = (metrics: string, name: string): number | null => metricValues(metrics, name)[0] ?? null
 
 /** The values of a metric's series in Prometheus' text format. */
@@ -44,27 +47,31 @@ export const metricValues = (metrics: string, name: string): ReadonlyArray<numbe
     .map((line) => Number(line.slice(line.lastIndexOf(" ") + 1)))
     .filter(Number.isFinite)
 
-/** The values of a label of a metric's series, of those that have it. */
+/** The values of a label in all series of a metric that have the label. */
 export const metricLabels = (metrics: string, name: string, label: string): ReadonlyArray<string> =>
   metrics
     .split("\n")
     .filter((line) => line.startsWith(`${name}{`))
     .flatMap((line) => new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1] ?? [])
 
-/** The sum of figures that are all there; null where one is not a number, or there are none. */
+/** The sum of the figures; null if one of them is missing or there are none. */
 export const sumOf = (figures: ReadonlyArray<number | null>): number | null =>
   figures.length === 0 ? null : figures.reduce((sum, one) => (sum === null || one === null || !Number.isFinite(one) ? null : sum + one), 0)
 
-/** The numbers of all places where a line is found. */
+/** The numbers of all matches of a line pattern. */
 export const allHits = (text: string, line: string): ReadonlyArray<ReadonlyArray<string | undefined>> =>
   [...text.matchAll(patternOf(line))].map((hit) => hit.slice(1))
 
-/** What an engine's log says where a start fails. `sign` is a piece of its text, or several that stand one after the other in a line. */
+/**
+ * A log message of a failed start. `sign`: a text of the message, or several texts that follow each other in one line.
+ */
 export interface StartFailure {
-  /** Who says it where it is not the engine itself. */
+  /** The library that writes the message, if it is not the engine itself. */
   readonly by?: "torch" | "transformers" | "huggingface_hub" | "argparse" | "python"
   readonly sign: ReadonlyArray<string>
-  /** The pieces as they stand in its sources, where a value is a part of what tells the cause. */
+  /**
+   * The texts as they occur in the engine's sources. Present only if `sign` contains a value that the source inserts.
+   */
   readonly source?: ReadonlyArray<string>
   readonly code: FailureCode
   readonly text: string | ((line: string) => string)
@@ -81,8 +88,8 @@ const holds = (line: string, sign: ReadonlyArray<string>): boolean => {
 }
 
 /**
- * The named reason of a start that failed: the first of the causes that a log shows anywhere, since wrappers repeat and hide what ended an engine in the lines that
- * follow it.
+ * Returns the cause of a failed start: the first entry of `failures` that occurs anywhere in the log. The end of a log
+ * is not enough, because wrappers repeat and hide the original error.
  */
 export const startFailureOf = (log: string, failures: ReadonlyArray<StartFailure>, version: string): NamedFailure => {
   const lines = log.split("\n")

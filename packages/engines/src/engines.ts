@@ -4,7 +4,7 @@ import { reference } from "./reference/adapter.ts"
 import { sglang } from "./sglang/adapter.ts"
 import { vllm } from "./vllm/adapter.ts"
 
-/** The registration of the engines, in the order of preference. */
+/** The registration of the engines. The order is the order of preference. */
 const registered: Readonly<Record<Runtime, EngineAdapter>> = { vllm, sglang, reference }
 
 export const engines: ReadonlyArray<EngineAdapter> = Object.values(registered)

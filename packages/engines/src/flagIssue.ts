@@ -2,13 +2,16 @@ import type { FlagIssue } from "@seatrial/domain"
 import type { CommandLine } from "./CommandLine.ts"
 import type { EngineFlags } from "./EngineFlag.ts"
 
-/** Arguments that no caller may set, as the engine names them, and why. A name ending in `*` stands for all that begin so. */
+/**
+ * Arguments that callers may not set, by the engine's names, with the reason. A name that ends in `*` matches all names
+ * with this beginning.
+ */
 export interface Denial {
   readonly names: ReadonlyArray<string>
   readonly why: string
 }
 
-/** What an engine refuses, in the order in which it is looked for. */
+/** The rules that decide whether a flag is allowed, in the order in which they are checked. */
 export interface FlagTable {
   readonly version: string
   readonly flags: EngineFlags
@@ -23,10 +26,10 @@ const switchesOff = "it would switch off a check, write down what users send, or
 const unbounded = "it is a bag of settings of any kind, or takes memory of the host that nobody has set aside"
 const fetches = "it would let requests read files or reach other hosts"
 
-/** Why nobody but the platform sets these: by what it is decided instead. */
+/** The reason for arguments that Seatrial sets. `by`: the setting that decides instead. */
 const own = (by: string) => `Seatrial sets it itself, from ${by}`
 
-/** What no engine of ours takes from a caller. */
+/** Arguments that no engine accepts from callers. */
 export const alwaysDenied: ReadonlyArray<Denial> = [
   {
     names: [
@@ -203,7 +206,7 @@ export const alwaysDenied: ReadonlyArray<Denial> = [
   }
 ]
 
-/** A flag as an engine's command line would name it, however it was written. */
+/** The command-line spelling of a flag. */
 const asArgument = (flag: string) =>
   flag
     .trim()
@@ -222,16 +225,16 @@ const reasonOf = ({ commandLine, denied, flags, version }: FlagTable, name: stri
   const plain = denied.find(({ names }) => names.some((pattern) => matches(pattern, name)))
   if (plain !== undefined) return plain.why
   if (Object.hasOwn(commandLine, name)) return `nobody has reviewed what this argument of ${version} may do`
-  // Both engines take the beginning of an argument's name for the whole.
+  // Both engines accept an abbreviated argument name.
   const whole = name.length < 3 ? undefined : denied.flatMap(({ names, why }) => names.map((of) => ({ of, why }))).find(({ of }) => of.startsWith(name))
   if (whole !== undefined) return `${version} would read it as ${whole.of.replace("*", "")}: ${whole.why}`
   return `${version} has no such argument`
 }
 
-/** A flag's name in a refusal: a caller's may be as long as the body. */
+/** A flag's name for an error message. Shortened, because a caller may send a name as long as the body. */
 export const flagSaid = (flag: string): string => flag.slice(0, 128)
 
-/** The first flag that an engine's table does not allow, with the reason, or whose value it does not take. */
+/** The first flag that the table does not allow, or whose value is not allowed, with the reason. */
 export const flagIssueOf = (table: FlagTable, given: Readonly<Record<string, unknown>>): FlagIssue | null => {
   for (const [flag, value] of Object.entries(given)) {
     const known = Object.hasOwn(table.flags, flag) ? table.flags[flag] : undefined

@@ -2,8 +2,9 @@ import { initialImageProfile, type ModelConfig, type ModelShape, readTemplate, t
 import { Predicate } from "effect"
 
 /**
- * Models whose images are served: both engines have them and what prepares their images as their own code, the size of their tower and what it makes of the largest
- * image are stated in `config.json`, and each image is one. Those that cut an image into tiles take memory that nothing states beforehand; they are served as text.
+ * Models whose image input is served. Both engines contain the model and its image processor, `config.json` states the
+ * size of the vision tower and the tokens of the largest image, and each image is processed as a whole. Models that cut
+ * an image into tiles use an amount of memory that nothing states in advance, so only their text input is served.
  */
 const seeing: ReadonlySet<string> = new Set([
   "Gemma3ForConditionalGeneration",
@@ -17,14 +18,14 @@ const seeing: ReadonlySet<string> = new Set([
 
 const hasTower = (config: ModelConfig): boolean => (config.shape?.vision ?? null) !== null
 
-/** Whether images are to be served, as far as the model decides: its architecture is known to see, and its chat template has a place for them. */
+/** Whether the model allows image input: its architecture is listed, and its chat template has a place for images. */
 export const sees = (config: ModelConfig, chatTemplate: string | null): boolean =>
   seeing.has(config.architecture) && hasTower(config) && readTemplate(chatTemplate).images
 
-/** How many images a request may bring; null where nothing was set. */
+/** How many images a request may contain; null if no limit is set. */
 export const imagesAllowed = (limit: unknown): number | null => (Predicate.hasProperty(limit, "image") && typeof limit.image === "number" ? limit.image : null)
 
-/** The limits of images of a model that was started with that limit; null where it takes none. */
+/** The image limits of a model that was started with this limit; null if it accepts no images. */
 export const servedImages = (config: ModelConfig, limit: unknown): ServedContract["imageInput"] => {
   const allowed = imagesAllowed(limit) ?? 0
   return allowed < 1 || !seeing.has(config.architecture) || !hasTower(config)
@@ -32,9 +33,12 @@ export const servedImages = (config: ModelConfig, limit: unknown): ServedContrac
     : { ...initialImageProfile, max_images: Math.min(initialImageProfile.max_images, allowed) }
 }
 
-/** What is set where images are to be served, and nobody has set it otherwise. */
+/** The default limit for models whose image input is served. */
 export const imageLimits = { image: initialImageProfile.max_images, video: 0 } as const
 
-/** Bytes of the widest layer of the tower at the largest image: what comes in, the inner layer and its product, in 16 bits. */
+/**
+ * Bytes of the largest layer of the vision tower for the largest image: input, inner layer and their product, with 16
+ * bits per value.
+ */
 export const towerBytes = ({ hidden_size, intermediate_size, patches }: NonNullable<ModelShape["vision"]>): number =>
   patches * 2 * (3 * intermediate_size + 6 * hidden_size)

@@ -2,7 +2,10 @@ import type { ModelConfig } from "@seatrial/domain"
 
 type Family = Pick<ModelConfig, "architecture" | "model_type">
 
-/** Renderers that vLLM chooses by the architecture (`ModelConfig.tokenizer_mode`). Cohere's is chosen by an option alone, which no deployment can give. */
+/**
+ * Architectures for which vLLM chooses a renderer of its own (`ModelConfig.tokenizer_mode`). Cohere's renderer needs an
+ * option that no deployment can set.
+ */
 const vllmArchitectures: ReadonlySet<string> = new Set([
   "DeepseekV32ForCausalLM",
   "DeepseekV4ForCausalLM",
@@ -13,16 +16,25 @@ const vllmArchitectures: ReadonlySet<string> = new Set([
   "KimiK3ForConditionalGeneration"
 ])
 
-/** Whether vLLM writes a model's prompts itself: also Harmony's, which takes marks in a user's words for words (`OnlineRenderer.use_harmony`). */
+/**
+ * Whether vLLM renders the prompts of a model without its chat template. This includes Harmony, which reads control
+ * tokens in user text as text (`OnlineRenderer.use_harmony`).
+ */
 export const vllmOwnPrompts = ({ architecture, model_type }: Family): boolean => model_type === "gpt_oss" || vllmArchitectures.has(architecture)
 
-/** Readers of calls with which SGLang takes the prompts of their family too (`resolve_chat_encoding_spec`), whatever the model is. */
+/**
+ * Tool call parsers that make SGLang render the prompts of their model family, whatever the model is
+ * (`resolve_chat_encoding_spec`).
+ */
 const sglangParsers: ReadonlySet<string> = new Set(["deepseekv32", "deepseekv4", "deepseekv41", "kimi_k3"])
 
-/** What it finds in an architecture's name (`resolve_chat_encoding_spec`). Of DeepSeek V3 it does so only where there is no template. */
+/**
+ * Architectures for which SGLang chooses a renderer (`resolve_chat_encoding_spec`). DeepSeek V3 is not listed, because
+ * its renderer is used only if there is no template.
+ */
 const sglangArchitectures = /DeepseekV4|KimiK3|InklingForConditionalGeneration/
 
-/** Types of models to which it gives a template of its own (`MODEL_TYPE_TO_TEMPLATE`). */
+/** Model types for which SGLang has a built-in template (`MODEL_TYPE_TO_TEMPLATE`). */
 const sglangTypes: ReadonlySet<string> = new Set([
   "deepseek-ocr",
   "deepseek_v41",
@@ -38,7 +50,7 @@ const sglangTypes: ReadonlySet<string> = new Set([
   "whisper"
 ])
 
-/** Whether SGLang writes a model's prompts itself. `toolCallParser`: what reads the calls, as it is started. */
+/** Whether SGLang renders the prompts of a model without its chat template. `toolCallParser`: the value of its flag. */
 export const sglangOwnPrompts =
   (toolCallParser: unknown) =>
   ({ architecture, model_type }: Family): boolean =>

@@ -3,13 +3,13 @@ import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "@seatri
 type Engine = "vllm" | "sglang"
 type Names = { readonly [Of in Engine]?: string }
 
-/** How a model writes what it thinks and what it calls, in the words of one engine; null where nothing that the engine reads is known of it. */
+/** The names of an engine's parsers for a model; null if the engine has none for it. */
 export interface Parsers {
   readonly reasoning: string | null
   readonly toolCalls: string | null
 }
 
-/** The engines' readers of each format of tool calls. */
+/** The tool call parser of each engine by format. */
 const toolParsers: Readonly<Record<ToolCallFormat, Names>> = {
   deepseek_v3: { vllm: "deepseek_v3", sglang: "deepseekv3" },
   functiongemma: { vllm: "functiongemma" },
@@ -25,7 +25,7 @@ const toolParsers: Readonly<Record<ToolCallFormat, Names>> = {
   qwen3_coder: { vllm: "qwen3_coder", sglang: "qwen3_coder" }
 }
 
-/** Where a family writes a format in its own way, or an engine has a reader of its own for it. */
+/** Model families that write a format differently, or for which an engine has a special parser. */
 const toolParsersOfFamily: ReadonlyArray<readonly [architecture: RegExp, format: ToolCallFormat, names: Names]> = [
   [/^Qwen[23]/, "hermes", { vllm: "hermes", sglang: "qwen25" }],
   [/^Llama4/, "llama3_json", { vllm: "llama4_json", sglang: "pythonic" }]
@@ -36,7 +36,7 @@ const reasoningParsers: Readonly<Record<Exclude<ReasoningFormat, "think">, Names
   mistral: { vllm: "mistral", sglang: "mistral" }
 }
 
-/** `<think>` is written by many, and how it begins and ends differs: only families that are known are read. */
+/** Many models write `<think>`, but the beginning and the end differ. Only known families get a parser. */
 const thinkers: ReadonlyArray<readonly [architecture: RegExp, names: Names]> = [
   [/^(?:Qwen3|InternS1)/, { vllm: "qwen3", sglang: "qwen3" }],
   [/^Glm4Moe/, { vllm: "glm45", sglang: "glm45" }],
@@ -50,7 +50,7 @@ const thinkers: ReadonlyArray<readonly [architecture: RegExp, names: Names]> = [
   [/^Step3/, { vllm: "step3", sglang: "step3" }]
 ]
 
-/** Whether the prompt of an answer ends with the mark that opens reasoning, so that there always is some. */
+/** Whether the prompt itself opens the reasoning, so that every answer contains reasoning. */
 const alwaysThinks = (template: string) => {
   const prompt = template.indexOf("add_generation_prompt")
   return prompt >= 0 && template.includes("<think>", prompt)
@@ -67,7 +67,8 @@ const reasoningOf = (engine: Engine, architecture: string, template: string): st
   const family = thinkers.find(([pattern]) => pattern.test(architecture))?.[1]
   if (family !== undefined) return (engine === "sglang" && family.sglang === "qwen3" && !thinkingToggle ? "qwen3-thinking" : family[engine]) ?? null
   if (!/^(?:Qwen2|Llama)For/.test(architecture) || !alwaysThinks(template)) return null
-  // With a switch they think as Qwen3 does, whose reader knows an answer without a thought. Others are distilled from DeepSeek R1, and think as it does.
+  // Models with a switch reason as Qwen3 does, whose parser accepts an answer without reasoning. The others are
+  // distilled from DeepSeek R1.
   if (thinkingToggle) return "qwen3"
   return engine === "vllm" ? "deepseek_r1" : "deepseek-r1"
 }
@@ -75,19 +76,19 @@ const reasoningOf = (engine: Engine, architecture: string, template: string): st
 const toolCallsOf = (engine: Engine, architecture: string, template: string): string | null => {
   const { toolCallFormat } = readTemplate(template)
   if (toolCallFormat === null) return null
-  // From 3.1 on DeepSeek writes the arguments plainly, and no longer as a block of code.
+  // DeepSeek 3.1 and later write plain arguments instead of a code block.
   if (toolCallFormat === "deepseek_v3" && !template.includes("```json")) return engine === "vllm" ? "deepseek_v31" : "deepseekv31"
   const family = toolParsersOfFamily.find(([pattern, format]) => format === toolCallFormat && pattern.test(architecture))?.[2]
   return (family ?? toolParsers[toolCallFormat])[engine] ?? null
 }
 
-/** The readers that go with an architecture and its pinned chat template. */
+/** The parsers for an architecture and its pinned chat template. */
 export const parsersFor = (engine: Engine, architecture: string, template: string | null): Parsers =>
   template === null
     ? { reasoning: null, toolCalls: null }
     : { reasoning: reasoningOf(engine, architecture, template), toolCalls: toolCallsOf(engine, architecture, template) }
 
-/** All readers that may be chosen for an engine, so that a test can look for them in its sources. */
+/** All parsers that `parsersFor` may return for an engine. A test looks them up in the engine's sources. */
 export const parsersNamed = (engine: Engine): { readonly reasoning: ReadonlyArray<string>; readonly toolCalls: ReadonlyArray<string> } => {
   const of = (names: ReadonlyArray<Names>) => names.flatMap((name) => name[engine] ?? [])
   return {

@@ -2,26 +2,32 @@ import type { ModelConfig } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "./computeCapability.ts"
 import type { RegisteredQuantizations } from "./RegisteredQuantizations.ts"
 
-/** A registered method, with the least and the highest compute capability where these are not the method's own; or why there is none, as the rest of a sentence. */
+/**
+ * A registered method, with minimum and maximum compute capability if they differ from those of the method; or the
+ * reason for a refusal, as the rest of a sentence.
+ */
 export type Resolution = { readonly method: string; readonly least?: number; readonly most?: number } | { readonly problem: string }
 
-/** How an engine at one version takes checkpoints that are quantized. */
+/** How one version of an engine reads quantized checkpoints. */
 export interface QuantizationRules {
   readonly version: string
   readonly registered: RegisteredQuantizations
-  /** What it registers and nevertheless does not serve from a checkpoint, and why, as the rest of a sentence. */
+  /** Registered methods that are not served, with the reason as the rest of a sentence. */
   readonly refused: Readonly<Record<string, string>>
-  /** Names that only checkpoints use, by the method that takes them. */
+  /** Method names that occur only in checkpoints, by the registered method. */
   readonly alias: Readonly<Record<string, string>>
-  /** As the engine itself decides it, where that is not simply the method of that name. */
+  /** The engine's own choice of the method, if it is not the method with the name in the checkpoint. */
   readonly resolve: (config: ModelConfig) => Resolution | null
 }
 
-/** The methods of checkpoints that an engine takes, `none` among them. */
+/** The methods of checkpoints that an engine reads, including `none`. */
 export const takenQuantizations = ({ alias, refused, registered }: QuantizationRules): ReadonlySet<string> =>
   new Set(["none", ...Object.keys(registered), ...Object.keys(alias)].filter((method) => !Object.hasOwn(refused, method)))
 
-/** Why an engine does not serve a checkpoint so quantized on such a card, as a sentence; null where it does, as far as is known. */
+/**
+ * Why an engine does not serve this quantized checkpoint on a GPU of this pool, as a sentence; null if it does or if
+ * that is unknown.
+ */
 export const quantizationIssue = (rules: QuantizationRules, config: ModelConfig, gpuPool: string): string | null => {
   const { quantization } = config
   if (quantization === "none") return null
@@ -39,7 +45,7 @@ export const quantizationIssue = (rules: QuantizationRules, config: ModelConfig,
   return `${rules.version} needs a card of compute capability ${only}${capabilityText(least)} for this checkpoint of ${quantization}; ${gpuPool} has ${capabilityText(has)}.`
 }
 
-/** Whole numbers of so many bits, which the kernels for packed 32-bit words take. */
+/** Checks whole-number weights against the kernels for packed 32-bit words. Returns the rest of a sentence, or null. */
 export const packedProblem = (
   { quantization_scheme: scheme }: ModelConfig,
   kernels: ReadonlyArray<{ readonly bits: number; readonly symmetric?: boolean }>

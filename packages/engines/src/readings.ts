@@ -6,9 +6,12 @@ import { sglangStartFailures } from "./sglang/startFailures.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./vllm/readings.ts"
 import { vllmStartFailures } from "./vllm/startFailures.ts"
 
-/** All that we read of an engine or say to it beside arguments: what has to be in its sources. */
+/**
+ * Everything that Seatrial reads from an engine or sends to it, apart from arguments. A test looks it up in the
+ * engine's sources.
+ */
 export interface EngineReadings {
-  /** Pieces of lines of its log, which stand one after the other in one text of its sources. */
+  /** Parts of log lines. The parts of one line follow each other in one text of the sources. */
   readonly lines: ReadonlyArray<ReadonlyArray<string>>
   readonly metrics: ReadonlyArray<string>
   readonly paths: ReadonlyArray<string>
@@ -20,7 +23,7 @@ const linesOf = (lines: Readonly<Record<string, string>>, failures: ReadonlyArra
   ...failures.flatMap(({ by, sign, source = sign }) => (by === undefined ? [source] : []))
 ]
 
-/** By runtime, for the test that looks into the engines' own packages. */
+/** By runtime, for the test that searches the packages of the engines. */
 export const engineReadings: Readonly<Record<Exclude<Runtime, "reference">, EngineReadings>> = {
   vllm: {
     lines: linesOf(vllmLines, vllmStartFailures),
@@ -33,7 +36,7 @@ export const engineReadings: Readonly<Record<Exclude<Runtime, "reference">, Engi
     metrics: Object.values(sglangMetrics),
     paths: [
       ...["/health", "/ready", "/v1/models", "/metrics", "/v1/chat/completions", "/v1/completions"],
-      // Of the values that it has loaded, with what is said to it and read of it.
+      // To compare the loaded weights: paths, and members of requests and answers.
       ...["/get_weights_by_name", "truncate_size", "/weights_checker", "checksum", "per_engine_checksum"]
     ],
     parsers: parsersNamed("sglang")

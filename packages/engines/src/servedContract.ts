@@ -11,18 +11,18 @@ import {
   type ToolCallFormat
 } from "@seatrial/domain"
 
-/** What tells one engine's contract from another's. */
+/** The differences between the contracts of two engines. */
 export interface Serving {
   readonly toolCalls: ReadonlyArray<ToolCallFormat>
   readonly toolCalling?: ServedContract["toolCalling"]
   readonly strict?: ReadonlyArray<ToolCallFormat>
   readonly reasoning: ReadonlyArray<ReasoningFormat>
   readonly reasoningControls?: ServedContract["reasoningControls"]
-  /** Top-level fields of the gateway's vocabulary that it does not serve. */
+  /** Top-level fields of the gateway's vocabulary that the engine does not support. */
   readonly without?: ReadonlyArray<string>
 }
 
-/** What an engine serves behind the gateway: the gateway's vocabulary, but for what it has not. */
+/** The contract of an engine behind the gateway: the gateway's vocabulary without the unsupported fields. */
 export const servedContract = ({ reasoning, reasoningControls, strict = [], toolCalling, toolCalls, without = [] }: Serving): ServedContract => {
   const served = <Path extends InferencePath>(path: Path): PathContract<Path> => ({
     parameters: requestVocabulary[path].filter((field) => !without.includes(field)),

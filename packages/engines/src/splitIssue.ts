@@ -1,11 +1,12 @@
 import { type EngineLoad, shapeOf } from "@seatrial/domain"
 
-/** Methods whose scales belong to groups of values of a row, which no kernel takes in parts. */
+/** Methods with one scale per group of values in a row. No kernel accepts part of a group. */
 const grouped = /^(awq|gptq|auto-round|compressed-tensors|fp8)/
 
 /**
- * Why quantized weights cannot be split over the GPUs of a host class, as the rest of a sentence; null where they can. What is split along its rows (the output of
- * attention, the second half of a feed-forward layer) has to be cut between groups; experts are not cut where they are spread whole.
+ * Why quantized weights cannot be split over the GPUs of a host class, as the rest of a sentence; null if they can.
+ * Matrices that are split along their rows (attention output, second half of a feed-forward layer) must be cut between
+ * groups. Experts are not cut if whole experts are distributed.
  */
 export const splitIssue = ({ card, config }: EngineLoad, expertsWhole: boolean): string | null => {
   const size = config.quantization_scheme?.group_size

@@ -1,6 +1,6 @@
 import type { StartFailure } from "./engineLog.ts"
 
-/** What PyTorch says in both engines. */
+/** PyTorch's message, which both engines log. */
 export const outOfMemory: StartFailure = {
   by: "torch",
   sign: ["CUDA out of memory. Tried to allocate"],
@@ -40,7 +40,7 @@ export const tokenizerUnreadable: StartFailure = {
   text: "The engine could not load the repository's tokenizer. Choose another revision, or a repository whose tokenizer.json the engine reads."
 }
 
-/** Of argparse, which leaves with exit code 2. */
+/** argparse's message. The process then ends with exit code 2. */
 export const argumentsRefused: StartFailure = {
   by: "argparse",
   sign: [": error: "],

@@ -1,12 +1,18 @@
 import { Template } from "@huggingface/jinja"
 
-/** Characters of the longest template that is looked at: several times the longest of today, and half a second's work for the worst of them. */
+/**
+ * Maximum number of characters of a template that is parsed: several times the longest template in use, and at most
+ * half a second of work.
+ */
 const longest = 64 * 1024
 
-/** Spaces or ends of lines in a row that no template has: the parser here tries each of them as the first, so 64 KiB of them would take it a quarter of a minute. */
+/**
+ * A run of whitespace that no real template contains. The parser retries at each character, so that 64 KiB of
+ * whitespace would take 15 seconds.
+ */
 const gap = /\s{257}/
 
-/** Jinja's own filters, and what Transformers adds: engines compile no template with another one. */
+/** The filters of Jinja and Transformers. Engines do not compile a template with any other filter. */
 const filters = new Set(
   (
     "abs attr batch capitalize center count d default dictsort e escape filesizeformat first float forceescape format groupby indent int items join last length " +
@@ -15,13 +21,16 @@ const filters = new Set(
   ).split(" ")
 )
 
-/** What only a template without an end, or with the wrong one, gives: the parser here knows less of the language than the engines' own does. */
+/**
+ * Errors that only an unterminated or wrongly terminated block causes. Other errors do not count, because this parser
+ * supports less of the language than the engines' parser.
+ */
 const broken =
   /^(?:Unexpected end of input|Cannot read properties of undefined|Missing end of comment tag|Unknown statement type: (?:end(?:if|for|macro|set)|else|elif)$|Unexpected token: Close)/
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
 
-/** The first filter in a parsed template that Jinja has not. */
+/** The first unknown filter in a parsed template, or null. */
 const unknownFilter = (parsed: unknown): string | null => {
   const pending: Array<unknown> = [parsed]
   while (pending.length > 0) {
@@ -37,10 +46,10 @@ const unknownFilter = (parsed: unknown): string | null => {
   return null
 }
 
-/** A template that makes something of its own of the function that raises. */
+/** A template that redefines `raise_exception`. */
 const ownRaise = /\b(?:macro|set)\s+raise_exception\b/
 
-/** Whether a part of a parsed template raises an exception whatever it is given: at its own level, or in every branch. */
+/** Whether a part of a parsed template always raises an exception: at its top level or in every branch. */
 const raises = (parts: unknown): boolean =>
   Array.isArray(parts) &&
   parts.some((node: unknown) => {
@@ -68,11 +77,11 @@ const look = (template: string, own: boolean): string | null => {
 let last: { readonly template: string; readonly own: boolean; readonly issue: string | null } = { template: "", own: true, issue: null }
 
 /**
- * Why an engine could not use a chat template, as the rest of a sentence; null where it could, or where that is not known. `own`: the engine reads it by the parser that
- * is used here, so that all that this one refuses is refused.
+ * Why an engine cannot use a chat template, as the rest of a sentence; null if it can or if that is unknown. `own`:
+ * whether the engine uses the same parser as this check, so that every error counts.
  */
 export const templateIssue = (template: string, own: boolean): string | null => {
-  // A model is tried on one host class after the other, and its template is the same for all.
+  // Several host classes are checked in a row with the same template.
   if (last.template !== template || last.own !== own) last = { template, own, issue: look(template, own) }
   return last.issue
 }

@@ -1,19 +1,22 @@
 import type { ModelConfig } from "@seatrial/domain"
 import { transformersTypes } from "./generated/transformersTypes.ts"
 
-/** What stands in the facts of a configuration that names no type. */
+/** The type in the facts of a configuration that names none. */
 const unnamed = "unknown"
 
-/** What an engine brings beside the classes of Transformers. */
+/** Model types that an engine supports in addition to those of Transformers. */
 export interface OwnTypes {
   readonly version: string
-  /** Types of configurations that it knows by itself. */
+  /** Configuration types with a class in the engine. */
   readonly types: ReadonlySet<string>
-  /** Architectures of which it knows the type where none is named. */
+  /** Architectures whose type the engine derives if the configuration names none. */
   readonly architectures: ReadonlySet<string>
 }
 
-/** Why an engine finds no class for a model's configuration, as a sentence; null where it may. Transformers goes by `model_type` alone (`AutoConfig.from_pretrained`). */
+/**
+ * Why an engine finds no class for the configuration of a model, as a sentence; null if it may find one. Transformers
+ * uses only `model_type` (`AutoConfig.from_pretrained`).
+ */
 export const typeIssue = ({ architectures, types, version }: OwnTypes, { architecture, model_type }: ModelConfig): string | null => {
   if (architectures.has(architecture) || types.has(model_type) || transformersTypes.has(model_type)) return null
   if (model_type === unnamed) return `${version} reads no config.json without a model_type, by which it finds the model's class.`

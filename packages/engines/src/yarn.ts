@@ -1,6 +1,6 @@
 import type { ModelConfig, ServingSettings } from "@seatrial/domain"
 
-/** What of one way to encode positions has no meaning in another. */
+/** Members of other position encodings that have no meaning for YaRN. */
 const ofOtherKinds = new Set([
   "type",
   "rope_type",
@@ -15,9 +15,11 @@ const ofOtherKinds = new Set([
 ])
 
 /**
- * The settings of a model's configuration that extend its context by YaRN, as JSON for either engine; null where none is asked for or the configuration's way to encode
- * positions is not known. The checkpoint's whole dictionary is written again, because one engine replaces what the other merges; always with `rope_type`, without
- * which one crashes and the other does nothing, and with the raised limit, without which the longer context is refused.
+ * The configuration overrides that extend the context of a model by YaRN, as JSON for either engine; null if the
+ * request does not extend it or if the position encoding is unknown. The whole dictionary of the checkpoint is
+ * repeated, because one engine replaces what the other merges. `rope_type` is always present: without it one engine
+ * crashes and the other ignores the rest. The raised limit is present because engines refuse a longer context without
+ * it.
  */
 export const yarnOverrides = (
   { native_context, rope }: Pick<ModelConfig, "native_context" | "rope">,

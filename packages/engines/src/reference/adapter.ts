@@ -15,7 +15,7 @@ import { referenceWire } from "./wire.ts"
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
   typeof value === "number" && Number.isInteger(value) && value >= minimum && value <= maximum ? null : `must be an integer from ${minimum} to ${maximum}`
 
-/** The flags that a caller may set; each is rendered as `--flag=value`. */
+/** The flags that a caller may set, each rendered as `--flag=value`. */
 const flags: Readonly<Record<string, (value: unknown) => string | null>> = {
   max_num_seqs: integerFlag(1, 256),
   seed: integerFlag(0, 2 ** 31 - 1),
@@ -67,13 +67,13 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
   ]
 ]
 
-/** Of these the text leaves open which file, tensor or value it was, which the engine's own last sentence tells. */
+/** Causes whose text does not name the file, tensor or value. The last error of the engine names it. */
 const leavesOpen = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable", "unsupported_architecture"])
 
-/** Characters of what the engine said that are shown. */
+/** Maximum number of characters of the engine's message in a failure text. */
 const mostSaid = 300
 
-/** The sentence with which the engine ended, as others may read it: without the folders of its node, and without addresses. Null where it ended without one. */
+/** The last error in the log without node folders and addresses, so that callers may read it; null if there is none. */
 const lastSaid = (log: string): string | null => {
   const said = [...log.matchAll(/\bERROR [\d-]+ [\d:]+ \[[\w.]+\] (.+)/g)].at(-1)?.[1]
   if (said === undefined) return null
@@ -86,8 +86,8 @@ const lastSaid = (log: string): string | null => {
 }
 
 /**
- * The reference engine: for machines without a GPU. It computes in float32 whatever the checkpoint's precision is, keeps its KV cache in float32 and accounts its
- * memory against the host class's simulated GPU.
+ * The reference engine, for machines without a GPU. It computes in float32 whatever the precision of the checkpoint,
+ * keeps its KV cache in float32, and counts its memory against the simulated GPU of the host class.
  */
 export const reference: EngineAdapter = {
   runtime: "reference",
@@ -177,7 +177,7 @@ export const reference: EngineAdapter = {
       max_concurrency: concurrency === undefined ? null : Number(concurrency),
       load_seconds: weights?.[2] === undefined ? null : Number(weights[2]),
       activation_bytes: gib(overhead?.[1]),
-      // It has none.
+      // It records no graphs.
       graph_bytes: 0,
       graph_seconds: 0,
       boot_seconds: boot?.[1] === undefined ? null : Number(boot[1])

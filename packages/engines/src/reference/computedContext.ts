@@ -1,14 +1,14 @@
 import { type EngineLoad, leastContext } from "@seatrial/domain"
 
-/** Products a second of a query with keys and values: about what one core does. */
+/** Products of a query with keys and values per second on one idle core, approximately. */
 const productsPerSecond = 1e9
 
-/** Of these as many as a core that others use as well has left: a context that nobody asked for is chosen by it. */
+/** The same on a core that other processes use. The default context is derived from it. */
 const productsOfBusyCore = productsPerSecond / 4
 
 /**
- * Most tokens of a context that the reference engine reads within the time that the trial waits for an answer (60 s, and 1 s for each 300 tokens): what it computes grows
- * with the context's square.
+ * The longest context in tokens that the reference engine reads before the trial's timeout of 60 s plus 1 s per 300
+ * tokens. The work grows with the square of the context.
  */
 const readIn = ({ config }: EngineLoad, products: number): number => {
   const work = (config.num_layers * config.num_attention_heads * config.head_dim) / products
@@ -16,12 +16,12 @@ const readIn = ({ config }: EngineLoad, products: number): number => {
   return Math.max(leastContext, Math.floor(tokens / 16) * 16)
 }
 
-/** A longer context is refused. */
+/** The longest context that is accepted. */
 export const computedContext = (load: EngineLoad): number => readIn(load, productsPerSecond)
 
-/** A longer context is not chosen. */
+/** The longest context that is chosen by default. */
 export const chosenComputedContext = (load: EngineLoad): number => readIn(load, productsOfBusyCore)
 
-/** The same for another engine, for which the reference engine stands in on simulated GPUs. */
+/** The limit for another engine: on simulated GPUs the reference engine runs in its place. */
 export const standInContext = (load: EngineLoad): number => (load.card.simulated === true ? computedContext(load) : Number.POSITIVE_INFINITY)
 export const chosenStandInContext = (load: EngineLoad): number => (load.card.simulated === true ? chosenComputedContext(load) : Number.POSITIVE_INFINITY)

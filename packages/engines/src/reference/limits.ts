@@ -1,12 +1,12 @@
-/** What the reference engine computes, told once for its loader and for those who ask before. */
+/** What the reference engine can compute. Used by its loader and by the checks before a deployment. */
 export const referenceLimits = {
   architecture: "LlamaForCausalLM",
   activation: "silu",
-  /** Tokens of a context where the configuration states none. */
+  /** Tokens of a context if the configuration states none. */
   assumedContext: 2_048
 } as const
 
-/** What of a configuration its computing depends on, beside the sizes. */
+/** Properties of a configuration, apart from sizes, that decide whether the reference engine can compute it. */
 export interface Computation {
   readonly activation: string | null
   readonly attention_bias: boolean
@@ -14,15 +14,15 @@ export interface Computation {
   readonly heads: number
   readonly kvHeads: number
   readonly headDim: number
-  /** Share of a head that turns by its position; absent: all of it. */
+  /** Share of a head's values that is rotated by the position; absent: all. */
   readonly partial_rotary_factor?: number | undefined
-  /** Whether some layers read the last tokens only; absent: all read every token. */
+  /** Whether some layers use a sliding window; absent: all layers see all tokens. */
   readonly windowed?: boolean | undefined
-  /** Types of weights other than those that it reads; absent for none. */
+  /** Weight types that the reference engine cannot read; absent if there are none. */
   readonly types?: ReadonlyArray<string> | undefined
 }
 
-/** Why the reference engine does not compute a model of its architecture, as the rest of a sentence; null where it does. */
+/** Why the reference engine cannot compute a model of its architecture, as the rest of a sentence; null if it can. */
 export const computationProblem = ({
   activation,
   attention_bias,

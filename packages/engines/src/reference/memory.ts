@@ -2,7 +2,7 @@ import type { EngineMemory } from "@seatrial/domain"
 
 const none = { low: 0, high: 0 }
 
-/** The reference engine keeps one pool for its simulated GPU; what it computes with is small beside it. */
+/** The reference engine has one pool for its simulated GPU. Its working memory is small in comparison. */
 export const referenceMemory: EngineMemory = {
   budget: ({ card, flags }) => card.gpu_memory_bytes * (typeof flags.gpu_memory_utilization === "number" ? flags.gpu_memory_utilization : 0.92),
   blockTokens: () => 16,
@@ -14,7 +14,8 @@ export const referenceMemory: EngineMemory = {
   extraLoadedBytes: 0,
   halvesFloat32: false,
   expertPadding: () => ({ low: 1, high: 1 }),
-  // Activations of one token in float32, and the weights' float32 copy beside the 16-bit checkpoint that the fit counts.
+  // The float32 activations of one token, plus the float32 copy of the weights. The fit counts only the 16-bit
+  // checkpoint.
   overhead: ({ config }) => {
     const activations = 4 * (8 * config.hidden_size + 2 * config.vocab_size)
     return { activation: { low: activations, high: activations + 64 * 2 ** 20 }, runtime: none, graphs: none, afterPool: none }

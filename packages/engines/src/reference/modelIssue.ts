@@ -15,8 +15,8 @@ const problemOf = (config: ModelConfig): string | null => {
 }
 
 /**
- * Another engine's reasons not to serve a model, with those of the reference engine where GPUs are simulated: it stands in there, and what it does not compute would
- * fail at the boot only.
+ * Combines the refusals of another engine with those of the reference engine, which runs in its place on simulated
+ * GPUs. Without this check the start would fail later.
  */
 export const withStandIn =
   (version: string, issue: (config: ModelConfig, card: EngineLoad["card"]) => string | null) =>
@@ -30,7 +30,10 @@ export const withStandIn =
     return problem === null ? null : `${standsIn} does not compute this model: ${problem}.`
   }
 
-/** Why the reference engine does not compute a model of its architecture, as a sentence; null where it does, and where an earlier version read too little to tell. */
+/**
+ * Why the reference engine cannot compute a model of its architecture, as a sentence; null if it can, or if an earlier
+ * version of Seatrial read too few facts to decide.
+ */
 export const referenceModelIssue = (config: ModelConfig): string | null => {
   const problem = problemOf(config)
   return problem === null ? null : `reference-0.1.0 does not compute this model: ${problem}.`

@@ -1,4 +1,4 @@
-/** How positions turn into angles, as the reference engine computes it. */
+/** The parameters of rotary position embeddings in the reference engine. */
 export interface RopeConfig {
   readonly theta: number
   readonly scaling:
@@ -11,7 +11,7 @@ export interface RopeConfig {
         readonly originalLength: number
         readonly betaFast: number
         readonly betaSlow: number
-        /** Of cosines and sines. */
+        /** Factor for cosines and sines. */
         readonly attention: number
         readonly truncated: boolean
       }
@@ -29,8 +29,9 @@ const positive = (fields: Readonly<Record<string, unknown>>, name: string): numb
 const yarnScale = (factor: number, weight: number) => (factor <= 1 ? 1 : 0.1 * weight * Math.log(factor) + 1)
 
 /**
- * How the reference engine encodes positions by a configuration's dictionary (`rope_parameters` or `rope_scaling`), or why it does not, as the rest of a sentence.
- * `maxPositions`: the configuration's limit in tokens, which stands in where YaRN's dictionary names no original length.
+ * The rotary parameters for a configuration's `rope_parameters` or `rope_scaling`, or the reason why the reference
+ * engine does not support them, as the rest of a sentence. `maxPositions`: the limit of the configuration in tokens,
+ * used if YaRN's entry has no original length.
  */
 export const referenceRope = (fields: Readonly<Record<string, unknown>>, theta: number, maxPositions: number): RopeConfig | string => {
   const given = fields.rope_type ?? fields.type ?? "default"

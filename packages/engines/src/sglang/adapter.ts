@@ -32,22 +32,22 @@ import { sglangWire } from "./wire.ts"
 const version = "sglang-0.5.23"
 const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
 
-/** Seconds and GiB of all graphs that the first rank captured; null where it captured none. */
+/** Total seconds and GiB of the graphs that the first rank captured; null if it captured none. */
 const graphsOf = (log: string): { readonly seconds: number; readonly gib: number } | null => {
-  // Ranks work side by side and say the same; a start on one GPU names none.
+  // All ranks log the same figures. A start on one GPU logs no rank.
   const lines = log.split("\n").filter((line) => !/^\[[^\]]* (?:DP\d+ )?TP[1-9]/.test(line))
   const captured = allHits(lines.join("\n"), sglangLines.graphs).map(([seconds, gib]) => [numberOf(seconds), numberOf(gib)] as const)
   const [seconds, gib] = [sumOf(captured.map(([first]) => first)), sumOf(captured.map(([, second]) => second))]
   return seconds === null || gib === null ? null : { seconds, gib }
 }
 
-/** The values of a metric that has a series for each of several things, those of the first rank alone. */
+/** The values of all series of a metric that belong to the first rank. */
 const metricsOfRank = (metrics: string, name: string): ReadonlyArray<number> => {
   const lines = metrics.split("\n").filter((line) => !/[{,]tp_rank="[1-9]\d*"/.test(line))
   return metricValues(lines.join("\n"), name)
 }
 
-/** It knows no plain `fp8`. */
+/** SGLang does not know the name `fp8`. */
 const cacheDtypes: Readonly<Record<KvCacheDtype, string>> = { auto: "auto", fp8: "fp8_e4m3", fp8_e4m3: "fp8_e4m3", fp8_e5m2: "fp8_e5m2" }
 
 const loadIssue = (load: EngineLoad): FlagIssue | null => {
@@ -76,13 +76,13 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
 }
 
 /**
- * Open without a key. A tensor's values are made a list of Python's numbers, all of them, before the first are told (`get_weights_by_name` of `srt/models/llama.py`): 32 bytes each,
- * of which this allows a gigabyte.
+ * These paths need no key. Before it answers, SGLang turns the whole tensor into a list of Python numbers of 32 bytes
+ * each (`get_weights_by_name` of `srt/models/llama.py`). The limit allows 1 GiB.
  */
 const loadedTensors = { values: "/get_weights_by_name", checksum: "/weights_checker", mostValues: 2 ** 25 } as const
 const dtypeOf = (flag: unknown) => (flag === "bfloat16" || flag === "float16" ? flag : "auto")
 
-/** SGLang 0.5.23, of its own image. */
+/** SGLang 0.5.23 from its official image. */
 export const sglang: EngineAdapter = {
   runtime: "sglang",
   wire: sglangWire,
@@ -106,19 +106,21 @@ export const sglang: EngineAdapter = {
       strict_arguments: true,
       tool_results: true
     },
-    // Those whose readers have a structural tag (`supports_structural_tag` of `srt/function_call`): the others take a strict tool like every other.
+    // Formats whose parsers support structural tags (`supports_structural_tag` of `srt/function_call`). Other parsers
+    // treat strict tools like all tools.
     strict: ["deepseek_v3", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "mistral", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
-    // What templates name; it has no budget of tokens.
+    // The controls that chat templates name. SGLang has no token budget.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
-  // In its deterministic mode all draws of one request have one seed (`sampling_seed`), and n choices are n times the same; otherwise it ignores a seed.
+  // Deterministic mode uses one seed for all choices of a request (`sampling_seed`), so that they are equal. Without
+  // this mode SGLang ignores the seed.
   unserved: (flags) => [flags.enable_deterministic_inference === true ? "n" : "seed"],
   imageInput: (config, flags) => (flags.enable_multimodal === true ? servedImages(config, flags.limit_mm_data_per_request) : null),
   adapters: sglangAdapters,
   tokenizerIssue: standInTokenizerIssue,
   templateIssue,
-  // What stands in on simulated GPUs takes every model's own.
+  // The reference engine uses the template of the model.
   nameIssue: (repo, config, simulated) => (simulated ? null : templateByName(sglangQuantization.version, repo, config)),
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
@@ -126,7 +128,7 @@ export const sglang: EngineAdapter = {
   chosenContext: chosenStandInContext,
   chosenFlags: (load, { chat_template: chatTemplate, refused_sampling: refusedSampling }) => {
     const { config, flags } = load
-    // Some models it makes blind unless it is told.
+    // For some models SGLang enables image input only on request.
     const images =
       flags.limit_mm_data_per_request === undefined && flags.enable_multimodal === undefined && sees(config, chatTemplate)
         ? { enable_multimodal: true, limit_mm_data_per_request: { ...imageLimits, audio: 0 } }
@@ -138,11 +140,12 @@ export const sglang: EngineAdapter = {
       chunked_prefill_size: chunk,
       mem_fraction_static: Math.min(0.95, Math.max(0.5, fraction)),
       cuda_graph_max_bs_decode: graphSequences,
-      // Experts whose groups of quantized values a split would cut are spread whole.
+      // If tensor parallelism would cut a group of quantized values, distribute whole experts instead.
       ...(load.flags.ep_size === undefined && splitIssue(load, false) !== null && splitIssue(load, true) === null ? { ep_size: load.card.gpu_count } : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
-      // Else it would refuse each request that leaves open what the repository says wrongly.
+      // Otherwise SGLang refuses every request that leaves out a sampling parameter whose value in the repository is
+      // invalid.
       ...(refusedSampling === true ? { sampling_defaults: "openai" } : {}),
       ...images
     }
@@ -171,21 +174,21 @@ export const sglang: EngineAdapter = {
         `--kv-cache-dtype=${cacheDtypes[settings.kv_cache_dtype]}`,
         ...(overrides === null ? [] : [`--json-model-override-args=${overrides}`]),
         "--load-format=safetensors",
-        // It tells this of itself, which its trial holds against the commit.
+        // SGLang reports this value, and the trial compares it with the commit.
         ...(commit === undefined ? [] : [`--weight-version=${commit}`]),
         ...(adapter === undefined
           ? []
           : [
               "--enable-lora",
-              // One more than it serves: requests without an adapter, as those for its health, count as one.
+              // One more than it serves, because requests without an adapter, such as health checks, occupy a slot.
               "--max-loras-per-batch=2",
               `--max-lora-rank=${adapter.facts.rank}`,
               `--lora-paths=${namedFolder(adapter)}`,
-              // Else weights that it does not know are passed over with a warning.
+              // Otherwise unknown weights only cause a warning.
               "--lora-strict-loading",
               ...templateArgument(adapter)
             ]),
-        // Of several it would take the first, whatever its name (`_select_named_template`).
+        // If there are several templates, SGLang takes the first one (`_select_named_template`).
         "--hf-chat-template-name=default",
         "--log-level-http=warning",
         "--enable-metrics",
@@ -200,9 +203,9 @@ export const sglang: EngineAdapter = {
         SGLANG_WARMUP_TIMEOUT: String(bootSeconds),
         SGLANG_CACHE_DIR: `${cachePath}/sglang`
       },
-      // Where the network policy lets the gateway and the operator in.
+      // The port that the network policy opens for the gateway and the operator.
       port: 8000,
-      // Its health is a generated token: at least a second, and as many as twenty. Once it has answered, being ready is a flag.
+      // `/health` generates a token, which takes between 1 and 20 seconds. After the first answer `/ready` is cheap.
       probes: {
         startup: { path: "/health", periodSeconds: 10, timeoutSeconds: 25 },
         readiness: { path: "/ready", periodSeconds: 5, timeoutSeconds: 5 }
@@ -211,15 +214,18 @@ export const sglang: EngineAdapter = {
     }
   },
   offers: ({ engine_flags }, simulated) => ({
-    // It knows no log-probabilities of prompts by themselves, but those of one that is echoed; the engine that stands in for it knows the former only.
+    // SGLang returns log-probabilities of a prompt only if the prompt is echoed. The reference engine only supports
+    // `prompt_logprobs`.
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
     prefixCache: engine_flags?.disable_radix_cache !== true,
     unsalted: [...sglangWire.unsaltedPaths],
-    // Its sampler takes seeds in its deterministic mode only.
+    // The sampler uses seeds only in deterministic mode.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
-    // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).
+    // SGLang reserves one token of the longest context, and limits an answer to one token less than the rest
+    // (`max_req_len`, `init_req_max_new_tokens`).
     unfilled: 2,
-    // The parts of a message are one text with blanks between them (`process_content_for_template_format`), and a tool has all members of its class (`Tool.model_dump`).
+    // The parts of a message are joined by blanks (`process_content_for_template_format`), and templates get all
+    // members of a tool's class (`Tool.model_dump`).
     ...(simulated ? {} : { ownPrompts: sglangOwnPrompts(engine_flags?.tool_call_parser), templated: { between: " ", tool: { defer_loading: null } } }),
     weightVersion: "/model_info",
     ...(engine_flags?.quantization === undefined ? { loadedTensors: { ...loadedTensors, type: dtypeOf(engine_flags?.dtype) } } : {})
@@ -250,7 +256,7 @@ export const sglang: EngineAdapter = {
         started === null || free === null || weightsBytes === null || cacheBytes === null ? null : Math.max(0, started - weightsBytes - cacheBytes - free),
       max_concurrency: tokens === null || length === null || length === 0 ? null : Math.round((100 * tokens) / length) / 100,
       load_seconds: numberOf(seconds),
-      // It tells no peak of its activations.
+      // SGLang does not report the peak of its activations.
       activation_bytes: null,
       graph_bytes: graphGib === null ? null : Math.round(graphGib * 2 ** 30),
       graph_seconds: graphs?.seconds ?? null,

@@ -1,12 +1,18 @@
 import { type AdapterSupport, shapeOf } from "@seatrial/domain"
 
-/** Linear modules of which it knows the sizes in every model with one kind of attention (`get_default_hidden_dim` in `sglang/srt/lora/utils.py`). */
+/**
+ * Linear modules whose sizes SGLang knows in every model with a single kind of attention (`get_default_hidden_dim` in
+ * `sglang/srt/lora/utils.py`).
+ */
 const known = new Set(["q_proj", "k_proj", "v_proj", "qkv_proj", "o_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj"])
 const feedForward = new Set(["gate_proj", "up_proj", "gate_up_proj", "down_proj"])
 
 const lastPart = (name: string) => name.slice(name.lastIndexOf(".") + 1)
 
-/** How SGLang 0.5.23 applies LoRA adapters (`sglang/srt/lora`): two slots, of which one is for requests without, each with room for the adapter's own modules. */
+/**
+ * How SGLang 0.5.23 applies LoRA adapters (`sglang/srt/lora`): two slots with room for the modules of the adapter. One
+ * slot is for requests without an adapter.
+ */
 export const sglangAdapters: AdapterSupport = {
   issue: (adapter, config) => {
     const shape = shapeOf(config)

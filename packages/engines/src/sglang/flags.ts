@@ -12,10 +12,10 @@ import {
 } from "../EngineFlag.ts"
 import { reasoningParsers, toolCallParsers } from "./commandLine.ts"
 
-/** SGLang says no by saying nothing. */
+/** SGLang has no word for a disabled option. */
 const present = (name: string) => truth(name, null)
 
-/** What a caller may set of SGLang: reviewed one by one. */
+/** The flags that a caller may set for SGLang. Each was reviewed. */
 export const sglangFlags: EngineFlags = {
   max_running_requests: wholeNumber("max-running-requests", 1, 4_096),
   chunked_prefill_size: offOrWholeNumber("chunked-prefill-size", 256, 65_536),
@@ -30,7 +30,7 @@ export const sglangFlags: EngineFlags = {
   ep_size: wholeNumber("ep-size", 1, 64),
   schedule_policy: oneOf("schedule-policy", ["fcfs", "lpm", "lof", "dfs-weight"]),
   schedule_conservativeness: decimal("schedule-conservativeness", 0.1, 2),
-  // Of 0 it says itself that it is out of range.
+  // SGLang itself refuses 0 as out of range.
   swa_full_tokens_ratio: decimal("swa-full-tokens-ratio", 0.01, 1),
   disable_radix_cache: present("disable-radix-cache"),
   enable_mixed_chunk: present("enable-mixed-chunk"),
@@ -41,7 +41,7 @@ export const sglangFlags: EngineFlags = {
   disable_overlap_schedule: present("disable-overlap-schedule"),
   disable_custom_all_reduce: present("disable-custom-all-reduce"),
   enable_deterministic_inference: present("enable-deterministic-inference"),
-  // `auto` is none of them: what the catalog shows must not be a guess.
+  // `auto` is left out, because the catalog must not show a guess.
   reasoning_parser: oneOf("reasoning-parser", reasoningParsers),
   tool_call_parser: oneOf("tool-call-parser", toolCallParsers),
   sampling_defaults: oneOf("sampling-defaults", ["model", "openai"]),

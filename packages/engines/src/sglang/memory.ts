@@ -13,7 +13,7 @@ export interface SglangLimits {
   readonly fraction: number
   /** `chunked_prefill_size`; -1 reads prompts whole. */
   readonly chunk: number
-  /** Most sequences in a recorded graph. */
+  /** Maximum number of sequences in a captured graph. */
   readonly graphSequences: number
   readonly sequences: number
 }
@@ -21,14 +21,17 @@ export interface SglangLimits {
 const takesImages = ({ config, flags }: Pick<EngineLoad, "config" | "flags">): boolean =>
   flags.enable_multimodal === true && servedImages(config, flags.limit_mm_data_per_request) !== null
 
-/** The share that it leaves to weights and cache where the images of requests are read beside them: less, the larger the tower (`adjust_mem_fraction_for_vlm`). */
+/**
+ * The share of the memory for weights and cache if requests may contain images: the larger the vision tower, the
+ * smaller the share (`adjust_mem_fraction_for_vlm`).
+ */
 const roomBesideImages = (config: EngineLoad["config"]): number => {
   const { vision } = shapeOf(config)
   const size = vision === null ? 1 : (vision.layers * vision.hidden_size ** 2) / (24 * 1_024 ** 2)
   return 0.95 * Math.max(0.8, Math.min(1.05, 1 - 0.1 * (size - 1)))
 }
 
-/** What SGLang takes where nothing is set, by the card's memory (`sglang/srt/arg_groups/memory_hook.py`). */
+/** SGLang's defaults by the memory of the GPU (`sglang/srt/arg_groups/memory_hook.py`). */
 export const sglangLimits = ({ card, config, flags }: Pick<EngineLoad, "card" | "config" | "flags">): SglangLimits => {
   const size = card.gpu_memory_bytes / gib
   const few = card.gpu_count < 4
@@ -45,7 +48,10 @@ export const sglangLimits = ({ card, config, flags }: Pick<EngineLoad, "card" | 
   return { fraction, chunk, graphSequences, sequences }
 }
 
-/** Those whose layers with a window have a pool of their own (`is_hybrid_swa_model` of `configs/model_config.py`); of all others they keep every token. */
+/**
+ * Models whose sliding-window layers have a separate pool (`is_hybrid_swa_model` of `configs/model_config.py`). In all
+ * other models these layers keep every token.
+ */
 const windowPools: ReadonlySet<string> = new Set([
   "BeamForCausalLM",
   "Gemma4ForCausalLM",
@@ -69,20 +75,23 @@ const windowPools: ReadonlySet<string> = new Set([
 const hasWindowPool = (config: EngineLoad["config"]): boolean =>
   windowPools.has(config.architecture) && shapeOf(config).layers.some(({ kind }) => kind === "full" || kind === "latent")
 
-/** `SGLANG_SWA_EVICTION_INTERVAL`, where nothing is set. */
+/** The default of `SGLANG_SWA_EVICTION_INTERVAL`. */
 const evictionTokens = 128
 
-/** What that pool has of the other layers' tokens, where nothing is set (`swa_full_tokens_ratio` of `arg_groups/fields/schedule.py`). */
+/**
+ * The default size of the sliding-window pool as a share of the tokens of the other pool (`swa_full_tokens_ratio` of
+ * `arg_groups/fields/schedule.py`).
+ */
 const windowPoolShare = 0.8
 
 /**
- * How SGLang 0.5.23 uses a GPU's memory: weights and KV cache take a share of what was free before loading; activations and graphs have to fit into the rest, and
- * are only allocated after the pool has been.
+ * How SGLang 0.5.23 uses the memory of a GPU. Weights and KV cache get a share of the memory that was free before
+ * loading. Activations and graphs are allocated later and must fit into the rest.
  */
 export const sglangMemory: EngineMemory = {
   budget: (load) => load.card.gpu_memory_bytes * sglangLimits(load).fraction,
   blockTokens: ({ flags }) => whole(flags.page_size) ?? 1,
-  // A checkpoint of ModelOpt may ask for an 8-bit cache itself (`srt/mem_cache/kv_cache_dtype.py`).
+  // A ModelOpt checkpoint may request an 8-bit cache (`srt/mem_cache/kv_cache_dtype.py`).
   kvValueBytes: ({ quantization, quantization_scheme: scheme }, dtype) =>
     dtype !== "auto" || (quantization.startsWith("modelopt") && scheme?.cache_bits === 8) ? 1 : 2,
   stepTokens: (load) => {
@@ -91,17 +100,19 @@ export const sglangMemory: EngineMemory = {
   },
   sequences: (load) => sglangLimits(load).sequences,
   latentAlignment: 1,
-  // Of MiniCPM 3 too (`_derive_model_shapes` of `configs/model_config.py`, `MiniCPM3AttentionMLA`).
+  // This includes MiniCPM 3 (`_derive_model_shapes` of `configs/model_config.py`, `MiniCPM3AttentionMLA`).
   keepsLatents: true,
-  // The radix cache keeps a state at the end of what it shares.
+  // The radix cache keeps one more state at the end of a shared prefix.
   statesPerSequence: ({ flags }) => (flags.disable_radix_cache === true ? 1 : 2),
-  // Its longest request is as long as the pool of the layers without a window, which the other pool follows (`pool_configurator.py`).
+  // The longest request is limited by the pool of the layers without a window, and the other pool follows it
+  // (`pool_configurator.py`).
   windowedShare: ({ config, flags }) =>
     hasWindowPool(config) ? (typeof flags.swa_full_tokens_ratio === "number" ? flags.swa_full_tokens_ratio : windowPoolShare) : 1,
   // `mamba_full_memory_ratio`.
   statesShare: 0.9,
-  // Without the radix cache both pools are made for as many sequences as may run, which we always say: `compute_swa_request_cap` of `pool_configurator.py` and
-  // `_handle_max_mamba_cache` of `kv_cache_configurator.py`, where one state more is padding.
+  // Without the radix cache both pools are sized for the maximum number of running sequences, which Seatrial always
+  // sets: `compute_swa_request_cap` of `pool_configurator.py` and `_handle_max_mamba_cache` of
+  // `kv_cache_configurator.py`, which adds one state as padding.
   windowedTokens: (load) => {
     const { config, flags } = load
     const { chunk, sequences } = sglangLimits(load)
@@ -125,12 +136,12 @@ export const sglangMemory: EngineMemory = {
     const step = tokens * 2 * (6 * config.hidden_size + (3 * inner) / card.gpu_count) + experts
     const logits = graphSequences * config.vocab_size * 4
     const { vision } = shape
-    // Those of a request are read at once.
+    // All images of a request are processed at once.
     const images = vision === null ? 0 : Math.max(2 * gib, takesImages(load) ? imageLimits.image * towerBytes(vision) * 1.3 : 0)
     const graphs = (0.3 + 0.02 * config.num_layers) * gib * Math.min(1, graphSequences / 256) + 2 * logits
     return {
       activation: { low: 0, high: 0 },
-      // Free memory is measured once contexts and communication are there.
+      // SGLang measures the free memory after it has created contexts and communicators.
       runtime: card.gpu_count === 1 ? { low: 0.3 * gib, high: 0.8 * gib } : { low: 0.5 * gib, high: 2.8 * gib },
       graphs: { low: 0, high: 0 },
       afterPool: { low: step * 0.5, high: step * 1.3 + graphs + images }

@@ -9,7 +9,7 @@ type Card = EngineLoad["card"]
 
 const own: OwnTypes = { version: sglangQuantization.version, types: ownTypes, architectures: new Set() }
 
-/** Why SGLang 0.5.23 does not serve a model on a card, whatever the settings; null where it does. */
+/** Why SGLang 0.5.23 cannot serve a model on a GPU with any settings; null if it can. */
 export const sglangModelIssue = (config: ModelConfig, card: Card): string | null => {
   const issue = typeIssue(own, config) ?? quantizationIssue(sglangQuantization, config, card.gpu_pool)
   if (issue !== null) return issue
@@ -22,7 +22,7 @@ export const sglangModelIssue = (config: ModelConfig, card: Card): string | null
   return null
 }
 
-/** Why the KV cache cannot be of that type on a card; null where it can. */
+/** Why the KV cache cannot have this type on a GPU; null if it can. */
 export const sglangCacheIssue = (_: ModelConfig, dtype: KvCacheDtype, card: Card): string | null => {
   const has = computeCapability(card.gpu_pool)
   if (dtype === "auto" || has === null || has >= 80) return null

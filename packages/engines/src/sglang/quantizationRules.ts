@@ -1,10 +1,10 @@
 import { packedProblem, type QuantizationRules } from "../quantizationIssue.ts"
 import { registeredQuantizations } from "./quantizations.ts"
 
-/** Groups that its kernels for packed weights take. */
+/** Group sizes that the kernels for packed weights support. */
 const packedGroups = [-1, 32, 64, 128]
 
-/** ModelOpt's algorithms, by the method that takes them (`_parse_modelopt_quant_config` in `model_config.py`). */
+/** The quantization method for an algorithm of ModelOpt (`_parse_modelopt_quant_config` in `model_config.py`). */
 const modelopt = (algorithm: string): string | undefined =>
   algorithm === "MIXED_PRECISION"
     ? "modelopt_mixed"
@@ -16,7 +16,10 @@ const modelopt = (algorithm: string): string | undefined =>
           ? "mxfp8"
           : undefined
 
-/** How SGLang 0.5.23 takes quantized checkpoints: its `override_quantization_method`s and the checks of its configurations. */
+/**
+ * How SGLang 0.5.23 reads quantized checkpoints: its `override_quantization_method`s and the checks of its
+ * configurations.
+ */
 export const sglangQuantization: QuantizationRules = {
   version: "sglang-0.5.23",
   registered: registeredQuantizations,

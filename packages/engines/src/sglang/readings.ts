@@ -1,15 +1,17 @@
-/** Lines of SGLang's log that figures are read from: `{}` stands for a number, `{*}` for anything. What it calls GB is GiB. */
+/**
+ * Lines of SGLang's log that contain figures. `{}` matches a number, `{*}` matches any text. SGLang writes GB for GiB.
+ */
 export const sglangLines = {
   weights: "Load weight end. elapsed={} s, {*}mem usage={} GB",
   freeBefore: "Load weight begin. avail mem={} GB",
   cacheOfTwo: "#tokens: {}, K size: {} GB, V size: {} GB",
   cacheOfOne: "#tokens: {}, KV size: {} GB",
-  // Of its decoding, prefilling and drafting graphs one each, and each rank says it.
+  // One line each for decode, prefill and draft graphs, from every rank.
   graphs: "Capture {*} CUDA graph end. {*}elapsed={} s, mem usage={} GB",
   limits: "max_total_num_tokens={}, {*}context_len={}, {*}={} GB"
 }
 
-/** Metrics of SGLang that are read. */
+/** Metrics of SGLang that Seatrial reads. */
 export const sglangMetrics = {
   running: "sglang:num_running_reqs",
   waiting: "sglang:num_queue_reqs",

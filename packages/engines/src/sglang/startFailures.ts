@@ -2,8 +2,9 @@ import type { StartFailure } from "../engineLog.ts"
 import { argumentsRefused, outOfMemory, tokenizerUnreadable, unsupported, weightsMissing } from "../startFailures.ts"
 
 /**
- * Causes in SGLang's log, the most telling first. "Received sigquit from a child process" and "Initialization failed" never are one. A context that does not fit is
- * none either: it starts all the same, and its pool is measured afterwards.
+ * Causes in SGLang's log, the most specific first. "Received sigquit from a child process" and "Initialization failed"
+ * are never the cause. A context that is too long is not listed, because SGLang starts anyway and the trial measures
+ * its pool.
  */
 export const sglangStartFailures: ReadonlyArray<StartFailure> = [
   {

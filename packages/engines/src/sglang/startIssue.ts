@@ -2,7 +2,10 @@ import { type EngineLoad, type FlagIssue, inLatents, shapeOf } from "@seatrial/d
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { registeredQuantizations } from "./quantizations.ts"
 
-/** Those whose attention over latents takes other backends where answers have to be the same each time (`handle_deterministic_inference` of `arg_groups/attention_hook.py`). */
+/**
+ * Models with latent attention that need other backends in deterministic mode (`handle_deterministic_inference` of
+ * `arg_groups/attention_hook.py`).
+ */
 const absorbed: ReadonlySet<string> = new Set([
   "DeepseekV2ForCausalLM",
   "DeepseekV3ForCausalLM",
@@ -14,7 +17,7 @@ const absorbed: ReadonlySet<string> = new Set([
   "Glm5NextForConditionalGeneration"
 ])
 
-/** Why a backend ends a start on a card of that generation, as the rest of a sentence; null where it may not. */
+/** Why a backend cannot start on a GPU of this generation, as the rest of a sentence; null if it can. */
 const backendProblem = (backend: string, { cacheDtype = "auto", config, flags }: EngineLoad, generation: number | null): string | null => {
   const latent = shapeOf(inLatents(config)).layers.some(({ kind }) => kind === "latent")
   const isOf = (...generations: ReadonlyArray<number>) => generation === null || generations.includes(generation)
@@ -32,7 +35,10 @@ const backendProblem = (backend: string, { cacheDtype = "auto", config, flags }:
   return null
 }
 
-/** The first flag with which SGLang 0.5.23 ends at its start on that card or with that model, or null. Of a card that is not known nothing is refused for the card. */
+/**
+ * The first flag that prevents SGLang 0.5.23 from starting on this GPU or with this model, or null. An unknown GPU is
+ * never a reason.
+ */
 export const sglangStartIssue = (load: EngineLoad): FlagIssue | null => {
   const { card, config, flags } = load
   const has = computeCapability(card.gpu_pool)
@@ -50,7 +56,7 @@ export const sglangStartIssue = (load: EngineLoad): FlagIssue | null => {
       ? null
       : { flag: "attention_backend", message: `attention_backend ${backend} does not go with ${config.architecture} on ${where}: ${problem}.` }
   }
-  // What it falls back to by itself is no choice of its own card on those of the generations 10 and 12 alone.
+  // Only on generations 10 and 12 the automatic choice is a backend that supports deterministic mode.
   if (flags.enable_deterministic_inference === true && generation !== null && generation !== 10 && generation !== 12) {
     const problem = backendProblem("fa3", load, generation)
     if (problem !== null) {

@@ -1,7 +1,10 @@
 import type { ModelConfig } from "@seatrial/domain"
 import { sglangOwnPrompts } from "../ownPrompts.ts"
 
-/** Words in the path of a model's folder for which it takes a chat template of its own (`get_conv_template_by_model_path`), before it looks for the repository's. */
+/**
+ * Words in the path of a model folder that make SGLang use a built-in chat template instead of the template of the
+ * repository (`get_conv_template_by_model_path`).
+ */
 const byWord: ReadonlyArray<readonly [word: RegExp, template: string]> = [
   [/\bpoints\b/i, "points-v15-chat"],
   [/moss.*vl/i, "moss-vl"],
@@ -18,7 +21,10 @@ const byWord: ReadonlyArray<readonly [word: RegExp, template: string]> = [
   [/whisper/i, "whisper"]
 ]
 
-/** Why it would not use a model's own chat template, as a sentence; null where it does, where there is none, and for the families that such a template is made for. */
+/**
+ * Why SGLang would not use the chat template of a model, as a sentence; null if it does, if there is none, or if the
+ * built-in template was written for the model's family.
+ */
 export const templateByName = (version: string, repo: string, config: ModelConfig): string | null => {
   const found = sglangOwnPrompts(null)(config) ? undefined : byWord.find(([word]) => word.test(repo))
   return found === undefined ? null : `${version} takes its own chat template ${found[1]} for a model of the name ${repo}, and not the repository's.`

@@ -32,7 +32,7 @@ const release = "0.33.0"
 const version = `vllm-${release}`
 const table = { version, flags: vllmFlags, denied: alwaysDenied, commandLine }
 
-/** Methods of checkpoints that hold 16 bits a weight. */
+/** Methods that store 16 bits per weight. */
 const plain = (quantization: string) => quantization === "none"
 
 const loadIssue = (load: EngineLoad): FlagIssue | null => {
@@ -66,20 +66,23 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   return vllmStartIssue(load)
 }
 
-/** Whether it makes towers for more than texts: some configurations describe theirs where nothing here reads it, or only one for sound. */
+/**
+ * Whether vLLM creates vision or audio towers for the model. Some configurations describe a tower in a form that
+ * Seatrial does not read, or only a tower for audio.
+ */
 const hasTowers = ({ architecture, shape }: ModelConfig): boolean => (shape?.vision ?? null) !== null || registered.multimodal?.includes(architecture) === true
 
-/** Room for images where requests may bring some, else none. */
+/** The flags that enable image input if the model allows it, and disable it otherwise. */
 const imageFlags = ({ config, flags }: EngineLoad, chatTemplate: string | null) => {
   if (!hasTowers(config) || flags.limit_mm_per_prompt !== undefined || flags.language_model_only !== undefined) return {}
   return sees(config, chatTemplate) ? { limit_mm_per_prompt: imageLimits } : { language_model_only: true }
 }
 
-/** Several names are words of their own. */
+/** Several names are separate words of one argument. */
 const namesOf = (names: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
   names.length === 0 ? [`--served-model-name=${modelPath}`] : ["--served-model-name", ...new Set(names.map((name) => nameInEngine(vllmWire, name)))]
 
-/** vLLM 0.33.0, of its own image. */
+/** vLLM 0.33.0 from its official image. */
 export const vllm: EngineAdapter = {
   runtime: "vllm",
   wire: vllmWire,
@@ -116,10 +119,12 @@ export const vllm: EngineAdapter = {
       strict_arguments: true,
       tool_results: true
     },
-    // Those whose readers have a grammar of their own (`structural_tag_model` of `vllm/tool_parsers`): the others take a strict tool like every other.
+    // Formats whose parsers have a grammar (`structural_tag_model` of `vllm/tool_parsers`). Other parsers treat strict
+    // tools like all tools.
     strict: ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "minimax_m2", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
-    // What templates name. It would keep a budget of tokens too: no row of the trial sees that yet.
+    // The controls that chat templates name. vLLM also supports a token budget, but no check of the trial covers it
+    // yet.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
   imageInput: (config, flags) => (flags.language_model_only === true ? null : servedImages(config, flags.limit_mm_per_prompt)),
@@ -138,16 +143,17 @@ export const vllm: EngineAdapter = {
     const { flags } = load
     return {
       max_num_seqs: Math.min(256, sequences),
-      // Without chunks a step holds the longest prompt whole.
+      // Without chunked prefill a step must hold the longest prompt.
       max_num_batched_tokens: flags.enable_chunked_prefill === false ? Math.max(stepTokens, Math.min(load.maxContext, 65_536)) : stepTokens,
       gpu_memory_utilization: utilization,
-      // Experts whose groups of quantized values a split would cut are spread whole.
+      // If tensor parallelism would cut a group of quantized values, distribute whole experts instead.
       ...(flags.enable_expert_parallel === undefined && splitIssue(load, false) !== null && splitIssue(load, true) === null
         ? { enable_expert_parallel: true }
         : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
-      // Else it would refuse each request that leaves open what the repository says wrongly.
+      // Otherwise vLLM refuses every request that leaves out a sampling parameter whose value in the repository is
+      // invalid.
       ...(refusedSampling === true ? { generation_config: "vllm" } : {}),
       ...imageFlags(load, chatTemplate)
     }
@@ -184,9 +190,9 @@ export const vllm: EngineAdapter = {
               `--lora-modules=${namedFolder(adapter)}`,
               ...templateArgument(adapter)
             ]),
-        // Else requests with tools may get another one than the others (`resolve_chat_template`).
+        // Otherwise requests with tools may use a different template (`resolve_chat_template`).
         ...(chatTemplate === undefined ? [] : [writtenArgument(chatTemplate)]),
-        // Below what is left of the pod's grace once its endpoint has been away for the drain.
+        // Shorter than the rest of the pod's grace period after the endpoint was drained.
         "--shutdown-timeout=8",
         "--disable-uvicorn-access-log",
         "--uvicorn-log-level=warning",
@@ -194,7 +200,7 @@ export const vllm: EngineAdapter = {
         "--fingerprint-mode=none",
         "--enable-prompt-tokens-details",
         "--allowed-media-domains=none.invalid",
-        // On the host, and twice: its own default of 4 GiB would be more than a pod asks for.
+        // vLLM keeps this cache twice in host memory. The default of 4 GiB would exceed the memory request of the pod.
         ...(vllm.imageInput?.(config, given) == null ? [] : ["--mm-processor-cache-gb=0.5"]),
         ...chosen.args
       ],
@@ -209,7 +215,8 @@ export const vllm: EngineAdapter = {
         VLLM_CACHE_ROOT: `${cachePath}/vllm`
       },
       port: 8000,
-      // Its port is closed until it is ready. Its health is a flag, which also a hanging engine shows: the list of models at least asks its server.
+      // The port is closed until vLLM is ready. `/health` also answers if the engine hangs; `/v1/models` at least
+      // involves its server.
       probes: {
         startup: { path: "/health", periodSeconds: 5, timeoutSeconds: 5 },
         readiness: { path: "/v1/models", periodSeconds: 5, timeoutSeconds: 5 }
@@ -221,7 +228,7 @@ export const vllm: EngineAdapter = {
     scoring: { prompt_logprobs: 0 },
     prefixCache: engine_flags?.enable_prefix_caching !== false,
     seeds: true,
-    // Templates have texts as parts where they take parts (`parse_chat_message_content`).
+    // Templates that accept parts get each text as a part (`parse_chat_message_content`).
     ...(simulated ? {} : { ownPrompts: vllmOwnPrompts, templated: { between: "\n", tool: {}, asParts: true } })
   }),
   measured: ({ log, metrics }): Measured => {
@@ -232,7 +239,7 @@ export const vllm: EngineAdapter = {
     const [tokens, , concurrency] = lastHit(log, vllmLines.cacheTokens)
     const [graphSeconds, graphsTook] = lastHit(log, vllmLines.graphs)
     const [boot] = lastHit(log, vllmLines.boot)
-    // Engines side by side have a series each, and a pool each.
+    // With data parallelism each engine has its own series and its own pool.
     const label = (name: string) => sumOf(metricLabels(metrics, vllmMetrics.cacheConfig, name).map(numberOf))
     const weightsBytes = bytesOfGib(weights)
     const parts = [consumed, activation, graphs].map(bytesOfGib)

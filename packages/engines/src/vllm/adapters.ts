@@ -1,15 +1,15 @@
 import type { AdapterSupport } from "@seatrial/domain"
 import { adaptable } from "./adaptable.ts"
 
-/** What `--max-lora-rank` may be (`vllm/config/lora.py`). */
+/** Valid values of `--max-lora-rank` (`vllm/config/lora.py`). */
 const ranks = [1, 8, 16, 32, 64, 128, 256, 320, 512]
-/** Largest vocabulary whose output head it wraps (`vllm/lora/layers/logits_processor.py`). */
+/** The largest vocabulary whose output head can have an adapter (`vllm/lora/layers/logits_processor.py`). */
 const largestVocabulary = 258_048
 
-/** The least that `--max-lora-rank` can be for an adapter of that rank; null where none is enough. */
+/** The lowest valid `--max-lora-rank` for an adapter of this rank; null if the rank is too high. */
 export const vllmRank = (rank: number): number | null => ranks.find((each) => each >= rank) ?? null
 
-/** How vLLM 0.33.0 applies LoRA adapters (`vllm/lora`): one slot, in which every linear module of the model has room. */
+/** How vLLM 0.33.0 applies LoRA adapters (`vllm/lora`): one slot with room for every linear module of the model. */
 export const vllmAdapters: AdapterSupport = {
   issue: (adapter, { architecture, vocab_size }) => {
     const embeddings = adaptable[architecture]

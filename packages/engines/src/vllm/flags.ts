@@ -16,7 +16,7 @@ import { reasoningParsers, toolCallParsers } from "./commandLine.ts"
 /** vLLM pairs `--enable-x` with `--disable-x`. */
 const enabled = (name: string) => truth(`enable-${name}`, `disable-${name}`)
 
-/** What a caller may set of vLLM: reviewed one by one. */
+/** The flags that a caller may set for vLLM. Each was reviewed. */
 export const vllmFlags: EngineFlags = {
   max_num_seqs: wholeNumber("max-num-seqs", 1, 1_024),
   max_num_batched_tokens: wholeNumber("max-num-batched-tokens", 512, 65_536),

@@ -4,7 +4,7 @@ import { registeredQuantizations } from "./quantizations.ts"
 
 const orProblem = (problem: string | null, method: string): Resolution => (problem === null ? { method } : { problem })
 
-/** ModelOpt's algorithms, by the method that takes them (`LINEAR_ALGOS` in `modelopt.py`). */
+/** ModelOpt's algorithms by quantization method (`LINEAR_ALGOS` in `modelopt.py`). */
 const modelopt: Readonly<Record<string, string>> = {
   FP8: "modelopt",
   FP8_PER_CHANNEL_PER_TOKEN: "modelopt",
@@ -15,17 +15,21 @@ const modelopt: Readonly<Record<string, string>> = {
   MIXED_PRECISION: "modelopt_mixed"
 }
 
-/** `get_min_capability` of the schemes of compressed-tensors, where it is above the method's own. */
+/** `get_min_capability` of the schemes of compressed-tensors, if it is higher than the minimum of the method. */
 const compressed = ({ quantization_scheme: scheme }: ModelConfig): Resolution => {
   const method = "compressed-tensors"
   const bits = scheme?.bits
   if (scheme?.format?.startsWith("mxfp4") === true) return { method, least: 80 }
-  // 4-bit whole numbers against 8-bit floating-point activations: kernels of one generation alone (`_is_fp8_w4a8_sm90`).
+  // 4-bit integers with 8-bit floating-point activations have kernels for one GPU generation only
+  // (`_is_fp8_w4a8_sm90`).
   if (bits === 4 && scheme?.floating === false && scheme.activation_floating === true) return { method, least: 90, most: 90 }
   return { method, least: 75 }
 }
 
-/** How vLLM 0.33.0 takes quantized checkpoints: its `override_quantization_method`s and the checks of its configurations. */
+/**
+ * How vLLM 0.33.0 reads quantized checkpoints: its `override_quantization_method`s and the checks of its
+ * configurations.
+ */
 export const vllmQuantization: QuantizationRules = {
   version: "vllm-0.33.0",
   registered: registeredQuantizations,

@@ -1,4 +1,4 @@
-/** Lines of vLLM's log that figures are read from: `{}` stands for a number. */
+/** Lines of vLLM's log that contain figures. `{}` matches a number. */
 export const vllmLines = {
   weights: "Model loading took {} GiB memory and {} seconds",
   account: "Actual usage is {} GiB for consumed memory (weights + non-torch), {} GiB for peak activation, and {} GiB for CUDAGraph memory",
@@ -9,7 +9,7 @@ export const vllmLines = {
   cacheTokens: "KV cache size: {} tokens, Maximum concurrency for {} tokens per request: {}x"
 }
 
-/** Metrics of vLLM that are read; counters without the `_total` that they gain on the wire. */
+/** Metrics of vLLM that Seatrial reads. On the wire counters also end in `_total`. */
 export const vllmMetrics = {
   cacheConfig: "vllm:cache_config_info",
   running: "vllm:num_requests_running",
@@ -18,5 +18,5 @@ export const vllmMetrics = {
   cacheUse: "vllm:kv_cache_usage_perc"
 }
 
-/** Labels of `vllm:cache_config_info` that are read. */
+/** Labels of `vllm:cache_config_info` that Seatrial reads. */
 export const vllmCacheLabels = { tokens: "kv_cache_size_tokens", concurrency: "kv_cache_max_concurrency" }

@@ -3,7 +3,10 @@ import { argumentsRefused, outOfMemory, tokenizerUnreadable, unsupported, weight
 
 const longest = (line: string) => /estimated maximum model length is (\d+)/.exec(line)?.[1]
 
-/** Causes in vLLM's log, the most telling first. Its last lines ("Engine core initialization failed", "WorkerProc initialization failed") never are one. */
+/**
+ * Causes in vLLM's log, the most specific first. The last lines ("Engine core initialization failed", "WorkerProc
+ * initialization failed") are never the cause.
+ */
 export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["To serve at least one request with the model's max seq len"],

@@ -2,21 +2,26 @@ import { type EngineLoad, type FlagIssue, shapeOf } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { imagesAllowed } from "../images.ts"
 
-/** Model types that vLLM computes in bfloat16 or float32 only (`_FLOAT16_NOT_SUPPORTED_MODELS` of `config/model.py`). */
+/**
+ * Model types that vLLM computes only in bfloat16 or float32 (`_FLOAT16_NOT_SUPPORTED_MODELS` of `config/model.py`).
+ */
 const neverFloat16: ReadonlySet<string> = new Set(["gemma2", "gemma3", "gemma3_text", "glm4"])
 
-/** Those of which an image's tokens see each other in both directions, which few backends can (`is_mm_prefix_lm` of `transformers_utils/model_arch_config_convertor.py`). */
+/**
+ * Models with bidirectional attention between the tokens of an image, which few backends support (`is_mm_prefix_lm` of
+ * `transformers_utils/model_arch_config_convertor.py`).
+ */
 const seeingBothWays: ReadonlySet<string> = new Set(["bagel", "gemma3", "molmo2", "moondream3", "paligemma"])
 
 const flashInferHeads: ReadonlySet<number> = new Set([64, 128, 256, 512])
 
-/** What attention depends on. */
+/** The properties that decide which attention backends are valid. */
 const attentionOf = ({ cacheDtype = "auto", card, config, flags }: EngineLoad) => {
   const { layers, vision } = shapeOf(config)
   const has = computeCapability(card.gpu_pool)
   return {
     has,
-    /** Of the generation: 9 of 9.0. */
+    /** The major compute capability: 9 for 9.0. */
     generation: has === null ? null : Math.floor(has / 10),
     latent: layers.some(({ kind }) => kind === "latent"),
     recurrent: layers.some(({ kind }) => kind === "state"),
@@ -29,7 +34,7 @@ const attentionOf = ({ cacheDtype = "auto", card, config, flags }: EngineLoad) =
 }
 type Attention = ReturnType<typeof attentionOf>
 
-/** A card of one of these generations, or one that is not known. */
+/** Whether the GPU belongs to one of these generations or is unknown. */
 const isOf = ({ generation }: Attention, ...generations: ReadonlyArray<number>) => generation === null || generations.includes(generation)
 const below = ({ has }: Attention, least: number) => has !== null && has < least
 
@@ -67,7 +72,10 @@ const triton = (attention: Attention): string | null => {
 const flexAttention = ({ narrowCache, sinks }: Attention): string | null =>
   narrowCache ? "it reads no 8-bit KV cache" : sinks ? "it reads no attention sinks" : null
 
-/** Why a backend is not valid for the layers on the card, as the rest of a sentence (`validate_configuration` of `v1/attention/backends`); null where it may be. */
+/**
+ * Why a backend is not valid for the layers on the GPU, as the rest of a sentence (`validate_configuration` of
+ * `v1/attention/backends`); null if it may be valid.
+ */
 const backends: Readonly<Record<string, (attention: Attention) => string | null>> = {
   FLASH_ATTN: flashAttention,
   FLASHINFER: flashInfer,
@@ -75,7 +83,10 @@ const backends: Readonly<Record<string, (attention: Attention) => string | null>
   FLEX_ATTENTION: flexAttention
 }
 
-/** The first flag with which vLLM 0.33.0 ends at its start on that card or with that model, or null. Of a card that is not known nothing is refused for the card. */
+/**
+ * The first flag that prevents vLLM 0.33.0 from starting on this GPU or with this model, or null. An unknown GPU is
+ * never a reason.
+ */
 export const vllmStartIssue = (load: EngineLoad): FlagIssue | null => {
   const { card, config, flags } = load
   const attention = attentionOf(load)
