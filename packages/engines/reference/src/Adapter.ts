@@ -19,7 +19,7 @@ const ConfigFile = Schema.Struct({
   alpha_pattern: absent(Schema.Record(Schema.String, Schema.Finite))
 })
 
-/** What is added to one linear module: `scale` x B (A x). */
+/** The update of one linear module: `scale` x B (A x). */
 export interface LowRank {
   readonly a: Tensor
   readonly b: Tensor
@@ -27,20 +27,20 @@ export interface LowRank {
   readonly scale: number
 }
 
-/** A LoRA adapter by the names of the weights that it adds to. */
+/** A LoRA adapter, keyed by the names of the weights that it changes. */
 export interface Adapter {
   readonly pairs: ReadonlyMap<string, LowRank>
-  /** Bytes of memory that its tensors take. */
+  /** Bytes of memory of its tensors. */
   readonly bytes: number
 }
 
-/** The value of the first key that is a module's name or ends it, as PEFT matches them. */
+/** The value of the first key that equals the module's name or its end, which is how PEFT matches keys. */
 const matched = <A>(pattern: Readonly<Record<string, A>> | null | undefined, module: string): A | undefined =>
   Object.entries(pattern ?? {}).find(([key]) => new RegExp(`^(?:.*\\.)?(?:${key})$`).test(module))?.[1]
 
 /**
- * Reads a LoRA adapter for weights of these names and shapes. Throws `BootFailure`, in vLLM's words where it has some, for one of a higher rank than `maxRank`, of a kind
- * that is not computed, or with tensors for which there are no weights.
+ * Reads a LoRA adapter for weights with these names and shapes. Throws `BootFailure`, with vLLM's message if vLLM has
+ * one, if the rank exceeds `maxRank`, the kind is not supported, or a tensor belongs to no weight.
  */
 export const readAdapter = (directory: string, shapes: ReadonlyMap<string, readonly [output: number, input: number]>, maxRank: number): Adapter => {
   const config = readJsonFile(directory, "adapter_config.json", ConfigFile)

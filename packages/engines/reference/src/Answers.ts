@@ -11,19 +11,19 @@ export interface Usage {
   readonly reasoning_tokens?: number
 }
 
-/** Tokens of what was thought; null where nothing is parted from answers. */
+/** `tokens`: the tokens of the reasoning; null if reasoning is not separated from answers. */
 export type CountReasoning = (tokens: number | null) => Pick<Usage, "completion_tokens_details" | "reasoning_tokens">
 
-/** As vLLM counts them: always where they are parted. */
+/** vLLM's form: present whenever reasoning is separated. */
 export const nestedReasoning: CountReasoning = (tokens) => (tokens === null ? {} : { completion_tokens_details: { reasoning_tokens: tokens } })
 
-/** As SGLang counts them: always, and where OpenAI has them only if there are some. */
+/** SGLang's form: always present. OpenAI's member is added only if there are reasoning tokens. */
 export const flatReasoning: CountReasoning = (tokens) => ({
   ...(tokens === null || tokens === 0 ? {} : { completion_tokens_details: { reasoning_tokens: tokens } }),
   reasoning_tokens: tokens ?? 0
 })
 
-/** Token counts of one answer; `cachedTokens` are those of the prompt that were known, null where they are not to be told. */
+/** Token counts of one answer. `cachedTokens`: prompt tokens that were found in the cache; null omits the member. */
 export const usageOf = (promptTokens: number, completionTokens: number, cachedTokens: number | null, reasoning: ReturnType<CountReasoning>): Usage => ({
   prompt_tokens: promptTokens,
   total_tokens: promptTokens + completionTokens,
@@ -69,9 +69,9 @@ const textLogprobs = (vocabulary: Vocabulary, tokens: ReadonlyArray<ReportedToke
 /** How one endpoint writes its answers. */
 export interface Dialect {
   readonly chunkObject: string
-  /** The choice of the chunk that comes before any text; null where there is none. */
+  /** The choice of the chunk before any text; null if the endpoint sends none. */
   readonly opening: () => object | null
-  /** Null where there is nothing to be sent yet. */
+  /** Returns null if there is nothing to send yet. */
   readonly delta: (piece: Piece, offset: number) => object | null
   readonly last: (ending: Ending, offset: number) => object
   readonly object: string
@@ -80,19 +80,19 @@ export interface Dialect {
 
 const finishOf = (ending: Ending) => ({ finish_reason: ending.reason, stop_reason: ending.stop })
 
-/** How a conversation's answer is written. */
+/** The form of a chat answer. */
 export interface ChatForm {
   readonly withLogprobs: boolean
   readonly withIds: boolean
-  /** The member that has what was thought; null where nothing is parted from the answer. */
+  /** The member that holds the reasoning; null if reasoning is not separated. */
   readonly reasoningName: "reasoning" | "reasoning_content" | null
 }
 
-/** `/v1/chat/completions` as vLLM writes it. */
+/** The dialect of `/v1/chat/completions`, as vLLM writes it. */
 export const chatDialect = (vocabulary: Vocabulary, { reasoningName, withIds, withLogprobs }: ChatForm, answer: Reading): Dialect => {
   const logprobs = (tokens: ReadonlyArray<ReportedToken>) => (withLogprobs ? chatLogprobs(vocabulary, tokens) : null)
   const ids = (tokens: ReadonlyArray<ReportedToken>) => (withIds ? { token_ids: tokens.map(({ id }) => id) } : {})
-  // Tokens whose text is held back go with the next part that is sent.
+  // Tokens whose text is still held back. They are sent with the next text.
   let waiting: ReadonlyArray<ReportedToken> = []
   const finish = (ending: Ending) => {
     const called = answer.called() && ending.reason === "stop" && ending.stop === null
@@ -138,7 +138,7 @@ export const chatDialect = (vocabulary: Vocabulary, { reasoningName, withIds, wi
   }
 }
 
-/** `/v1/completions` as vLLM writes it; `echo` is the prompt's text where it is to be repeated. */
+/** The dialect of `/v1/completions`, as vLLM writes it. `echo`: the text of the prompt if the answer repeats it. */
 export const textDialect = (vocabulary: Vocabulary, withLogprobs: boolean, withIds: boolean, echo: string | null): Dialect => {
   const logprobs = (tokens: ReadonlyArray<ReportedToken>, offset: number) => (withLogprobs ? textLogprobs(vocabulary, tokens, offset) : null)
   const ids = (tokens: ReadonlyArray<ReportedToken>) => (withIds ? { token_ids: tokens.map(({ id }) => id) } : {})

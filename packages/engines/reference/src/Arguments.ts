@@ -2,55 +2,55 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { mutants } from "./mutants/index.ts"
 
-/** What becomes of requests that reach the end of the longest context. */
+/** What happens to requests that reach the end of the longest context. */
 export interface ContextEdge {
-  /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
+  /** Whether an answer that does not fit is cut. Otherwise the request is refused. */
   readonly cuts: boolean
-  /** Tokens that no prompt reaches: a longer one is refused. */
+  /** Tokens that a prompt cannot use. A longer prompt is refused. */
   readonly unprompted: number
-  /** Tokens that no answer fills: it ends before them, whatever was asked for. */
+  /** Tokens that an answer cannot use, whatever the request allows. */
   readonly unfilled: number
 }
 
-/** `unread`: the model is told of functions, and the calls that it makes by itself stay text, as where another form is looked for. `refused`: requests with functions are. */
+/** `unread`: the prompt contains the tools, but calls stay in the text. `refused`: requests with tools are refused. */
 export type ToolCallReading = "read" | "unread" | "refused"
 
-/** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
+/** The settings of one engine process. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
   readonly model: string
-  /** Names that requests may give, the first of which stands for the others. */
+  /** Names that requests may use. Answers contain the first one. */
   readonly servedModelNames: readonly [string, ...ReadonlyArray<string>]
-  /** Whether requests may give any other name too. */
+  /** Whether requests may use any other name as well. */
   readonly anyModelName: boolean
   readonly edge: ContextEdge
   readonly host: string
   readonly port: number
-  /** `null`: as long as the model allows. */
+  /** `null`: the maximum of the model. */
   readonly maxModelLen: number | null
   readonly maxNumSeqs: number
   readonly maxNumQueuedReqs: number
   readonly seed: number
-  /** The memory that weights, working buffers and KV cache may fill together; `null`: the machine's memory. */
+  /** Memory for weights, working buffers and KV cache together; `null`: the memory of the machine. */
   readonly gpuMemoryBytes: number | null
-  /** The simulated GPUs that share it, and what it is filled with, evenly: figures are told of one, as engines tell them. */
+  /** Simulated GPUs that share the memory evenly. Figures are reported per GPU, as engines do. */
   readonly gpuCount: number
   readonly gpuMemoryUtilization: number
   readonly kvCacheDtype: "auto" | "bfloat16" | "float32"
   readonly blockSize: number
   readonly maxLogprobs: number
   readonly enablePromptTokensDetails: boolean
-  /** Whether sequences share the beginnings that they have in common. */
+  /** Whether sequences share common prefixes. */
   readonly prefixCaching: boolean
-  /** What becomes of functions, where the chat template shows them in the form that is read. */
+  /** What happens to tools if the chat template writes them in the supported format. */
   readonly toolCalls: ToolCallReading
-  /** Whether reasoning is parted from answers, where the chat template writes it in the form that is read. */
+  /** Whether reasoning is separated from answers if the chat template writes it in the supported format. */
   readonly readsReasoning: boolean
-  /** The fault that a test asks for; null in an engine that is to serve. */
+  /** The fault that a test injects; null in production. */
   readonly mutant: string | null
-  /** The LoRA adapter that requests ask for by that name, and the directory that it is in. */
+  /** The name by which requests select the LoRA adapter, and its directory. */
   readonly adapter: { readonly name: string; readonly directory: string } | null
   readonly maxLoraRank: number
-  /** A file with the chat template, or its text; `null`: the model's own. */
+  /** A file with the chat template, or its text; `null`: the template of the model. */
   readonly chatTemplate: string | null
   /** Members that replace those of `config.json`. */
   readonly hfOverrides: Readonly<Record<string, unknown>>
@@ -126,7 +126,7 @@ export const usage = [
   "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
 ].join("\n")
 
-/** Reads `--argument=value` words; a string is the reason why they cannot be used. */
+/** Parses `--argument=value` words. Returns a string with the reason if they are invalid. */
 export const parseArguments = (words: ReadonlyArray<string>): Arguments | string => {
   const given = new Map<string, string>()
   for (const word of words) {

@@ -18,7 +18,7 @@ import { sound } from "./Seams.ts"
 import { closeThought, openThought, type ThoughtMarks } from "./ThoughtReader.ts"
 import { Vocabulary } from "./Vocabulary.ts"
 
-/** A loaded model, ready to answer. */
+/** A loaded model that is ready to answer. */
 export interface Booted {
   readonly engine: Engine
   readonly template: ChatTemplate
@@ -41,7 +41,7 @@ const lengthOf = (settings: Arguments, config: ModelConfig): number => {
   return asked
 }
 
-/** Runs a few tokens through a throw-away cache, so that the first request finds compiled code. */
+/** Runs a few tokens through a temporary cache, so that the first request finds compiled code. */
 const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
   const cache = new KvSequence(pool)
   for (let position = 0; position < Math.min(warmUpSteps, maxLength); position++) {
@@ -50,20 +50,20 @@ const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
   cache.release()
 }
 
-/** What stands around a thought, where the template writes some and the tokenizer has each mark as one token. */
+/** The marks around reasoning, if the template writes some and each is one token of the tokenizer; otherwise null. */
 const marksOf = ({ showsThoughts }: ChatTemplate, vocabulary: Vocabulary): ThoughtMarks | null => {
   const [open, close] = [vocabulary.idOf(openThought), vocabulary.idOf(closeThought)]
   return showsThoughts && open !== undefined && close !== undefined ? { open, close } : null
 }
 
-/** The tokenizer's own end ends an answer too, whatever the configurations name, as with vLLM and SGLang. */
+/** Adds the tokenizer's end token to the tokens that end an answer, as vLLM and SGLang do. */
 const withEnd = (config: ModelConfig, end: number | undefined): ModelConfig =>
   end === undefined ? config : { ...config, endTokens: new Set([...config.endTokens, end]) }
 
-/** Where the lines of the log go: the file that speaks, and the text. */
+/** Writes a log line. `source`: the file that logs it. */
 type Say = (source: string, text: string) => void
 
-/** Loads the model directory and sizes the KV pool. Throws `BootFailure` with the sentence that the log should end with. */
+/** Loads the model directory and sizes the KV pool. Throws `BootFailure` with the last message of the log. */
 export const boot = (settings: Arguments, say: Say): Booted => {
   const begun = performance.now()
   if (!existsSync(settings.model)) throw new BootFailure(`Invalid repository ID or local directory specified: '${settings.model}'`)
@@ -96,7 +96,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const initBegun = performance.now()
   const model = new Llama(config, weights, maxModelLen, null, seams)
   const adapted = adapter === null ? null : new Llama(config, weights, maxModelLen, adapter, seams)
-  // Each computes for itself.
+  // Every simulated GPU has its own buffers.
   const overhead = settings.gpuCount * (model.workingBytes + (adapted?.workingBytes ?? 0))
   const available = budget - held - overhead
   say(

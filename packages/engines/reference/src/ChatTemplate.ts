@@ -16,11 +16,14 @@ const ConfigFile = Schema.Struct({
 
 const isNamed = Schema.is(Named)
 
-/** The only template, or of named ones the one named `default`, as transformers chooses; of a dictionary none, as whoever screens a repository says. */
+/**
+ * The only template, or the one named `default`, as transformers chooses. Null for a dictionary, which the repository
+ * screening also rejects.
+ */
 const chosen = (given: typeof ConfigFile.Type.chat_template): string | null =>
   typeof given === "string" ? given : isNamed(given) ? (given.find(({ name }) => name === "default")?.template ?? null) : null
 
-/** One turn of a conversation, its content as text, and what else the template may look at. */
+/** One message of a conversation with its content as text, and further members for the template. */
 export interface ChatMessage {
   readonly role: string
   readonly content: string
@@ -29,16 +32,19 @@ export interface ChatMessage {
   readonly name?: string
 }
 
-/** The repository's Jinja template, which turns a conversation into the text that the model was trained on. */
+/** The Jinja template of the repository, which renders a conversation as a prompt. */
 export class ChatTemplate {
   private readonly template: Template | null
-  /** Whether it shows functions to the model, and calls as `ToolCallReader` reads them. */
+  /** Whether it writes tools and calls in the format of `ToolCallReader`. */
   readonly showsTools: boolean
-  /** Whether it writes thoughts as `ThoughtReader` reads them. */
+  /** Whether it writes reasoning in the format of `ThoughtReader`. */
   readonly showsThoughts: boolean
   private readonly tokens: { readonly bos_token: string; readonly eos_token: string }
 
-  /** Reads the file or text that was `given`, else `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
+  /**
+   * Reads the file or text in `given`, otherwise `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure`
+   * if the template cannot be parsed.
+   */
   constructor(directory: string, given: string | null = null) {
     const config = existsSync(join(directory, "tokenizer_config.json")) ? readJsonFile(directory, "tokenizer_config.json", ConfigFile) : {}
     const file = given !== null && !/[{}\n]/.test(given) ? given : join(directory, "chat_template.jinja")
@@ -56,12 +62,12 @@ export class ChatTemplate {
     }
   }
 
-  /** The token that the tokenizer's configuration ends a text with; empty where it names none. */
+  /** The end token in the tokenizer's configuration; empty if there is none. */
   get endToken(): string {
     return this.tokens.eos_token
   }
 
-  /** The prompt, or the reason why there is none. */
+  /** Returns the prompt, or the reason why it cannot be rendered. */
   render(
     messages: ReadonlyArray<ChatMessage>,
     addGenerationPrompt: boolean,

@@ -14,7 +14,7 @@ import { TextStream } from "./TextStream.ts"
 import { ThoughtFollower, type ThoughtMarks, type ThoughtStart } from "./ThoughtReader.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
-/** What answers are made from. */
+/** The parts that generate answers. */
 export interface Engine {
   readonly settings: Arguments
   readonly seams: Seams
@@ -22,46 +22,46 @@ export interface Engine {
   readonly defaults: SamplingDefaults
   readonly vocabulary: Vocabulary
   readonly scheduler: Scheduler
-  /** The model with its adapter, where it has one. */
+  /** The model with its adapter; null without an adapter. */
   readonly adapted: Llama | null
-  /** The longest sequence, prompt and answer together, in tokens. */
+  /** Maximum length of prompt and answer together, in tokens. */
   readonly maxModelLen: number
-  /** What stands around a thought; null where none is parted from answers. */
+  /** The marks around reasoning; null if it is not separated from answers. */
   readonly thoughtMarks: ThoughtMarks | null
 }
 
-/** A token with the log-probabilities that were asked for. */
+/** A token with the requested log-probabilities. */
 export interface ReportedToken {
   readonly id: number
   readonly logprobs: StepLogprobs | null
 }
 
-/** Text that has become certain, with the tokens since the last piece. */
+/** Text that is final, with the tokens since the previous piece. */
 export interface Piece {
   readonly text: string
   readonly tokens: ReadonlyArray<ReportedToken>
   /** Tokens generated so far. */
   readonly completionTokens: number
-  /** Those of them that were thought. */
+  /** The reasoning tokens among them. */
   readonly reasoningTokens: number
-  /** Tokens of the prompt that the prefix cache had. */
+  /** Prompt tokens that were found in the prefix cache. */
   readonly cachedTokens: number
 }
 
 /** The end of an answer, with its last piece of text. */
 export interface Ending extends Piece {
   readonly reason: EndReason
-  /** The stop string or stop token that ended it; null at an end-of-turn token. */
+  /** The stop string or stop token that ended the answer; null for an end-of-turn token. */
   readonly stop: string | number | null
 }
 
 export interface Plan {
-  /** Whether the adapter is to be applied. */
+  /** Whether the adapter is applied. */
   readonly adapted: boolean
   readonly prompt: ReadonlyArray<number>
-  /** What the answer has to be, whatever its `response_format`; null: that decides. */
+  /** A grammar that overrides `response_format`; null: `response_format` decides. */
   readonly grammar: Steps | null
-  /** How a thought begins that is parted from the answer, and that no form binds; null where there is none. */
+  /** How separated reasoning begins. The grammar does not apply to it. Null if there is none. */
   readonly thought: ThoughtStart | null
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
@@ -100,7 +100,7 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
   if (body.prompt_logprobs != null && body.stream === true) throw badRequest("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs")
 }
 
-/** What `read` gives, with a schema that is not understood as a 400 for the field `param`. */
+/** Runs `read` and turns an unsupported schema into a 400 for the field `param`. */
 export const understood = <A>(param: string, read: () => A): A => {
   try {
     return read()
@@ -117,14 +117,14 @@ const formatOf = ({ response_format }: SamplingBody): Steps | null => {
   return understood("response_format", () => begin(schemaGrammar(schema)))
 }
 
-/** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */
+/** vLLM's refusal for prompts and answers that exceed the context. */
 const contextExceeded = (limit: number, asked: number, prompt: string, total: string) =>
   badRequest(
     `This model's maximum context length is ${limit} tokens. However, you requested ${asked} output tokens and your prompt contains ${prompt} input tokens, for a total of ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
     "input_tokens"
   )
 
-/** Encodes a text prompt; throws `ApiError` 400 for one that is surely too long before any work is done on it. */
+/** Encodes a text prompt. Throws `ApiError` 400 without encoding if the text is certainly too long. */
 export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boolean): ReadonlyArray<number> => {
   if (engine.seams.limit?.cuts !== true && engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
     throw contextExceeded(engine.maxModelLen, 1, `at least ${engine.maxModelLen + 1}`, `at least ${engine.maxModelLen + 2}`)
@@ -153,7 +153,7 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   return Math.min(asked, room - unfilled)
 }
 
-/** A prompt without its beginning, where it is too long. */
+/** Drops the beginning of a prompt that is too long. */
 const shortened = ({ maxModelLen }: Engine, { prompt, requestedMaxTokens }: Plan): ReadonlyArray<number> =>
   prompt.slice(Math.max(0, prompt.length + (requestedMaxTokens ?? 1) - maxModelLen))
 
@@ -165,8 +165,8 @@ const maskOf = ({ config, seams, thoughtMarks, vocabulary }: Engine, { stream }:
 }
 
 /**
- * Starts one answer. `onPiece` gets each piece of certain text, `onEnding` the rest exactly once. Throws `ApiError` for a request that
- * cannot be run: 400 for its content, 503 where the queue is full.
+ * Starts one answer. `onPiece` gets each piece of final text, `onEnding` the rest exactly once. Throws `ApiError` if
+ * the request cannot run: 400 for its content, 503 if the queue is full.
  */
 export const generate = (
   engine: Engine,
@@ -220,7 +220,7 @@ export const generate = (
     model: plan.adapted ? engine.adapted : null,
     prompt,
     maxTokens,
-    // What is scored has to be computed.
+    // Scored prompt tokens must be computed, so they cannot come from the cache.
     shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? (seams.shares?.(owner) ?? owner) : null,
     mask: maskOf(engine, body, plan, grammar),
     onAdmitted: (cached) => {

@@ -13,7 +13,10 @@ import { sendError, sendJson } from "./sending.ts"
 
 const maxBodyBytes = 16 * 1024 * 1024
 
-/** Reads a body of at most 16 MiB; null where the client went away. Rejects with `ApiError` 400 or 413, after which the rest is discarded. */
+/**
+ * Reads a body of at most 16 MiB; null if the client disconnected. Rejects with `ApiError` 400 or 413, and the rest of
+ * the body is discarded.
+ */
 const readBody = (request: IncomingMessage): Promise<string | null> =>
   new Promise((resolve, reject) => {
     const type = request.headers["content-type"] ?? "application/json"
@@ -53,7 +56,7 @@ const requestIdOf = (request: IncomingMessage): string => {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
 
-/** The engine's HTTP server, not yet listening. `state.warm`: whether a first answer has been made. */
+/** Creates the HTTP server without starting it. `state.warm`: whether a first answer was generated. */
 export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { warm: boolean } = { warm: true }): Server => {
   const { engine, template } = booted
   const posted =

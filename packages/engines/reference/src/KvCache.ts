@@ -1,14 +1,14 @@
 import type { ModelConfig } from "./ModelConfig.ts"
 import { bfloat16Table, toBfloat16 } from "./Tensor.ts"
 
-/** How keys and values are kept. */
+/** The storage type of keys and values. */
 export type KvType = "bfloat16" | "float32"
 
 type Block = Uint16Array | Float32Array
 
 interface KvShape {
   readonly layers: number
-  /** Numbers in one position's keys (and as many in its values): KV heads times head size. */
+  /** Numbers in the keys of one position, and in its values: KV heads times head size. */
   readonly width: number
   readonly blockSize: number
   readonly type: KvType
@@ -24,19 +24,20 @@ export const kvShape = (config: ModelConfig, blockSize: number, type: KvType): K
 /** Bytes of one block: keys and values of `blockSize` positions in every layer. */
 export const blockBytes = (shape: KvShape): number => shape.layers * 2 * shape.blockSize * shape.width * (shape.type === "float32" ? 4 : 2)
 
-/** One block, and who uses it. */
+/** One block and its users. */
 interface Held {
   readonly data: Block
   users: number
-  /** What it is found by, where it holds a whole block of tokens that others may begin with too; null: it is its sequence's alone. */
+  /** The lookup key of a full block that other sequences may share; null if the block belongs to one sequence. */
   key: string | null
-  /** Names it in the keys of the blocks after it. */
+  /** Identifies the block in the keys of the following blocks. */
   id: number
 }
 
 /**
- * A fixed number of blocks that all sequences share. A block's memory is taken when it is first used and kept for the next user; what a sequence leaves behind of whole
- * blocks is found again by those that begin with the same tokens, until its room is needed, the longest unused first.
+ * A fixed number of blocks that all sequences share. The memory of a block is allocated at first use and reused
+ * afterwards. Full blocks of a finished sequence stay available to sequences with the same prefix until their memory is
+ * needed, least recently used first.
  */
 export class KvPool {
   readonly shape: KvShape
@@ -45,7 +46,7 @@ export class KvPool {
   private readonly foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
   private readonly spare: Array<Block> = []
   private readonly known = new Map<string, Held>()
-  /** Those of `known` that nobody uses, the longest unused first. */
+  /** Unused blocks in `known`, least recently used first. */
   private readonly idle = new Set<Held>()
   private taken = 0
   private ids = 0
@@ -66,7 +67,7 @@ export class KvPool {
     return this.capacity - this.taken
   }
 
-  /** One block, or `undefined` where all are in use. */
+  /** Returns one block, or `undefined` if all are in use. */
   take(): Held | undefined {
     if (this.taken >= this.capacity) return undefined
     const data = this.taken + this.idle.size >= this.capacity ? this.forgotten() : this.spare.pop()
@@ -75,7 +76,7 @@ export class KvPool {
   }
 
   give(blocks: ReadonlyArray<Held>) {
-    // The end of a sequence is forgotten before its beginning, which more have in common.
+    // The end of a sequence is evicted before its beginning, which more sequences share.
     for (const block of [...blocks].reverse()) {
       if (--block.users > 0) continue
       this.taken--
@@ -84,7 +85,7 @@ export class KvPool {
     }
   }
 
-  /** The block that holds these tokens behind those of `before`, for one more user. */
+  /** Returns the block with these tokens after those of `before`, with one more user. */
   find(before: Held | undefined, begin: string, tokens: ReadonlyArray<number>): Held | undefined {
     const block = this.known.get(this.keyOf(before, begin, tokens))
     if (block === undefined) return undefined
@@ -95,7 +96,7 @@ export class KvPool {
     return block
   }
 
-  /** Lets a block that has been filled with these tokens be found. */
+  /** Makes a block that contains these tokens available to other sequences. */
   remember(block: Held, before: Held | undefined, begin: string, tokens: ReadonlyArray<number>) {
     if (!this.keeps || (before !== undefined && before.id === 0)) return
     const key = this.keyOf(before, begin, tokens)
@@ -130,13 +131,13 @@ export class KvSequence {
   private readonly begin: string
   private blocks: Array<Held> = []
 
-  /** Only sequences of the same `owner` begin with each other's blocks: a text without a colon. */
+  /** Only sequences with the same `owner` share blocks. `owner` must not contain a colon. */
   constructor(pool: KvPool, owner = "") {
     this.pool = pool
     this.begin = `${owner}:`
   }
 
-  /** Makes room for one more position; false where the pool is used up. */
+  /** Makes room for one more position; false if the pool is exhausted. */
   reserve(position: number): boolean {
     if (position < this.blocks.length * this.pool.shape.blockSize) return true
     const block = this.pool.take()
@@ -145,7 +146,7 @@ export class KvSequence {
     return true
   }
 
-  /** Takes what is known of the beginning of `tokens`, at most all but the last; how many positions that are. */
+  /** Takes cached blocks for the beginning of `tokens`, except for the last token. Returns the number of positions. */
   adopt(tokens: ReadonlyArray<number>): number {
     const { blockSize } = this.pool.shape
     for (let from = 0; from + blockSize < tokens.length; from += blockSize) {
@@ -156,7 +157,7 @@ export class KvSequence {
     return this.blocks.length * blockSize
   }
 
-  /** To be told that the positions before `count` are computed of these tokens. */
+  /** Records that the positions before `count` are computed from these tokens. */
   filled(tokens: ReadonlyArray<number>, count: number) {
     const { blockSize } = this.pool.shape
     if (count % blockSize !== 0) return
@@ -187,7 +188,7 @@ export class KvSequence {
     }
   }
 
-  /** Copies the first `count` positions of a layer, as float32, into `keys` and `values`. */
+  /** Copies the first `count` positions of a layer as float32 into `keys` and `values`. */
   read(layer: number, count: number, keys: Float32Array, values: Float32Array) {
     const { blockSize, width } = this.pool.shape
     const table = bfloat16Table()

@@ -46,7 +46,7 @@ const layerParts = (config: ModelConfig, index: number) => {
   } as const
 }
 
-/** The names of all tensors that the model is computed from. */
+/** The names of all tensors of the model. */
 export const weightNames = (config: ModelConfig): ReadonlyArray<string> => [
   "model.embed_tokens.weight",
   ...Array.from({ length: config.layers }, (_, index) => Object.values(layerParts(config, index)).map(([name]) => name)).flat(),
@@ -54,7 +54,7 @@ export const weightNames = (config: ModelConfig): ReadonlyArray<string> => [
   ...(config.tied ? [] : ["lm_head.weight"])
 ]
 
-/** Output and input of each matrix that an adapter may add to, by the names of its weights. */
+/** Output and input size of each matrix that an adapter may change, by the name of its weights. */
 export const adaptable = (config: ModelConfig): ReadonlyMap<string, readonly [output: number, input: number]> => {
   const layers = Array.from({ length: config.layers }, (_, index) => Object.values(layerParts(config, index))).flat()
   const shapes = new Map<string, readonly [number, number]>()
@@ -62,7 +62,7 @@ export const adaptable = (config: ModelConfig): ReadonlyMap<string, readonly [ou
   return config.tied ? shapes : shapes.set("lm_head.weight", [config.vocabulary, config.hidden])
 }
 
-/** Reads all weights. Throws `BootFailure` for a tensor that is absent, of another shape or of an unsupported type. */
+/** Reads all weights. Throws `BootFailure` if a tensor is missing or has an unexpected shape or an unsupported type. */
 export const readWeights = (config: ModelConfig, files: Pick<Safetensors, "read">): Weights => {
   const embedding = files.read("model.embed_tokens.weight", [config.vocabulary, config.hidden])
   const layers = Array.from({ length: config.layers }, (_, index): Layer => {
@@ -85,7 +85,7 @@ export const readWeights = (config: ModelConfig, files: Pick<Safetensors, "read"
 
 const layerMembers = ["inputNorm", "query", "key", "value", "output", "postNorm", "gate", "up", "down"] as const
 
-/** All tensors of the weights by the names that files have for them; a head that is the embedding too. */
+/** All weight tensors by their names in the files. A tied head is the embedding. */
 export const namedWeights = (config: ModelConfig, weights: Weights): ReadonlyMap<string, Tensor | Float32Array> =>
   new Map<string, Tensor | Float32Array>([
     ["model.embed_tokens.weight", weights.embedding],
@@ -97,7 +97,7 @@ export const namedWeights = (config: ModelConfig, weights: Weights): ReadonlyMap
 const tensorBytes = (tensor: Tensor | Float32Array): number =>
   tensor instanceof Float32Array ? tensor.byteLength : tensor.type === "float32" ? tensor.values.byteLength : tensor.bits.byteLength
 
-/** Bytes of memory that the weights take. */
+/** Bytes of memory of the weights. */
 export const weightBytes = (weights: Weights): number => {
   const top = [weights.embedding, weights.norm, ...(weights.head === weights.embedding ? [] : [weights.head])]
   return [...top, ...weights.layers.flatMap((layer) => Object.values(layer))].reduce((sum, tensor) => sum + tensorBytes(tensor), 0)
@@ -115,8 +115,9 @@ const add = (x: Float32Array, y: Float32Array) => {
 }
 
 /**
- * The Llama forward pass, one token of one sequence at a time (Touvron et al. 2023; grouped-query attention as in Ainslie et al. 2023).
- * Values are float32, sums are float64 in a fixed order, and no other sequence takes part: the same tokens always give the same bits.
+ * The Llama forward pass, one token of one sequence at a time (Touvron et al. 2023; grouped-query attention as in
+ * Ainslie et al. 2023). Values are float32 and sums are float64 in a fixed order, independent of other sequences, so
+ * that the same tokens always give the same bits.
  */
 export class Llama {
   readonly config: ModelConfig
@@ -143,18 +144,20 @@ export class Llama {
   private readonly low: Float32Array
   private readonly change: Float32Array
   private readonly seams: Seams
-  /** The KV head that each query head reads. */
+  /** The KV head of each query head. */
   readonly kvHeadOf: Int32Array
-  /** Turns the heads of a query or key by the angles of its position. */
+  /** Rotates the heads of a query or key by the angles of its position. */
   rotate = rotate
   multiply = multiply
-  /** How many positions back a query looks, itself among them. */
+  /** How many positions a query sees, including its own. */
   window = Number.POSITIVE_INFINITY
   attentionScale: number
-  /** Bytes of the buffers that computing needs beside weights and KV cache. */
+  /** Bytes of the working buffers, in addition to weights and KV cache. */
   readonly workingBytes: number
 
-  /** `maxLength` is the longest sequence in tokens that will be computed; the adapter's pairs are added to what the weights give. */
+  /**
+   * `maxLength`: the longest sequence in tokens. The updates of the adapter are added to the outputs of the weights.
+   */
   constructor(config: ModelConfig, weights: Weights, maxLength: number, adapter: Adapter | null = null, seams: Seams = sound) {
     this.config = config
     this.seams = seams
@@ -200,8 +203,9 @@ export class Llama {
   }
 
   /**
-   * Computes `token` at `position`, whose KV room must be reserved and whose earlier positions must be written. Returns the logits of
-   * the next token in a buffer that the next call overwrites, or `undefined` where `wantLogits` is false. `place` is what it is turned by.
+   * Computes `token` at `position`. Its KV room must be reserved and all earlier positions must be written. Returns the
+   * logits of the next token in a buffer that the next call overwrites, or `undefined` if `wantLogits` is false.
+   * `place`: the position whose angles are used.
    */
   step(token: number, position: number, cache: KvSequence, wantLogits: boolean, place = position): Float32Array | undefined {
     const { config, normed, projected, x } = this
@@ -244,7 +248,7 @@ export class Llama {
     return this.logits
   }
 
-  /** `out = matrix · x`, and where there is a pair `+ scale · b · (a · x)`. */
+  /** `out = matrix · x`, plus `scale · b · (a · x)` if there is an update. */
   private project(out: Float32Array, matrix: Tensor, x: Float32Array, pair: LowRank | undefined) {
     this.multiply(out, matrix, x)
     if (pair === undefined) return
@@ -255,7 +259,10 @@ export class Llama {
     for (let i = 0; i < out.length; i++) out[i] = (out[i] ?? 0) + pair.scale * (change[i] ?? 0)
   }
 
-  /** Attention of the current query over the first `count` positions; query head h reads KV head floor(h / (heads / kvHeads)). */
+  /**
+   * Attention of the current query over the first `count` positions. Query head h reads KV head floor(h / (heads /
+   * kvHeads)).
+   */
   private attend(count: number) {
     const { attended, keys, mixed, query, scores, values } = this
     const { headDim, heads, kvHeads } = this.config

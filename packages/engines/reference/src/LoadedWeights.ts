@@ -16,13 +16,13 @@ const sha256 = (...parts: ReadonlyArray<string | Uint8Array>): string => {
 
 const valuesOf = (tensor: Tensor | Float32Array): Float32Array => (tensor instanceof Float32Array ? tensor : toFloat32(tensor))
 
-/** What a request is answered with: a status and a body of JSON. */
+/** An answer: a status and a JSON body. */
 interface Told {
   readonly status: number
   readonly body: unknown
 }
 
-/** What the model is computed from, as SGLang tells of it: the first values of a tensor, and a hash of all. */
+/** Reports the loaded weights as SGLang does: the first values of a tensor, and a hash of all tensors. */
 export class LoadedWeights {
   private readonly tensors: ReadonlyMap<string, Tensor | Float32Array>
 
@@ -30,7 +30,7 @@ export class LoadedWeights {
     this.tensors = namedWeights(config, weights)
   }
 
-  /** `/get_weights_by_name`: of a vector its first values, of a matrix its first rows. */
+  /** `/get_weights_by_name`: the first values of a vector, or the first rows of a matrix. */
   values(text: string): Told {
     const { name, truncate_size = 100 } = decodeBody(ValuesBody, text)
     const tensor = this.tensors.get(name)
@@ -42,7 +42,9 @@ export class LoadedWeights {
     return { status: 200, body: Array.from({ length: first }, (_, row) => [...values.subarray(row * width, (row + 1) * width)]) }
   }
 
-  /** `/weights_checker`, of its actions the one that changes nothing: the same for the same values, in whatever type they are kept. */
+  /**
+   * `/weights_checker` with the read-only action. The hash is the same for the same values, whatever type stores them.
+   */
   check(text: string): Told {
     const { action = "checksum" } = decodeBody(CheckBody, text === "" ? "{}" : text)
     if (action !== "checksum") return { status: 400, body: { success: false, message: `Unsupported action='${action}'` } }

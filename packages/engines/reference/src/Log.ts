@@ -6,14 +6,14 @@ const line = (level: "INFO" | "WARNING" | "ERROR", source: string, text: string)
   process.stdout.write(`(EngineCore pid=${process.pid}) ${level} ${date} [${source}] ${text}\n`)
 }
 
-/** Lines on stdout in the shape of vLLM's, so that one parser reads both. No prompt and no answer is ever logged. */
+/** Lines on stdout in the format of vLLM, so that one parser reads both. Prompts and answers are never logged. */
 export const log = {
   info: (source: string, text: string) => line("INFO", source, text),
   error: (source: string, text: string) => line("ERROR", source, text)
 }
 
-/** Bytes as GiB with nine decimals: exact to a byte, which matters for models of a megabyte. */
+/** Bytes as GiB with nine decimals, which is exact to a byte. Models of a megabyte need this precision. */
 export const gib = (bytes: number) => (bytes / 1024 ** 3).toFixed(9)
 
-/** A whole number with commas between thousands, as vLLM prints token counts. */
+/** A whole number with thousands separators, as vLLM prints token counts. */
 export const grouped = (value: number) => String(value).replace(/\B(?=(\d{3})+$)/g, ",")

@@ -1,4 +1,4 @@
-/** Why a request ended, as vLLM counts it. */
+/** Why a request ended, in vLLM's categories. */
 export type EndReason = "stop" | "length" | "abort" | "error"
 
 const requestBuckets = [0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680]
@@ -38,7 +38,7 @@ class Histogram {
   }
 }
 
-/** The state of the scheduler at the moment of a scrape. */
+/** The state of the scheduler at a scrape. */
 export interface Gauges {
   readonly running: number
   readonly waiting: number
@@ -48,15 +48,15 @@ export interface Gauges {
 
 const escaped = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 
-/** Counters and histograms under vLLM's names (`vllm/v1/metrics/loggers.py`); times are in seconds. */
+/** Counters and histograms with vLLM's names (`vllm/v1/metrics/loggers.py`). Times are in seconds. */
 export class Metrics {
   promptTokens = 0
-  /** Of those, what was computed: not found in the prefix cache. */
+  /** Prompt tokens that were computed because they were not in the prefix cache. */
   computedTokens = 0
   generationTokens = 0
-  /** Of requests that are over, but for those that were aborted: the tokens of their prompts and answers. */
+  /** Prompt and answer tokens of requests that ended without an abort. */
   readonly ended = { prompt: 0, generation: 0 }
-  /** Tokens of prompts that were found in the prefix cache. */
+  /** Prompt tokens that were found in the prefix cache. */
   cachedTokens = 0
   preemptions = 0
   rejections = 0
@@ -67,7 +67,7 @@ export class Metrics {
   readonly endToEnd = new Histogram(requestBuckets)
   readonly queued = new Histogram(requestBuckets)
 
-  /** The Prometheus text format. `cacheConfig` are the labels of `vllm:cache_config_info`. */
+  /** Returns the Prometheus text format. `cacheConfig`: the labels of `vllm:cache_config_info`. */
   render(model: string, gauges: Gauges, cacheConfig: Readonly<Record<string, string>>): string {
     const labels = `engine="0",model_name="${escaped(model)}"`
     const out: Array<string> = []

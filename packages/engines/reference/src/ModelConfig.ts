@@ -44,7 +44,7 @@ const decodeConfig = Schema.decodeUnknownResult(ConfigFile)
 
 const GenerationFile = Schema.StructWithRest(Schema.Struct({ eos_token_id: absent(Ids) }), [Schema.Record(Schema.String, Schema.Unknown)])
 
-/** The dimensions of a Llama model, and the token ids that end an answer. */
+/** The dimensions of a Llama model, and the tokens that end an answer. */
 export interface ModelConfig {
   readonly hidden: number
   readonly intermediate: number
@@ -60,7 +60,7 @@ export interface ModelConfig {
   readonly endTokens: ReadonlySet<number>
 }
 
-/** Sampling settings that the repository proposes for requests that give none. */
+/** The repository's sampling parameters for requests that set none. */
 export interface SamplingDefaults {
   readonly temperature: number
   readonly topP: number
@@ -69,7 +69,7 @@ export interface SamplingDefaults {
   readonly repetitionPenalty: number
 }
 
-/** Reads and decodes one JSON file of the model directory. Throws `BootFailure` where it is absent or of another shape. */
+/** Reads and decodes a JSON file of the model directory. Throws `BootFailure` if it is missing or invalid. */
 export const readJsonFile = <S extends Schema.ConstraintDecoder<unknown>>(directory: string, file: string, schema: S): S["Type"] => {
   let text: string
   try {
@@ -93,8 +93,8 @@ const ropeOf = (file: typeof ConfigFile.Type, maxLength: number): RopeConfig => 
 }
 
 /**
- * Reads `config.json`, with what stands in `overrides` in place of its own members, and `generation_config.json` (which may be absent). Throws `BootFailure` for what
- * the engine cannot compute.
+ * Reads `config.json`, in which `overrides` replace members, and the optional `generation_config.json`. Throws
+ * `BootFailure` for a model that the engine cannot compute.
  */
 export const readModelConfig = (
   directory: string,

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
-/** A refusal in vLLM's shape: `{"error":{message,type,param,code}}` under the same HTTP status. */
+/** A refusal in the format of vLLM: `{"error":{message,type,param,code}}` with the same HTTP status. */
 export class ApiError extends Error {
   override readonly name = "ApiError"
   readonly status: number
@@ -26,7 +26,7 @@ export const given = <S extends Schema.Constraint>(schema: S) => Schema.optional
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const TokenId = atLeast(0)
-/** A whole number of 64 bits, as vLLM takes it. Of digits that a number does not hold the last ones mean nothing. */
+/** A 64-bit integer, as vLLM accepts it. The last digits of a value beyond the safe integers are lost. */
 const Seed = between(-(2 ** 63), 2 ** 63).check(Schema.isMultipleOf(1))
 const StopString = Schema.String.check(Schema.isBetweenLength(1, 1024))
 
@@ -91,7 +91,7 @@ const Message = Schema.Struct({
 const Messages = Schema.Array(Message).check(Schema.isMinLength(1))
 const TemplateSettings = given(Schema.Record(Schema.String, Schema.Unknown))
 
-/** Bodies as vLLM takes them; fields that it ignores are ignored. */
+/** Request bodies as vLLM accepts them. Fields that vLLM ignores are ignored. */
 export const ChatBody = Schema.Struct({
   ...sampling,
   messages: Messages,
@@ -133,7 +133,7 @@ export type CompletionBody = typeof CompletionBody.Type
 export type SamplingBody = Omit<CompletionBody, "prompt" | "logprobs" | "echo" | "suffix">
 export type MessageBody = typeof Message.Type
 
-/** Decodes a request body; throws `ApiError` 400 with the field's path in `param`. */
+/** Decodes a request body. Throws `ApiError` 400 with the path of the field in `param`. */
 export const decodeBody = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, text: string): S["Type"] => {
   const decoded = Schema.decodeUnknownResult(Schema.fromJsonString(schema))(text)
   if (Result.isSuccess(decoded)) return decoded.success

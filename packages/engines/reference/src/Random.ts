@@ -1,11 +1,14 @@
-/** A seeded stream of random numbers (sfc32 after Chris Doty-Humphrey), the same on every machine: it only uses 32-bit integer arithmetic. */
+/**
+ * A seeded random number generator (sfc32 by Chris Doty-Humphrey). It uses only 32-bit integer arithmetic and gives the
+ * same numbers on every machine.
+ */
 export class Random {
   private a: number
   private b: number
   private c: number
   private counter = 1
 
-  /** `seed` is a whole number of 64 bits, as exactly as a number holds it. */
+  /** `seed`: a 64-bit integer, with the precision of a number. */
   constructor(seed: number) {
     const magnitude = Math.abs(seed)
     this.a = magnitude >>> 0
@@ -24,7 +27,7 @@ export class Random {
     return sum >>> 0
   }
 
-  /** A number from 0 up to but not 1, in steps of 2^-32. */
+  /** A number from 0 (inclusive) to 1 (exclusive), in steps of 2^-32. */
   unit(): number {
     return this.word() / 2 ** 32
   }

@@ -1,13 +1,16 @@
 import type { RopeConfig } from "../../src/reference/rope.ts"
 
-/** Angle per position of each pair of dimensions, in radians; llama3 and YaRN scaling as in the Hugging Face reference code. */
+/**
+ * The angle per position of each pair of dimensions, in radians, with llama3 and YaRN scaling as in Hugging Face's
+ * reference code.
+ */
 export const ropeFrequencies = (rope: RopeConfig, headDim: number): Float64Array => {
   const frequencies = Float64Array.from({ length: headDim / 2 }, (_, pair) => rope.theta ** ((-2 * pair) / headDim))
   const { scaling } = rope
   if (scaling.kind === "none") return frequencies
   if (scaling.kind === "linear") return frequencies.map((frequency) => frequency / scaling.factor)
   if (scaling.kind === "yarn") {
-    // The dimension that turns so many times within the original length.
+    // The dimension that makes this many turns within the original length.
     const dimension = (turns: number) => (headDim * Math.log(scaling.originalLength / (turns * 2 * Math.PI))) / (2 * Math.log(rope.theta))
     const [fast, slow] = [dimension(scaling.betaFast), dimension(scaling.betaSlow)]
     const low = Math.max(0, scaling.truncated ? Math.floor(fast) : fast)
@@ -27,10 +30,13 @@ export const ropeFrequencies = (rope: RopeConfig, headDim: number): Float64Array
   })
 }
 
-/** What cosines and sines are multiplied by: longer contexts make attention flatter, which YaRN makes up for. */
+/** The factor for cosines and sines. YaRN uses it to compensate for flatter attention in longer contexts. */
 export const ropeAttention = ({ scaling }: RopeConfig): number => (scaling.kind === "yarn" ? scaling.attention : 1)
 
-/** Turns every head of `x` in place by its position's angles; dimension i is paired with i + half, as in Llama checkpoints. */
+/**
+ * Rotates every head of `x` in place by the angles of its position. Dimension i is paired with i + half, as in Llama
+ * checkpoints.
+ */
 export const rotate = (x: Float32Array, headDim: number, cosines: Float32Array, sines: Float32Array) => {
   const half = headDim / 2
   for (let base = 0; base < x.length; base += headDim) {

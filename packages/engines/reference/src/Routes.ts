@@ -10,26 +10,29 @@ import { ThoughtReader, type ThoughtStart, thoughtStartOf } from "./ThoughtReade
 import { ToolCallReader } from "./ToolCallReader.ts"
 import { toolUseOf } from "./tools.ts"
 
-/** One request for choices, decoded and checked as far as its own fields go. */
+/** One decoded request for choices. Only checks that need its own fields are done. */
 export interface Asked {
   readonly prefix: "chatcmpl-" | "cmpl-"
   readonly body: SamplingBody
-  /** Those of each prompt, each of which is answered `n` times. */
+  /** One plan per prompt. Each prompt is answered `n` times. */
   readonly plans: ReadonlyArray<Plan>
-  /** How a choice for a prompt is written. */
+  /** Creates the dialect of a choice for a prompt. */
   readonly makeDialect: (prompt: number) => Dialect
-  /** Whether what was thought is parted from what was said, and counted. */
+  /** Whether reasoning is separated from the answer and counted. */
   readonly partsThought: boolean
 }
 
-/** A conversation, ready to be answered. */
+/** A conversation that is ready to be answered. */
 export interface Conversation {
   readonly plan: Plan
-  /** Made for each answer. */
+  /** Called for each answer. */
   readonly makeReaders: () => Readers
 }
 
-/** Whether a request asks for the adapter, by its name or, where any other name is taken for the model's, by one behind a colon. */
+/**
+ * Whether a request selects the adapter by its name. If the engine accepts any model name, the adapter's name follows a
+ * colon.
+ */
 const asksForAdapter = ({ settings }: Engine, model: string | null | undefined): boolean => {
   const { adapter, anyModelName, servedModelNames } = settings
   if (model == null || (!anyModelName && servedModelNames.includes(model))) return false
@@ -46,7 +49,7 @@ const asksForAdapter = ({ settings }: Engine, model: string | null | undefined):
 const anyObject = Schema.Record(Schema.String, Schema.Unknown)
 const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(anyObject))
 
-/** A call as templates take it: its arguments as an object, whatever text they came as. */
+/** A call in the form for templates: its arguments as an object instead of text. */
 const pastCall = ({ function: { arguments: given, name }, id, type }: NonNullable<MessageBody["tool_calls"]>[number]) => {
   const read = typeof given === "string" ? Option.getOrNull(decodeObject(given)) : given
   if (read === null) throw badRequest("The arguments of a past tool call are no JSON object", "messages")
@@ -75,7 +78,7 @@ const renderChat = (
   return seams.rendered?.(rendered.prompt) ?? rendered.prompt
 }
 
-/** How an answer to this conversation begins: the template tells by what it writes after the turns. */
+/** How an answer to this conversation begins. The text that the template writes after the last message decides. */
 const thoughtOf = (
   { thoughtMarks }: Engine,
   template: ChatTemplate,
@@ -91,7 +94,7 @@ const thoughtOf = (
 
 const spoiled = ({ seams }: Engine, ids: ReadonlyArray<number>, path: string) => seams.prompt?.(ids, path) ?? ids
 
-/** Checks a conversation and makes its prompt. `path` is where it came. */
+/** Checks a conversation and renders its prompt. `path`: the path of the request. */
 export const converse = (engine: Engine, template: ChatTemplate, speech: Speech, body: ChatBody, path: string): Conversation => {
   const adapted = asksForAdapter(engine, body.model)
   const wants = body.logprobs === true
@@ -149,7 +152,7 @@ const promptsOf = (engine: Engine, prompt: CompletionBody["prompt"]): ReadonlyAr
   return prompts.length === 0 ? [ids] : prompts
 }
 
-/** `POST /v1/completions`: prompts as text or as token ids. */
+/** `POST /v1/completions`: prompts as text or token IDs. */
 export const askText = (engine: Engine, text: string): Asked => {
   const body = decodeBody(CompletionBody, text)
   const adapted = asksForAdapter(engine, body.model)
@@ -176,7 +179,7 @@ export const askText = (engine: Engine, text: string): Asked => {
   }
 }
 
-/** `POST /tokenize`: of a text (with special tokens unless told otherwise) or of a conversation (without). */
+/** `POST /tokenize`: a text (with special tokens unless the request disables them) or a conversation (without). */
 export const tokenize = (engine: Engine, template: ChatTemplate, text: string) => {
   const body = decodeBody(TokenizeBody, text)
   asksForAdapter(engine, body.model)

@@ -68,12 +68,14 @@ const readHeader = (directory: string, file: string): Map<string, Located> => {
   }
 }
 
-/** The tensors of a checkpoint directory: headers are read and checked at once, values when they are asked for. */
+/** The tensors of a checkpoint directory. Headers are read and checked immediately, values on demand. */
 export class Safetensors {
   private readonly directory: string
   private readonly tensors = new Map<string, Located>()
 
-  /** Throws `BootFailure` where there are no weights, a shard of the index is absent or a header does not describe its file. */
+  /**
+   * Throws `BootFailure` if there are no weights, a shard of the index is missing, or a header does not match its file.
+   */
   constructor(directory: string) {
     this.directory = directory
     for (const file of this.files()) {
@@ -109,14 +111,14 @@ export class Safetensors {
     return this.tensors.has(name)
   }
 
-  /** Bytes that the named tensors take, in the file and in memory. */
+  /** Bytes of the named tensors, in the file and in memory. */
   bytes(names: Iterable<string>): number {
     let sum = 0
     for (const name of names) sum += this.tensors.get(name)?.length ?? 0
     return sum
   }
 
-  /** Reads one tensor. Throws `BootFailure` where it is absent, of another shape or of an unsupported type. */
+  /** Reads one tensor. Throws `BootFailure` if it is missing or has an unexpected shape or an unsupported type. */
   read(name: string, shape: ReadonlyArray<number>): Tensor {
     const located = this.tensors.get(name)
     if (located === undefined) throw new BootFailure(`Following weights were not initialized from checkpoint: ${name}`)

@@ -1,6 +1,6 @@
 import type { Random } from "./Random.ts"
 
-/** How the next token is chosen; `topK` 0 and `topP` 1 are off, `temperature` 0 takes the likeliest. */
+/** How the next token is chosen. `topK` 0 and `topP` 1 are off; `temperature` 0 takes the likeliest token. */
 export interface SamplingSettings {
   readonly temperature: number
   readonly topP: number
@@ -18,7 +18,10 @@ interface TokenLogprob {
   readonly logprob: number
 }
 
-/** The chosen token's log-probability and the likeliest tokens, best first; before penalties, bias and temperature, as in vLLM. */
+/**
+ * The log-probability of the chosen token and the likeliest tokens, best first. They are computed before penalties,
+ * bias and temperature, as in vLLM.
+ */
 export interface StepLogprobs {
   readonly chosen: number
   readonly top: ReadonlyArray<TokenLogprob>
@@ -26,7 +29,7 @@ export interface StepLogprobs {
 
 const greedyBelow = 1e-5
 
-/** The index of the largest number, the first of equals; -1 where any number is not finite enough to compare. */
+/** The index of the largest number, the first one among equals; -1 if a number is NaN or infinite. */
 export const likeliest = (logits: Float32Array): number => {
   let best = -1
   let highest = Number.NEGATIVE_INFINITY
@@ -41,7 +44,7 @@ export const likeliest = (logits: Float32Array): number => {
   return best
 }
 
-/** Log-probabilities of `chosen` and of the `count` likeliest tokens (lower id first among equals). */
+/** Log-probabilities of `chosen` and of the `count` likeliest tokens (lower ID first among equals). */
 export const logprobsOf = (logits: Float32Array, count: number): { readonly of: (id: number) => number; readonly top: ReadonlyArray<TokenLogprob> } => {
   const highest = logits[likeliest(logits)] ?? 0
   let sum = 0
@@ -60,7 +63,7 @@ export const logprobsOf = (logits: Float32Array, count: number): { readonly of: 
   return { of: (id) => (logits[id] ?? Number.NEGATIVE_INFINITY) - normaliser, top }
 }
 
-/** Chooses the tokens of one sequence; holds what its penalties count and its own random numbers. */
+/** Chooses the tokens of one sequence. Holds the counts for penalties and the random numbers of the sequence. */
 export class Sampler {
   private readonly settings: SamplingSettings
   private readonly random: Random
@@ -73,7 +76,7 @@ export class Sampler {
     this.prompt = settings.repetitionPenalty === 1 ? new Set() : new Set(prompt)
   }
 
-  /** The next token, or -1 where the logits are not numbers. Changes `logits`. */
+  /** Returns the next token, or -1 if the logits are not numbers. Changes `logits`. */
   choose(logits: Float32Array): number {
     if (likeliest(logits) < 0) return -1
     this.adjust(logits)

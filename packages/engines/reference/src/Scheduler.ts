@@ -6,35 +6,35 @@ import { Random } from "./Random.ts"
 import { logprobsOf, Sampler, type SamplingSettings, type StepLogprobs } from "./Sampler.ts"
 import { type Seams, type StepPlace, sound } from "./Seams.ts"
 
-/** One generated token; `logprobs` is null unless asked for. */
+/** One generated token; `logprobs` is null unless requested. */
 export interface GeneratedToken {
   readonly id: number
   readonly logprobs: StepLogprobs | null
 }
 
-/** What one request asks of the scheduler. Callbacks run between steps and must not block. */
+/** One request to the scheduler. Callbacks run between steps and must not block. */
 interface Work {
-  /** Null: the scheduler's own. */
+  /** Null: the model of the scheduler. */
   readonly model: Llama | null
   readonly prompt: ReadonlyArray<number>
-  /** At least 1; prompt and answer together must not be longer than the longest sequence. */
+  /** At least 1. Prompt and answer together must not exceed the longest sequence. */
   readonly maxTokens: number
-  /** Whose beginnings this one may share; null: nobody's. */
+  /** The owner whose prefixes this request may share; null: none. */
   readonly shares: string | null
   readonly sampling: SamplingSettings
-  /** Null: any token may come. */
+  /** Null: any token is allowed. */
   readonly mask: TokenMask | null
   readonly seed: number | null
-  /** Tokens that end the answer; they count as generated. */
+  /** Tokens that end the answer. They count as generated. */
   readonly stopTokens: ReadonlySet<number>
-  /** How many of the likeliest tokens to report with each token; null: no log-probabilities at all. */
+  /** How many of the likeliest tokens to report with each token; null: no log-probabilities. */
   readonly topLogprobs: number | null
-  /** As `topLogprobs`, for the tokens of the prompt from the second on. */
+  /** The same for the tokens of the prompt, from the second one on. */
   readonly promptLogprobs: number | null
-  /** Called when its turn comes for the first time, with the tokens of its prompt that were known. */
+  /** Called at the first turn, with the number of prompt tokens that were found in the cache. */
   readonly onAdmitted: (cachedTokens: number) => void
   readonly onPromptToken: (token: GeneratedToken) => void
-  /** Returns true where the text so far ends the answer. */
+  /** Returns true if the text so far ends the answer. */
   readonly onToken: (token: GeneratedToken) => boolean
   /** Called exactly once. */
   readonly onEnd: (reason: EndReason) => void
@@ -47,7 +47,7 @@ interface Sequence {
   readonly cache: KvSequence
   readonly arrived: number
   computed: number
-  /** Tokens of the prompt that were known when it was first admitted. */
+  /** Prompt tokens that were in the cache when the request was first admitted. */
   cachedTokens: number
   promptReported: number
   admitted: number
@@ -56,7 +56,7 @@ interface Sequence {
   lastTokenAt: number
 }
 
-/** A request that was taken on; `abort` ends it at once and frees its memory (nothing happens where it has ended). */
+/** An accepted request. `abort` ends it immediately and frees its memory. It has no effect after the end. */
 export interface Ticket {
   readonly abort: () => void
 }
@@ -71,8 +71,9 @@ const prefillSlice = 8
 const seconds = (from: number, to: number) => (to - from) / 1000
 
 /**
- * Runs requests in turns: one generated token, or a slice of prompt, of one sequence, then the event loop, then the next sequence.
- * Where the KV pool runs out, the sequence admitted last gives its blocks back and computes its tokens again later, as in vLLM.
+ * Runs requests in turns: one generated token or one slice of a prompt for a sequence, then the event loop, then the
+ * next sequence. If the KV pool is exhausted, the most recently admitted sequence returns its blocks and is computed
+ * again later, as in vLLM.
  */
 export class Scheduler {
   private readonly model: Llama
@@ -101,7 +102,7 @@ export class Scheduler {
     return { running: this.running.length, waiting: this.waiting.length, kvUsage: this.pool.used / this.pool.capacity }
   }
 
-  /** Takes a request on, or answers "full" where too many wait. */
+  /** Accepts a request, or returns "full" if too many requests wait. */
   submit(work: Work): Ticket | "full" {
     if (this.waiting.length >= this.limits.maxWaiting) {
       this.metrics.rejections++
@@ -131,7 +132,7 @@ export class Scheduler {
     }
   }
 
-  /** Aborts everything, and every later request too. */
+  /** Aborts all requests, including later ones. */
   close() {
     this.closed = true
     for (const sequence of [...this.running, ...this.waiting]) this.end(sequence, "abort")
@@ -241,7 +242,7 @@ export class Scheduler {
     sequence.lastTokenAt = now
   }
 
-  /** Reserves the next position; false where the sequence itself had to give way. */
+  /** Reserves the next position; false if the sequence itself was preempted. */
   private makeRoom(sequence: Sequence): boolean {
     while (!sequence.cache.reserve(sequence.computed)) {
       const victim = this.running.reduce((last, one) => (one.admitted > last.admitted ? one : last), sequence)

@@ -5,90 +5,93 @@ import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
 import type { Tensor } from "./Tensor.ts"
 import type { ThoughtStart } from "./ThoughtReader.ts"
 
-/** Where one token is computed. */
+/** The context of one computed token. */
 export interface StepPlace {
-  /** Names its request. */
+  /** The identity of the request. */
   readonly request: object
-  /** The request's prompt and what it has generated so far. */
+  /** The prompt of the request and its generated tokens so far. */
   readonly tokens: ReadonlyArray<number>
   readonly promptLength: number
   readonly cachedTokens: number
-  /** Requests that are running, this one among them. */
+  /** The number of running requests, including this one. */
   readonly running: number
 }
 
-/** What to do with a request before it is looked at. */
+/** What happens to a request before it is read. */
 export type Reception = "serve" | "fail" | "hang" | "drop" | "missing"
 
-/** One choice of what an engine sends: a whole JSON answer, or one frame of a stream, as text. */
+/** Transforms what an engine sends for one choice: a complete JSON answer, or one frame of a stream, as text. */
 export type Sending = (text: string, part: "whole" | "frame") => ReadonlyArray<string>
 
 /**
- * The places at which a test can spoil the engine, so that a check is shown to find what it is for. A sound engine has none of them; nothing but a test gives any, and an
- * engine that has some says so in its log and its version.
+ * The places at which a test can inject a fault, to prove that a check detects it. In production all are absent. An
+ * engine with an injected fault reports it in its log and version.
  */
 export interface Seams {
   readonly config?: (config: ModelConfig) => ModelConfig
-  /** Changes what was read of the files. */
+  /** Changes a tensor that was read from the files. */
   readonly loaded?: (name: string, tensor: Tensor) => Tensor
   readonly adapter?: (pairs: ReadonlyMap<string, LowRank>) => ReadonlyMap<string, LowRank>
-  /** Called once for each model that was made. */
+  /** Called once for each model. */
   readonly model?: (model: Llama) => void
-  /** The place whose angles a position is turned by. */
+  /** Returns the position whose angles are used. */
   readonly position?: (position: number, promptLength: number) => number
-  /** Changes the keys and values of one position before they are kept. */
+  /** Changes the keys and values of one position before they are stored. */
   readonly kept?: (keys: Float32Array, values: Float32Array) => void
-  /** What a block of the cache is found by, in place of its tokens. */
+  /** Returns the tokens that identify a cache block. */
   readonly blockTokens?: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
-  /** Whose beginnings a request shares. */
+  /** Returns the owner whose prefixes a request shares. */
   readonly shares?: (owner: string) => string
-  /** Changes the tokens of a sequence whose cache was taken from it. */
+  /** Changes the tokens of a preempted sequence. */
   readonly preempted?: (tokens: Array<number>) => void
   readonly sampling?: (settings: SamplingSettings) => SamplingSettings
   readonly seed?: (seed: number | null) => number | null
-  /** Changes what the model computed. */
+  /** Changes the logits of the model. */
   readonly computed?: (logits: Float32Array, place: StepPlace) => void
-  /** Changes what is chosen from, behind the back of the log-probabilities. */
+  /** Changes the logits after the log-probabilities were taken. */
   readonly chosenFrom?: (logits: Float32Array, place: StepPlace) => void
   readonly chosen?: (id: number, place: StepPlace) => number
   readonly reported?: (logprobs: StepLogprobs) => StepLogprobs
-  /** Tokens of a prompt, by the path that it came on. */
+  /** Changes the tokens of a prompt, given the path of the request. */
   readonly prompt?: (ids: ReadonlyArray<number>, path: string) => ReadonlyArray<number>
-  /** What the chat template gave. */
+  /** Changes the output of the chat template. */
   readonly rendered?: (text: string) => string
   readonly detokenized?: (text: string) => string
-  /** The body of a request, before it is read. */
+  /** Changes the body of a request before it is read. */
   readonly got?: (path: string, body: string) => string
-  /** Made for each answer. */
+  /** Called for each answer. */
   readonly sending?: () => Sending
-  /** False: events of that type are left out of the streams of messages and responses. */
+  /** False: events of this type are left out of the streams of messages and responses. */
   readonly sendsEvent?: (type: string) => boolean
-  /** Changes the tokens that are told where a message is only counted. */
+  /** Changes the result of a token count. */
   readonly counted?: (tokens: number) => number
   readonly reception?: (path: string) => Reception
   readonly keepsMask?: (streamed: boolean) => boolean
   readonly readsCalls?: boolean
-  /** Changes how a thought is taken to begin that is parted from the answer; null: none is parted. */
+  /** Changes how separated reasoning begins; null: none is separated. */
   readonly thought?: (start: ThoughtStart | null, streamed: boolean, path: string) => ThoughtStart | null
-  /** False: a form binds nothing after a thought. */
+  /** False: a grammar has no effect after reasoning. */
   readonly bindsAfterThought?: boolean
   /** False: text is sent although a stop string may begin in it. */
   readonly holdsStops?: boolean
-  /** True: each token's bytes are made into text alone. */
+  /** True: each token's bytes are decoded separately. */
   readonly splitsCharacters?: boolean
-  /** The fewest tokens that are sent at once while more come. */
+  /** Minimum number of tokens per chunk while more tokens follow. */
   readonly chunkTokens?: number
-  /** True: special tokens are text. */
+  /** True: special tokens are sent as text. */
   readonly showsSpecial?: boolean
-  /** True: an answer goes on although its caller has left. */
+  /** True: an answer continues although its client disconnected. */
   readonly ignoresAborts?: boolean
-  /** True: what was aborted keeps its memory. */
+  /** True: aborted requests keep their memory. */
   readonly leaks?: boolean
-  /** How many tokens longer or shorter than said a request may be; `cuts`: it is shortened in silence. */
+  /**
+   * `slack`: how many tokens a request may differ from the reported limit. `cuts`: longer requests are silently
+   * shortened.
+   */
   readonly limit?: { readonly slack: number; readonly cuts: boolean }
-  /** Milliseconds that a turn of the scheduler waits. */
+  /** Milliseconds before each turn of the scheduler. */
   readonly pause?: () => number
 }
 
-/** An engine as it should be. */
+/** An engine without faults. */
 export const sound: Seams = {}

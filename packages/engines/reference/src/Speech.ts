@@ -5,41 +5,44 @@ import type { Booted } from "./Boot.ts"
 import { log } from "./Log.ts"
 import type { ApiError } from "./Protocol.ts"
 
-/** How the engine speaks: in its own way, which is nearly vLLM's, or as another whose place it takes. */
+/**
+ * The differences between the reference engine, which is close to vLLM, and an engine that it replaces on simulated
+ * GPUs.
+ */
 export interface Speech {
-  /** What `/version` answers; null where there is no such path. */
+  /** The answer of `/version`; null if the path does not exist. */
   readonly version: string | null
-  /** Whether `/health` is refused until a first answer has been made, and `/ready` tells the same. */
+  /** Whether `/health` is refused until a first answer was generated, and `/ready` exists. */
   readonly warmsUp: boolean
-  /** A line while it boots: the file that speaks, and the text. */
+  /** Logs a line during the start. `source`: the file that logs it. */
   readonly booting: (source: string, text: string) => void
-  /** All that is told once the model is loaded, before requests are taken. */
+  /** Logs what engines report after loading the model, before they accept requests. */
   readonly loaded: (booted: Booted, settings: Arguments) => void
   readonly serving: (address: string) => void
   readonly stopping: () => void
   readonly failed: (message: string) => void
-  /** A fault while it serves. */
+  /** Logs a fault while serving. */
   readonly broke: (message: string) => void
-  /** A new name for a call of a function. */
+  /** Returns an ID for a tool call. */
   readonly toolCallId: () => string
-  /** What ends an answer that is the call of the function asked for by name. */
+  /** The finish reason of an answer that calls the function that `tool_choice` names. */
   readonly finishOfNamedCall: "stop" | "tool_calls"
-  /** The member of a message that has what was thought. */
+  /** The member of a message that holds the reasoning. */
   readonly reasoningName: "reasoning" | "reasoning_content"
   readonly countReasoning: CountReasoning
-  /** Whether the ids of the prompt stand with the choice, by a field of their own, rather than with the whole answer. */
+  /** Whether prompt token IDs are a member of the choice instead of the answer. */
   readonly promptIdsInChoice: boolean
-  /** Whether it tells values of what it has loaded, and a hash of all. */
+  /** Whether the engine reports loaded values and their hash. */
   readonly tellsWeights: boolean
-  /** More paths to look at: what each answers. */
+  /** Additional read-only paths and their answers. */
   readonly told: Readonly<Record<string, (booted: Booted) => unknown>>
   readonly metrics: (booted: Booted) => string
-  /** What an answer calls the model, of which a request gave this name or none. */
+  /** The model name in an answer. `asked`: the name in the request, if any. */
   readonly nameSaid: (settings: Arguments, asked: string | null | undefined) => string
   readonly error: (error: ApiError) => unknown
 }
 
-/** Its own words. */
+/** The reference engine itself. */
 export const ownSpeech: Speech = {
   version: "reference-0.1.0",
   warmsUp: false,

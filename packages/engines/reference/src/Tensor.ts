@@ -1,8 +1,8 @@
 import { dotKernel, kernelBytes } from "./dotKernel.ts"
 
 /**
- * Numbers as the checkpoint stores them. Sixteen-bit values keep their bits and become floats while computing, by the kernel or by a table of 65,536 of them,
- * so that the weights take the memory that the file says and nothing is computed in less than float32.
+ * Numbers as the checkpoint stores them. 16-bit values keep their bits in memory, so that the weights take as much
+ * memory as the file states. They become float32 during computation, by a kernel or by a table with 65,536 entries.
  */
 export type Tensor =
   | { readonly type: "float32"; readonly shape: ReadonlyArray<number>; readonly values: Float32Array }
@@ -33,7 +33,7 @@ export const float16Table = (): Float32Array => {
   return float16
 }
 
-/** Bytes of the conversion tables that are in use, and of what multiplies. */
+/** Bytes of the conversion tables in use and of the kernel. */
 export const tableBytes = () => (bfloat16?.byteLength ?? 0) + (float16?.byteLength ?? 0) + kernelBytes
 
 const oneFloat = new Float32Array(1)
@@ -84,20 +84,20 @@ const dotBits = (out: Float32Array, bits: Uint16Array, table: Float32Array, x: F
   }
 }
 
-/** `out = matrix · x` for a row-major matrix of `out.length` rows; the order of the sums never changes. */
+/** `out = matrix · x` for a row-major matrix with `out.length` rows, with a fixed order of additions. */
 export const multiply = (out: Float32Array, matrix: Tensor, x: Float32Array) => {
   if (matrix.type === "float32") dotFloat32(out, matrix.values, x, out.length, x.length)
   else if (matrix.type !== "bfloat16" || !dotKernel(out, matrix.bits, x)) dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
 }
 
-/** Copies row `index` of a matrix into `out`, as float32. */
+/** Copies row `index` of a matrix as float32 into `out`. */
 export const copyRow = (out: Float32Array, matrix: Tensor, index: number) => {
   const base = index * out.length
   if (matrix.type === "float32") out.set(matrix.values.subarray(base, base + out.length))
   else for (let i = 0; i < out.length; i++) out[i] = matrix.table[matrix.bits[base + i] ?? 0] ?? 0
 }
 
-/** A small tensor (a norm's weights) as float32. */
+/** A small tensor, such as the weights of a norm, as float32. */
 export const toFloat32 = (tensor: Tensor): Float32Array => {
   const out = new Float32Array(tensor.shape.reduce((product, side) => product * side, 1))
   copyRow(out, tensor, 0)

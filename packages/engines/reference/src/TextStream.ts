@@ -1,6 +1,9 @@
 import { type Seams, sound } from "./Seams.ts"
 
-/** Turns the bytes of tokens into text that can be sent: whole characters only, and nothing that may become a stop string. */
+/**
+ * Decodes the bytes of tokens into text that can be sent: only complete characters, and nothing that may become a stop
+ * string.
+ */
 export class TextStream {
   private readonly stops: ReadonlyArray<string>
   private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -13,7 +16,7 @@ export class TextStream {
     this.seams = seams
   }
 
-  /** Text that is now certain, and the stop string that ended it, if one did. */
+  /** Returns text that is final, and the stop string that ended it, if any. */
   push(bytes: Uint8Array): { readonly text: string; readonly stop: string | null } {
     const text = this.held + this.decoder.decode(bytes, { stream: this.seams.splitsCharacters !== true })
     let end = -1
@@ -34,14 +37,16 @@ export class TextStream {
     return { text: text.slice(0, text.length - keep), stop: null }
   }
 
-  /** What was held back for a stop string that did not come. The bytes of an unfinished character are dropped, as in vLLM. */
+  /**
+   * Returns text that was held back for a stop string. The bytes of an incomplete character are dropped, as in vLLM.
+   */
   finish(): string {
     const text = this.held
     this.held = ""
     return text
   }
 
-  /** Length of the longest end of `text` with which a stop string begins. */
+  /** The length of the longest end of `text` that is the beginning of a stop string. */
   private possibleStop(text: string): number {
     let longest = 0
     for (const stop of this.stops) {

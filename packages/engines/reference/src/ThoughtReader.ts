@@ -3,29 +3,32 @@ import { possibleMark } from "./possibleMark.ts"
 export const openThought = "<think>"
 export const closeThought = "</think>"
 
-/** How an answer begins: inside a thought that its prompt has opened, or where the model may open one. */
+/** How an answer begins: inside reasoning that the prompt has opened, or with an optional opening mark. */
 export type ThoughtStart = "opened" | "may_open"
 
-/** The ids of the marks, each one token. */
+/** The token IDs of the marks. */
 export interface ThoughtMarks {
   readonly open: number
   readonly close: number
 }
 
-/** Text that was thought, and text that was said. */
+/** Reasoning and answer text. */
 export interface Parted {
   readonly reasoning: string
   readonly content: string
 }
 
-/** How a prompt that ends with this text lets its answer begin; null where thinking was closed. */
+/** How an answer begins after a prompt with this ending; null if the prompt has closed the reasoning. */
 export const thoughtStartOf = (ending: string): ThoughtStart | null => {
   const [opened, closed] = [ending.lastIndexOf(openThought), ending.lastIndexOf(closeThought)]
   if (closed > opened) return null
   return opened >= 0 ? "opened" : "may_open"
 }
 
-/** Parts one thought from the answer as it comes: `<think>...</think>` at its beginning. Nothing of the marks is given out, and nothing beside them is taken away. */
+/**
+ * Separates reasoning from a streamed answer: `<think>...</think>` at its beginning. The marks themselves are removed
+ * and all other text is kept.
+ */
 export class ThoughtReader {
   private state: "before" | "inside" | "after"
   private held = ""
@@ -44,7 +47,7 @@ export class ThoughtReader {
     return { reasoning, content }
   }
 
-  /** What was held back for a mark that did not come. */
+  /** Returns text that was held back for a mark. */
   finish(): Parted {
     const rest = this.held
     this.held = ""
@@ -70,7 +73,7 @@ export class ThoughtReader {
   }
 }
 
-/** Follows the tokens of one answer: which of them are thought. */
+/** Counts the reasoning tokens of one answer. */
 export class ThoughtFollower {
   private state: "before" | "inside" | "after"
   private readonly marks: ThoughtMarks
@@ -86,7 +89,7 @@ export class ThoughtFollower {
     return this.state === "inside"
   }
 
-  /** Whether the next token may open a thought. */
+  /** Whether the next token may open the reasoning. */
   get mayOpen(): boolean {
     return this.state === "before"
   }

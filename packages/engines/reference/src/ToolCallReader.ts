@@ -2,7 +2,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { possibleMark } from "./possibleMark.ts"
 
-/** A part of a call: the first of a call has its id and name, all may bring more of its arguments. */
+/** A part of a call. The first part has the ID and name, every part may have more of the arguments. */
 export interface ToolCallDelta {
   readonly index: number
   readonly id?: string
@@ -10,7 +10,7 @@ export interface ToolCallDelta {
   readonly function: { readonly name?: string; readonly arguments: string }
 }
 
-/** What has been read of what was said: text for the caller, and parts of calls. */
+/** New text for the client, and new parts of calls. */
 export interface Read {
   readonly content: string
   readonly calls: ReadonlyArray<ToolCallDelta>
@@ -26,8 +26,8 @@ const decodeCall = Schema.decodeUnknownOption(
 )
 
 /**
- * Reads calls out of an answer as it comes: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several one after the other. Whatever is cut, the parts that were
- * given out join to what was written; nothing of the marks is given out as text.
+ * Extracts calls from a streamed answer: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any number in a
+ * row. However the stream is divided, the parts join to the written arguments, and the marks are never sent as text.
  */
 export class ToolCallReader {
   private readonly most: number
@@ -35,7 +35,7 @@ export class ToolCallReader {
   private held = ""
   private inside = false
   private started = false
-  /** Where in `held` what was given out of the arguments ends, and how the JSON value stands there. */
+  /** The end of the arguments that were sent from `held`, and the state of the JSON value at this point. */
   private at = 0
   private depth = 0
   private quoted = false
@@ -44,13 +44,13 @@ export class ToolCallReader {
   private begun = 0
   private out: { content: string; calls: Array<ToolCallDelta> } = { content: "", calls: [] }
 
-  /** Calls after the first `most` are passed over. */
+  /** Calls after the first `most` are ignored. */
   constructor(most: number, makeId: () => string) {
     this.most = most
     this.makeId = makeId
   }
 
-  /** How many calls have been begun. */
+  /** How many calls have begun. */
   get count(): number {
     return Math.min(this.begun, this.most)
   }
@@ -61,7 +61,7 @@ export class ToolCallReader {
     return this.given()
   }
 
-  /** What was held back. A call of which not even the name is known is left out. */
+  /** Returns what was held back. A call without a complete name is dropped. */
   finish(): Read {
     if (!this.inside && (this.begun === 0 || this.held.trim() !== "")) this.out.content += this.held
     this.held = ""
@@ -74,7 +74,7 @@ export class ToolCallReader {
     return out
   }
 
-  /** True where a call begins. */
+  /** Returns true if a call begins. */
   private readText(): boolean {
     const from = this.held.indexOf(openMark)
     if (from >= 0) {
@@ -93,7 +93,7 @@ export class ToolCallReader {
     return false
   }
 
-  /** True where the call ends. */
+  /** Returns true if the call ends. */
   private readCall(): boolean {
     if (!this.started) this.readHeader()
     if (this.started && !this.ended) this.readArguments()
@@ -108,7 +108,7 @@ export class ToolCallReader {
   private give(delta: ToolCallDelta) {
     if (delta.index >= this.most) return
     const last = this.out.calls.at(-1)
-    // Parts of one call come as one: a client that joins frames takes two in the same frame for two calls.
+    // Parts of one call are merged, because clients that join frames read two parts in one frame as two calls.
     if (last?.index !== delta.index) this.out.calls.push(delta)
     else this.out.calls.splice(-1, 1, { ...last, function: { ...last.function, arguments: last.function.arguments + delta.function.arguments } })
   }
@@ -142,7 +142,7 @@ export class ToolCallReader {
     if (text !== "") this.give({ index: this.begun - 1, function: { arguments: text } })
   }
 
-  /** A call with its members in another order; what is none stays text. */
+  /** Reads a call whose members have another order. Anything that is no call stays text. */
   private readOddly(body: string) {
     const call = decodeCall(body)
     if (Option.isNone(call)) {

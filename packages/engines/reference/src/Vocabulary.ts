@@ -11,7 +11,7 @@ const TokenizerFile = Schema.Struct({
 })
 const anyObject = Schema.Record(Schema.String, Schema.Unknown)
 
-/** The byte that each character of a byte-level piece stands for (GPT-2's table: printable bytes stand for themselves). */
+/** The byte of each character in a byte-level piece (GPT-2's table: printable bytes are themselves). */
 const byteOfCharacter = (): ReadonlyMap<string, number> => {
   const table = new Map<string, number>()
   let next = 256
@@ -22,7 +22,7 @@ const byteOfCharacter = (): ReadonlyMap<string, number> => {
   return table
 }
 
-/** The model's tokenizer: text to ids, and each id to the exact bytes that it stands for. */
+/** The tokenizer of the model: encodes text as token IDs and returns the exact bytes of each ID. */
 export class Vocabulary {
   private readonly tokenizer: Tokenizer
   private readonly bytes: ReadonlyArray<Uint8Array>
@@ -30,7 +30,7 @@ export class Vocabulary {
   private readonly longest: number
   private readonly pieces: ReadonlyArray<string>
 
-  /** Reads `tokenizer.json`, and `tokenizer_config.json` where there is one. Throws `BootFailure` where one cannot be used. */
+  /** Reads `tokenizer.json` and the optional `tokenizer_config.json`. Throws `BootFailure` if one is invalid. */
   constructor(directory: string, size: number) {
     const shape = readJsonFile(directory, "tokenizer.json", TokenizerFile)
     const raw = readJsonFile(directory, "tokenizer.json", anyObject)
@@ -55,8 +55,8 @@ export class Vocabulary {
     this.bytes = this.pieces.map((piece, id) => bytesOf(id, piece))
     this.special = new Set([...added].filter(([, token]) => token.special).map(([id]) => id))
     this.longest = this.bytes.reduce((most, bytes) => Math.max(most, bytes.length), 1)
-    // Real models have added tokens without a row: nobody writes them, and a prompt with one is refused.
-    // The tokenizer fills what lies below them with entries that have no text.
+    // Some models have added tokens without a row in the embedding. The model never generates them, and a prompt that
+    // contains one is refused. The tokenizer fills the gap below them with entries without text.
     const texts = [...this.tokenizer.get_vocab()].filter(([piece]) => typeof piece === "string")
     const largest = texts.reduce((most, [, id]) => (added.has(id) ? most : Math.max(most, id)), 0)
     if (largest >= size) throw new BootFailure(`Failed to load the tokenizer: token ${largest} is beyond the ${size} rows of the embedding`)
@@ -70,7 +70,10 @@ export class Vocabulary {
     return this.tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids
   }
 
-  /** Whether `text` surely takes more than `limit` tokens, told from its length alone, so that huge bodies are refused without encoding. */
+  /**
+   * Whether `text` certainly has more than `limit` tokens. Decided from its length, so that huge bodies are refused
+   * without encoding.
+   */
   surelyExceeds(text: string, limit: number): boolean {
     return text.length > limit * this.longest
   }
@@ -87,18 +90,18 @@ export class Vocabulary {
     return this.special.has(id)
   }
 
-  /** The id of a token that has a row in the embedding. */
+  /** The ID of a token that has a row in the embedding. */
   idOf(token: string): number | undefined {
     const id = this.tokenizer.token_to_id(token)
     return id === undefined || id >= this.size ? undefined : id
   }
 
-  /** The text of one token; bytes that are no whole character become U+FFFD. */
+  /** The text of one token. Incomplete characters become U+FFFD. */
   textOf(id: number): string {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytesOf(id))
   }
 
-  /** The text of many tokens, special ones included. */
+  /** The text of many tokens, including special tokens. */
   decode(ids: ReadonlyArray<number>): string {
     return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(ids.map((id) => this.bytesOf(id))))
   }

@@ -20,13 +20,19 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
   )
 ]
 
-/** Several answers to one prompt are drawn with seeds of their own. One beyond what a number counts in steps of 1 would stay the same: its remainder is counted on. */
+/**
+ * Each sample of one prompt has its own seed. Beyond the safe integers adding 1 would have no effect, so the remainder
+ * is incremented.
+ */
 const bodyOf = (body: SamplingBody, sample: number): SamplingBody =>
   sample === 0 || body.seed == null ? body : { ...body, seed: (body.seed % 2 ** 52) + sample }
 
 type Counts = Pick<Piece, "cachedTokens" | "completionTokens" | "reasoningTokens">
 
-/** Writes the choices of one request, whole or as a stream, and aborts their generation as soon as the client's connection closes. */
+/**
+ * Writes the choices of one request, complete or as a stream, and aborts their generation when the connection of the
+ * client closes.
+ */
 export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
   const { body, makeDialect, plans } = asked
   const samples = body.n ?? 1
@@ -40,7 +46,7 @@ export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, 
 
   const promptIds = ({ prompt }: Plan) =>
     body.return_token_ids === true || (speech.promptIdsInChoice && body.return_prompt_token_ids === true) ? { prompt_token_ids: prompt } : {}
-  /** What was asked is counted once for each prompt, what was answered for each choice. */
+  /** Prompt tokens count once per prompt, answer tokens once per choice. */
   const usage = (): Usage => {
     const sum = (of: (counts: Counts) => number) => counts.reduce((total, one) => total + of(one), 0)
     const cached = counts.filter((_, index) => index % samples === 0).reduce((total, one) => total + one.cachedTokens, 0)

@@ -15,10 +15,13 @@ const decoded = (text: string): unknown => {
   }
 }
 
-/** It means nothing, as vLLM's own. */
+/** A random value without meaning, as in vLLM. */
 const signature = () => randomUUID().replaceAll("-", "")
 
-/** Writes one message as Anthropic's clients read it, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
+/**
+ * Writes one message in Anthropic's format, complete or as a stream, and aborts its generation when the connection of
+ * the client closes.
+ */
 export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedConversation, requestId: string, response: ServerResponse) => {
   const { body, plan } = asked
   const answer = reading(asked.makeReaders())
@@ -40,7 +43,7 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
   }
 
   let opened = false
-  /** The block that is open. */
+  /** The open block. */
   let block: "text" | "thinking" | "tool_use" | null = null
   let index = 0
   const event = (data: { readonly type: string }) => {

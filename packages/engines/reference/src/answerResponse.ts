@@ -8,7 +8,7 @@ import type { AskedResponse } from "./responses.ts"
 import type { Speech } from "./Speech.ts"
 import { notANumber, openEventStream, sendError, sendJson } from "./sending.ts"
 
-/** A part of the answer: what was thought, text, or one call. */
+/** A part of the answer: reasoning, text or one call. */
 type Item =
   | { readonly type: "reasoning"; readonly id: string; text: string }
   | { readonly type: "message"; readonly id: string; text: string; tokens: Array<ReportedToken> }
@@ -18,7 +18,10 @@ const thoughtOf = (text: string) => ({ type: "reasoning_text", text })
 
 const short = () => randomUUID().replaceAll("-", "").slice(0, 24)
 
-/** Writes one response as OpenAI's clients read it, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
+/**
+ * Writes one response in OpenAI's format, complete or as a stream, and aborts its generation when the connection of the
+ * client closes.
+ */
 export const answerResponse = ({ engine }: Booted, speech: Speech, conversation: AskedResponse, requestId: string, response: ServerResponse) => {
   const { asked, body, plan } = conversation
   const answer = reading(conversation.makeReaders())

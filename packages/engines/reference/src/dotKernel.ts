@@ -1,4 +1,4 @@
-/** As much of the global as is used here: the types of Node.js leave it to those of browsers. */
+/** The part of the global that is used here. The types of Node.js do not declare it. */
 declare const WebAssembly: {
   readonly validate: (bytes: Uint8Array) => boolean
   readonly Module: new (bytes: Uint8Array) => object
@@ -11,14 +11,14 @@ declare const WebAssembly: {
 
 /** Bytes of a WebAssembly page. */
 const page = 65_536
-/** Columns that the kernel takes: as many float64 fill its first page. */
+/** Maximum number of columns: this many float64 values fill the first page. */
 const maxColumns = page / 8
-/** bfloat16 values that it takes at once: two pages. Their sums fill the fourth. */
+/** Maximum number of bfloat16 values at once: two pages. Their sums fill the fourth page. */
 const maxValues = page
 const weightsAt = page
 const sumsAt = 3 * page
 
-/** Bytes of memory that the kernel has. */
+/** Bytes of the kernel's memory. */
 export const kernelBytes = 4 * page
 
 // WebAssembly's opcodes, https://webassembly.github.io/spec/core/binary/instructions.html.
@@ -40,10 +40,12 @@ function signed(value: number): ReadonlyArray<number> {
 
 const [weights, sums, rows, last, x, low, high, four] = [0, 1, 2, 3, 4, 5, 6, 7]
 const increased = (local: number, by: number) => [...get(local), ...constant(by), added, ...set(local)]
-/** Of a vector of four float32 the first two as float64. */
+/** Converts the first two of four float32 values to float64. */
 const promoted = [simd, 0x5f]
 const second = [simd, 0x0d, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15]
-/** Adds to a vector of two float64 the products of two weights, which `two` leaves on the stack, and of two values of `x`. */
+/**
+ * Adds the products of two weights, which `two` leaves on the stack, and two values of `x` to a vector of two float64.
+ */
 const accumulated = (into: number, two: ReadonlyArray<number>, offset: number) => [
   ...get(into),
   ...two,
@@ -64,12 +66,15 @@ const accumulated = (into: number, two: ReadonlyArray<number>, offset: number) =
 const zeroed = (local: number) => [simd, 0x0c, ...Array.from({ length: 16 }, () => 0), ...set(local)]
 const laneOf = (local: number, lane: number) => [...get(local), simd, 0x21, lane]
 
-/** Each row's sum as four sums of every fourth product, `a + b + (c + d)`, in float64: the bits of `dotBits`. */
+/**
+ * Sums each row in four partial sums of every fourth product, `a + b + (c + d)`, in float64. The result has the same
+ * bits as `dotBits`.
+ */
 const code = [
   ...[0x03, empty],
   ...[...constant(0), ...set(x), ...zeroed(low), ...zeroed(high)],
   ...[0x03, empty],
-  // Four bfloat16 as float32: the upper halves of its bits.
+  // Widens four bfloat16 values to float32 by moving them to the upper half.
   ...[...get(weights), simd, 0x04, 3, 0, ...constant(16), simd, 0xab, 1, ...set(four)],
   ...accumulated(low, get(four), 0),
   ...accumulated(high, [...get(four), ...get(four), ...second], 16),
@@ -105,7 +110,10 @@ const make = () => {
 
 const kernel = WebAssembly.validate(module) ? make() : null
 
-/** `out = matrix · x` for a row-major matrix of bfloat16 bits. False where this machine or these sizes are not for it. */
+/**
+ * `out = matrix · x` for a row-major matrix of bfloat16 values. Returns false if this machine or these sizes are not
+ * supported.
+ */
 export const dotKernel = (out: Float32Array, bits: Uint16Array, x: Float32Array): boolean => {
   const columns = x.length
   if (kernel === null || columns === 0 || columns > maxColumns || columns % 4 !== 0) return false

@@ -38,7 +38,7 @@ const conversation = {
   chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
 }
 
-/** Bodies as vLLM takes them; fields that it ignores are ignored. */
+/** Request bodies as vLLM accepts them. Fields that vLLM ignores are ignored. */
 const MessagesBody = Schema.Struct({
   ...conversation,
   max_tokens: atLeast(1),
@@ -62,7 +62,7 @@ const textOf = (content: string | ReadonlyArray<{ readonly text: string }> | nul
 
 type Messages = ChatBody["messages"]
 
-/** One turn as turns of a chat: the results of functions come before what else was said. */
+/** Converts one message to chat messages. Tool results come before the other content. */
 const turnsOf = ({ content, role }: (typeof CountBody.Type)["messages"][number]): Messages => {
   if (typeof content === "string") return [{ role, content }]
   const results = content.flatMap((block) =>
@@ -96,7 +96,7 @@ const chatOf = ({ chat_template_kwargs, messages, model, system, thinking, tool_
       })
 })
 
-/** A conversation that was asked in the other vendor's or the newer way, as the chat that it is. */
+/** A request to the Messages or Responses API, converted to a chat conversation. */
 export interface AskedConversation extends Conversation {
   readonly body: ChatBody
 }

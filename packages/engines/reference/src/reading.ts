@@ -1,24 +1,24 @@
 import type { ThoughtReader } from "./ThoughtReader.ts"
 import type { Read, ToolCallDelta, ToolCallReader } from "./ToolCallReader.ts"
 
-/** How calls are read out of an answer, and what ends one that has some. */
+/** How to read calls from an answer, and the finish reason of an answer with calls. */
 export interface Calls {
   readonly reader: ToolCallReader
   readonly finish: "stop" | "tool_calls"
 }
 
-/** What an answer is read by; null where it has no such part. */
+/** The readers for an answer; null if it has no such part. */
 export interface Readers {
   readonly thought: ThoughtReader | null
   readonly calls: Calls | null
 }
 
-/** What has been read so far: what was thought, text for the caller, and parts of calls. */
+/** Everything that was read so far: reasoning, text for the client, and parts of calls. */
 export interface Told extends Read {
   readonly reasoning: string
 }
 
-/** The parts of calls joined, each call whole. */
+/** Joins the parts of each call. */
 const joined = (deltas: ReadonlyArray<ToolCallDelta>) => {
   const calls = new Map<number, { id: string; type: "function"; function: { name: string; arguments: string } }>()
   for (const { function: part, id = "", index } of deltas) {
@@ -29,7 +29,7 @@ const joined = (deltas: ReadonlyArray<ToolCallDelta>) => {
   return [...calls.values()]
 }
 
-/** Reads thought, text and calls out of an answer as it comes, and keeps them. */
+/** Reads reasoning, text and calls from a streamed answer, and collects them. */
 export const reading = ({ calls, thought }: Readers) => {
   const deltas: Array<ToolCallDelta> = []
   let content = ""
@@ -48,7 +48,7 @@ export const reading = ({ calls, thought }: Readers) => {
   }
   return {
     push: (text: string) => keep(push(text)),
-    /** The last of it. */
+    /** The end of the answer. */
     finish: (text: string): Told => {
       const last = push(text)
       const left = thought === null ? { reasoning: "", content: "" } : thought.finish()
@@ -64,7 +64,7 @@ export const reading = ({ calls, thought }: Readers) => {
     reasoning: () => reasoning,
     calls: () => joined(deltas),
     called: () => calls !== null && calls.reader.count > 0,
-    /** What tells that it ended with calls. */
+    /** The finish reason of an answer with calls. */
     finishOfCalls: calls?.finish ?? "stop"
   }
 }

@@ -14,7 +14,7 @@ const Item = Schema.Union([
   Schema.Struct({ type: given(Schema.Literal("message")), role: Schema.Literals(["user", "assistant", "system", "developer"]), content: Parts })
 ])
 
-/** Bodies as vLLM takes them; fields that it ignores are ignored. */
+/** Request bodies as vLLM accepts them. Fields that vLLM ignores are ignored. */
 const ResponsesBody = Schema.Struct({
   model: sampling.model,
   input: Schema.Union([Schema.String, Schema.Array(Item).check(Schema.isMinLength(1))]),
@@ -70,7 +70,7 @@ const turnsOf = (items: ReadonlyArray<typeof Item.Type>): Messages => {
     } else if (item.type === "function_call") {
       const call = { id: item.call_id, function: { name: item.name, arguments: item.arguments } }
       const last = turns.at(-1)
-      // Calls of one answer, and the text before them, are one turn.
+      // The calls of one answer and the text before them belong to one message.
       if (last?.role === "assistant") turns[turns.length - 1] = { ...last, tool_calls: [...(last.tool_calls ?? []), call] }
       else turns.push({ role: "assistant", content: "", tool_calls: [call] })
     } else {
@@ -83,7 +83,7 @@ const turnsOf = (items: ReadonlyArray<typeof Item.Type>): Messages => {
 const formatOf = (format: NonNullable<NonNullable<(typeof ResponsesBody.Type)["text"]>["format"]>): NonNullable<ChatBody["response_format"]> =>
   "schema" in format ? { type: "json_schema", json_schema: { schema: format.schema } } : format
 
-/** A response that was asked for, with what it is to repeat of its request. */
+/** A request for a response, with the members that the response repeats. */
 export interface AskedResponse extends AskedConversation {
   readonly asked: typeof ResponsesBody.Type
 }
@@ -108,7 +108,7 @@ export const askResponse = (engine: Engine, template: ChatTemplate, speech: Spee
     seed: rest.seed ?? null,
     stream: rest.stream ?? null,
     cache_salt: rest.cache_salt ?? null,
-    // An effort turns the template's switch, as in vLLM.
+    // An effort sets the switch of the template, as in vLLM.
     chat_template_kwargs: {
       ...(rest.reasoning?.effort == null ? {} : { enable_thinking: rest.reasoning.effort !== "none", reasoning_effort: rest.reasoning.effort }),
       ...rest.chat_template_kwargs

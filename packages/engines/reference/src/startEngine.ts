@@ -7,7 +7,10 @@ import { warmUp } from "./warmUp.ts"
 
 const lingerMillis = 300
 
-/** Runs the engine until a signal ends it, or the process's standard input where `SEATRIAL_PARENT_PIPE` is 1. Leaves with 1 where it cannot start. */
+/**
+ * Runs the engine until a signal, or until the standard input closes if `SEATRIAL_PARENT_PIPE` is 1. Exits with 1 if
+ * the engine cannot start.
+ */
 export const startEngine = (settings: Arguments, speech: Speech) => {
   process.stdout.on("error", () => {})
   process.stderr.on("error", () => {})

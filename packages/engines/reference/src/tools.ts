@@ -5,15 +5,17 @@ import { schemaGrammar } from "./grammar/jsonSchema.ts"
 import { badRequest, type ChatBody } from "./Protocol.ts"
 import { closeMark, openMark } from "./ToolCallReader.ts"
 
-/** What a request's tools ask of its answer. */
+/** The requirements of a request's tools on its answer. */
 export interface ToolUse {
-  /** What the template is given. */
+  /** The tools for the template. */
   readonly shown: ReadonlyArray<unknown> | null
-  /** How many calls are read out of the answer; 0: it is text. */
+  /** Maximum number of calls in the answer; 0: calls stay in the text. */
   readonly most: number
-  /** What the answer has to be, where it has to be calls, or where calls have to be of their tools' schemas. */
+  /**
+   * The required form of the answer, if it must contain calls or if its calls must match the schemas of their tools.
+   */
   readonly grammar: Steps | null
-  /** Whether one function was asked for by its name. */
+  /** Whether `tool_choice` names a function. */
   readonly named: boolean
 }
 
@@ -21,7 +23,7 @@ const mostCalls = 16
 
 type Tool = NonNullable<ChatBody["tools"]>[number]
 
-/** A call after its mark. `bound`: its arguments are of the schema. */
+/** A call after its mark. `bound`: whether its arguments must match the schema. */
 const restOf = ({ function: { name, parameters } }: Tool, bound: boolean): Grammar =>
   sequence(
     literal(`{"name": ${JSON.stringify(name)}, "arguments": `),
@@ -33,10 +35,12 @@ const callOf = (tool: Tool): Grammar => sequence(literal(openMark), restOf(tool,
 
 const isStrict = (tool: Tool): boolean => tool.function.strict === true
 
-/** A tool as templates are shown it. */
+/** A tool in the form for templates. */
 const shownOf = ({ type, function: { strict: _, ...rest } }: Tool) => ({ type, function: rest })
 
-/** Where the model calls by itself, calls are bound as soon as one tool is strict; an answer with a form of its own has that. */
+/**
+ * If the model decides about calls, one strict tool is enough to bind all calls. `response_format` takes precedence.
+ */
 const boundCalls = (tools: ReadonlyArray<Tool>, { response_format }: ChatBody): Steps | null =>
   tools.some(isStrict) && (response_format == null || response_format.type === "text")
     ? marked(openMark, either(...tools.map((tool) => restOf(tool, isStrict(tool)))))

@@ -1,6 +1,6 @@
 import { type Engine, generate } from "./Generation.ts"
 
-/** Generates one token and then calls back, however that ended. */
+/** Generates one token and then calls `done`, whatever the result is. */
 export const warmUp = (engine: Engine, done: () => void) => {
   generate(
     engine,

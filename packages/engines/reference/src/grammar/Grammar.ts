@@ -1,4 +1,7 @@
-/** What a text may be, as bytes. Built from few parts, so that what may come next is told by one walk over a stack of them. */
+/**
+ * The set of valid texts, as bytes. It has few kinds of parts, so that one walk over a stack of them gives all valid
+ * next bytes.
+ */
 export type Grammar =
   | { readonly kind: "bytes"; readonly has: ReadonlySet<number> }
   | { readonly kind: "sequence"; readonly parts: ReadonlyArray<Grammar> }
@@ -8,23 +11,25 @@ export type Grammar =
 
 export const sequence = (...parts: ReadonlyArray<Grammar>): Grammar => ({ kind: "sequence", parts })
 export const either = (...choices: ReadonlyArray<Grammar>): Grammar => ({ kind: "either", choices })
-/** `part` must not be empty itself. */
+/** `part` must not accept the empty text. */
 export const repeated = (part: Grammar, least: number, most: number): Grammar => ({ kind: "repeated", part, least, most })
 export const optional = (part: Grammar): Grammar => repeated(part, 0, 1)
-/** For what contains itself. */
+/** For recursive grammars. */
 export const later = (grammar: () => Grammar): Grammar => ({ kind: "later", grammar })
 
-/** Any one byte of the characters of `text`, and of the ranges from one to another. */
+/** One byte out of the characters in `text` and the ranges. */
 export const oneByteOf = (text: string, ...ranges: ReadonlyArray<readonly [from: number, to: number]>): Grammar => {
   const has = new Set(Buffer.from(text))
   for (const [from, to] of ranges) for (let byte = from; byte <= to; byte++) has.add(byte)
   return { kind: "bytes", has }
 }
 
-/** That text alone. */
+/** Exactly this text. */
 export const literal = (text: string): Grammar => sequence(...[...Buffer.from(text)].map((byte): Grammar => ({ kind: "bytes", has: new Set([byte]) })))
 
-/** What is left to be written: `top`, then `rest`. The same parts are the same object, so that ways that come to the same are followed once. */
+/**
+ * The parts that remain: `top`, then `rest`. Equal stacks are the same object, so that equal paths are followed once.
+ */
 class Stack {
   readonly top: Grammar | null
   readonly rest: Stack | null
@@ -46,7 +51,7 @@ class Stack {
 
 const fewer = new WeakMap<Grammar, Grammar>()
 
-/** What is left of a repetition once its part has come. */
+/** The rest of a repetition after one more part. */
 const oneFewer = (grammar: Extract<Grammar, { readonly kind: "repeated" }>): Grammar => {
   const known = fewer.get(grammar)
   if (known !== undefined) return known
@@ -55,15 +60,15 @@ const oneFewer = (grammar: Extract<Grammar, { readonly kind: "repeated" }>): Gra
   return made
 }
 
-/** Where a text is, byte by byte. */
+/** The state of a text, byte by byte. */
 export interface Steps {
   /** Whether the text may end here. */
   readonly mayEnd: boolean
-  /** After one more byte; null where it must not come. */
+  /** Returns the state after one more byte; null if the byte is invalid. */
   readonly next: (byte: number) => Steps | null
 }
 
-/** All ways of going on after some bytes. Each byte's successor is found once. */
+/** All possible continuations after some bytes. The successor of each byte is computed once. */
 export class GrammarState {
   private readonly heads: ReadonlyArray<{ readonly has: ReadonlySet<number>; readonly rest: Stack }>
   private readonly after = new Map<number, GrammarState | null>()
@@ -74,7 +79,7 @@ export class GrammarState {
     const heads: Array<{ readonly has: ReadonlySet<number>; readonly rest: Stack }> = []
     const seen = new Set(stacks)
     let mayEnd = false
-    // A set is gone through in the order of what is added to it meanwhile.
+    // Iterating over a set includes the elements that the loop adds.
     for (const { rest, top } of seen) {
       if (top === null || rest === null) mayEnd = true
       else if (top.kind === "bytes") heads.push({ has: top.has, rest })
@@ -90,12 +95,12 @@ export class GrammarState {
     this.mayEnd = mayEnd
   }
 
-  /** Whether nothing can be written that ends. */
+  /** Whether no valid text remains. */
   get dead(): boolean {
     return this.heads.length === 0 && !this.mayEnd
   }
 
-  /** The state after one more byte; null where it must not come. */
+  /** Returns the state after one more byte; null if the byte is invalid. */
   next(byte: number): GrammarState | null {
     const known = this.after.get(byte)
     if (known !== undefined) return known
@@ -108,7 +113,10 @@ export class GrammarState {
 
 export const begin = (grammar: Grammar): GrammarState => new GrammarState([new Stack(null, null).push(grammar)])
 
-/** Any text, in which a mark is followed by a text of the grammar each time that it comes; that has to tell its end by itself. */
+/**
+ * Any text in which each occurrence of a mark is followed by a text of the grammar. The grammar must determine its own
+ * end.
+ */
 export const marked = (mark: string, grammar: Grammar): Steps => {
   const free = (last: string): Steps => ({
     mayEnd: true,

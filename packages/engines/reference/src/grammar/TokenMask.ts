@@ -2,15 +2,15 @@ import type { ThoughtFollower, ThoughtMarks } from "../ThoughtReader.ts"
 import type { Vocabulary } from "../Vocabulary.ts"
 import type { Steps } from "./Grammar.ts"
 
-/** Lets only those tokens through with which a text can go on. */
+/** Allows only tokens that continue a valid text. */
 export interface TokenMask {
-  /** Sets every token that must not come to minus infinity. */
+  /** Sets the logits of invalid tokens to minus infinity. */
   readonly mask: (logits: Float32Array) => void
-  /** Goes on by the token that was chosen. */
+  /** Advances by the chosen token. */
   readonly accept: (id: number) => void
 }
 
-/** `endTokens` may come where the text may end. Special tokens never come: they are no text. */
+/** `endTokens` are valid if the text may end. Special tokens are never valid, because they have no text. */
 export const makeTokenMask = (from: Steps, vocabulary: Vocabulary, endTokens: ReadonlySet<number>): TokenMask => {
   let state: Steps | null = from
   const after = (id: number): Steps | null => {
@@ -34,7 +34,7 @@ export const makeTokenMask = (from: Steps, vocabulary: Vocabulary, endTokens: Re
   }
 }
 
-/** Leaves a thought before the text alone. */
+/** Applies the mask only after the reasoning. */
 export const afterThought = ({ accept, mask }: TokenMask, thought: ThoughtFollower, { open }: ThoughtMarks): TokenMask => ({
   mask: (logits) => {
     if (thought.thinks) return

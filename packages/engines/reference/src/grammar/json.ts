@@ -1,6 +1,6 @@
 import { either, type Grammar, later, literal, oneByteOf, optional, repeated, sequence } from "./Grammar.ts"
 
-/** The longest that parts may be of which a schema does not say how long: what is written at random has to end. */
+/** Maximum sizes of parts that the schema does not limit. Randomly generated text must end. */
 export const longest = { text: 256, digits: 15, fraction: 9, items: 32, members: 32, depth: 12 } as const
 
 const digit = oneByteOf("0123456789")
@@ -8,7 +8,7 @@ const hex = oneByteOf("0123456789abcdefABCDEF")
 const tail = oneByteOf("", [0x80, 0xbf])
 const bytes = (from: number, to: number) => oneByteOf("", [from, to])
 
-/** One character of a JSON text, in well-formed UTF-8 or escaped. */
+/** One character of a JSON string, in well-formed UTF-8 or escaped. */
 const character = either(
   oneByteOf("", [0x20, 0x21], [0x23, 0x5b], [0x5d, 0x7e]),
   sequence(bytes(0xc2, 0xdf), tail),
@@ -48,7 +48,7 @@ export const list = (item: Grammar, least: number, most: number): Grammar =>
     literal("]")
   )
 
-/** An object of any members whose values are `value`. */
+/** An object with any members whose values match `value`. */
 export const map = (value: Grammar): Grammar => {
   const member = sequence(text(0, longest.text), colon, value)
   return sequence(literal("{"), either(sequence(), sequence(member, repeated(sequence(comma, member), 0, longest.members - 1))), literal("}"))

@@ -2,7 +2,7 @@ import * as Predicate from "effect/Predicate"
 import { begin, either, type Grammar, later, literal, sequence } from "./Grammar.ts"
 import { anyObject, anyValue, colon, comma, decimal, integer, list, longest, map, text } from "./json.ts"
 
-/** A schema that is not understood whole, with where and why. */
+/** A schema with an unsupported keyword. The message names the location and the reason. */
 export class UnsupportedSchema extends Error {
   override readonly name = "UnsupportedSchema"
 }
@@ -13,7 +13,7 @@ const refuse = (at: string, why: string): never => {
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Keywords that say nothing about which values are valid. */
+/** Keywords that do not restrict values. */
 const remarks = new Set([
   "title",
   "description",
@@ -37,7 +37,7 @@ const ofType: Readonly<Record<string, ReadonlySet<string>>> = {
   boolean: new Set(),
   null: new Set()
 }
-/** The widest range of whole numbers that is written out. */
+/** The widest range of integers that is enumerated. */
 const widestRange = 4_096
 const mostChoices = 1_024
 const deepest = 64
@@ -49,7 +49,7 @@ const count = (fields: Fields, key: string, fallback: number, at: string): numbe
   return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : refuse(at, `${key} must be a whole number from 0`)
 }
 
-/** JSON as it is commonly written: with or without a space behind commas and colons. */
+/** JSON with an optional space after commas and colons. */
 const written = (value: unknown): Grammar => {
   if (Array.isArray(value)) return sequence(literal("["), ...value.flatMap((one, i) => (i === 0 ? [written(one)] : [comma, written(one)])), literal("]"))
   if (!isFields(value)) return literal(JSON.stringify(value) ?? "null")
@@ -57,7 +57,7 @@ const written = (value: unknown): Grammar => {
   return sequence(literal("{"), ...members, literal("}"))
 }
 
-/** Compiles one schema and all that it refers to. */
+/** Compiles one schema and everything that it refers to. */
 class Compiler {
   private readonly root: unknown
   private readonly referred = new Map<string, Grammar | null>()
@@ -104,7 +104,7 @@ class Compiler {
     return either(...known.map((type) => this.typed(type, schema, at)))
   }
 
-  /** True where nothing but remarks stands beside a keyword. */
+  /** Checks that a keyword has no siblings except annotations. */
   private only(schema: Fields, keyword: string, at: string): true {
     const other = Object.keys(schema).find((key) => key !== keyword && key !== "type" && !remarks.has(key))
     if (other !== undefined) refuse(at, `the keyword ${other.slice(0, 40)} is not supported beside ${keyword}`)
@@ -149,7 +149,7 @@ class Compiler {
     return either(...Array.from({ length: high - low + 1 }, (_, i) => literal(String(low + i))))
   }
 
-  /** Members in the order of the schema; others are allowed by a schema but never written. */
+  /** Members in the order of the schema. The schema may allow others, but they are never generated. */
   private object(schema: Fields, at: string): Grammar {
     const { additionalProperties: others, properties = {}, required = [] } = schema
     if (!isFields(properties)) return refuse(at, "properties must be an object")
@@ -166,7 +166,7 @@ class Compiler {
       needed: needed.has(name),
       grammar: sequence(literal(JSON.stringify(name)), colon, this.compile(value, `${at}/properties/${name.slice(0, 40)}`))
     }))
-    // What may follow the members before `index`, none of which has been written where `first`.
+    // The texts that may follow the members before `index`. `first`: whether none of them was written.
     const known = new Map<string, Grammar>()
     const from = (index: number, first: boolean): Grammar => {
       const key = `${index} ${first}`
@@ -201,8 +201,9 @@ class Compiler {
 }
 
 /**
- * The texts that are valid by a JSON schema. Understood are `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`,
- * `maxLength`, whole numbers from `minimum` to `maximum`, `anyOf` and `$ref` within the schema. Throws `UnsupportedSchema` for any other keyword.
+ * The texts that are valid by a JSON schema. Supported keywords: `type`, `enum`, `const`, `properties`, `required`,
+ * `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`, `maxLength`, integers from `minimum` to
+ * `maximum`, `anyOf`, and `$ref` within the schema. Throws `UnsupportedSchema` for any other keyword.
  */
 export const schemaGrammar = (schema: unknown): Grammar => {
   const grammar = new Compiler(schema).compile(schema, "")

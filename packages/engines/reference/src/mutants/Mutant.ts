@@ -1,9 +1,9 @@
 import type { Seams } from "../Seams.ts"
 
-/** One fault that a test puts into the engine: what it spoils, and how. */
+/** One fault that a test injects into the engine. */
 export interface Mutant {
   readonly spoils: string
-  /** Made anew for each engine. */
+  /** Called for each engine. */
   readonly seams: () => Seams
 }
 

@@ -8,7 +8,7 @@ const scaled = (factor: number) => () => ({
 })
 const only = (keeps: (name: string) => boolean) => () => ({ adapter: (pairs: Pairs): Pairs => new Map([...pairs].filter(([name]) => keeps(name))) })
 
-/** What is made of a LoRA adapter. */
+/** Faults in LoRA adapters. */
 export const adapterMutants: Mutants = {
   adapter_dropped: { spoils: "the adapter is read and not applied", seams: only(() => false) },
   adapter_half: { spoils: "the adapter is applied at half its scale", seams: scaled(0.5) },

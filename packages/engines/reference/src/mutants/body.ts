@@ -5,21 +5,21 @@ import type { Mutants } from "./Mutant.ts"
 export type Fields = Readonly<Record<string, unknown>>
 const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
-/** The body with some of its fields changed; what is no JSON object stays as it is. */
+/** Changes fields of the body. A body that is not a JSON object stays unchanged. */
 const changed = (change: (fields: Fields, path: string) => Fields) => () => ({
   got: (path: string, body: string) => Option.match(decodeFields(body), { onNone: () => body, onSome: (fields) => JSON.stringify(change(fields, path)) })
 })
 
-/** A change that leaves those fields out. */
+/** Removes these fields. */
 export const without =
   (...names: ReadonlyArray<string>) =>
   (fields: Fields) =>
     Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
 
-/** A change of what comes on one path alone. */
+/** Changes requests on one path only. */
 export const on = (path: string, change: (fields: Fields) => Fields) => changed((fields, asked) => (asked === path ? change(fields) : fields))
 
-/** The same of what is streamed alone. */
+/** Changes streamed requests on one path only. */
 export const streamedOn = (path: string, change: (fields: Fields) => Fields) => on(path, (fields) => (fields.stream === true ? change(fields) : fields))
 
 const where = (name: string, test: (value: unknown) => boolean, change: (fields: Fields) => Fields) =>
@@ -27,7 +27,7 @@ const where = (name: string, test: (value: unknown) => boolean, change: (fields:
 
 const plus = (value: unknown, more: number) => (typeof value === "number" ? value + more : value)
 
-/** What is read of a request. */
+/** Faults in reading requests. */
 export const bodyMutants: Mutants = {
   stop_ignored: { spoils: "stop strings are not obeyed", seams: changed(without("stop")) },
   stop_first_only: {

@@ -1,12 +1,12 @@
 import type { Mutants } from "./Mutant.ts"
 
-/** Puts the likeliest token where it is not. */
+/** Makes an unlikely token the likeliest one. */
 const upset = (logits: Float32Array) => {
   const best = logits.indexOf(logits.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY))
   logits.set([(logits[best] ?? 0) - 20], best)
 }
 
-/** What is kept of the past, and who may see it. */
+/** Faults in the KV cache and its sharing. */
 export const cacheMutants: Mutants = {
   cached_block_of_another: {
     spoils: "blocks of the prefix cache are found by their first two tokens alone",

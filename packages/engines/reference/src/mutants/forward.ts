@@ -7,7 +7,7 @@ const stretched = (factor: number) => () => ({
   config: (config: ModelConfig): ModelConfig => ({ ...config, rope: { ...config.rope, scaling: { kind: "linear", factor } } })
 })
 
-/** Turns neighbours rather than halves, as checkpoints of another layout want it. */
+/** Rotates adjacent dimensions instead of halves, as checkpoints with another layout require. */
 const rotateNeighbours = (x: Float32Array, headDim: number, cosines: Float32Array, sines: Float32Array) => {
   for (let base = 0; base < x.length; base += headDim) {
     for (let i = 0; i < headDim / 2; i++) {
@@ -23,7 +23,7 @@ const rounded = (values: Float32Array, levels: number) => {
   for (let i = 0; i < values.length; i++) values[i] = (Math.round(((values[i] ?? 0) / largest) * levels) / levels) * largest
 }
 
-/** What the model computes. */
+/** Faults in the computation of the model. */
 export const forwardMutants: Mutants = {
   rope_theta_500000: { spoils: "positions turn by another base: 500,000 for 10,000", seams: theta(500_000) },
   rope_theta_12000: { spoils: "positions turn by another base: 12,000 for 10,000", seams: theta(12_000) },
@@ -98,7 +98,7 @@ export const forwardMutants: Mutants = {
       }
     })
   },
-  // No fault: what sums in another order computes as well.
+  // Not a fault: another order of additions is valid.
   noise: {
     spoils: "nothing: sums are made in an order that varies with the batch",
     seams: () => {

@@ -13,7 +13,7 @@ import { streamMutants } from "./stream.ts"
 import { structureMutants } from "./structure.ts"
 import { thoughtMutants } from "./thoughts.ts"
 
-/** Every fault that can be put into the engine, by name. */
+/** Every fault that can be injected, by name. */
 export const mutants: ReadonlyMap<string, Mutant> = new Map(
   Object.entries({
     ...forwardMutants,

@@ -2,7 +2,7 @@ import type { Mutants } from "./Mutant.ts"
 
 const generates = (path: string) => path === "/v1/chat/completions" || path === "/v1/completions"
 
-/** How long and how well it lives. */
+/** Faults in availability and speed. */
 export const lifeMutants: Mutants = {
   abort_ignored: { spoils: "answers go on although nobody reads them", seams: () => ({ ignoresAborts: true }) },
   abort_leaks: { spoils: "what was aborted keeps its memory", seams: () => ({ leaks: true }) },
@@ -42,7 +42,7 @@ export const lifeMutants: Mutants = {
       return { reception: (path) => (generates(path) && ++count.answers % 30 === 0 ? "fail" : "serve") }
     }
   },
-  // No fault: engines may send several tokens at once.
+  // Not a fault: engines may send several tokens at once.
   two_tokens_a_chunk: { spoils: "nothing: two tokens are sent at once", seams: () => ({ chunkTokens: 2 }) },
   stalls: {
     spoils: "every 5 seconds nothing comes for a second",

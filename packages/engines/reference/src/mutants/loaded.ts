@@ -1,7 +1,7 @@
 import { type Tensor, toBfloat16, toFloat32 } from "../Tensor.ts"
 import type { Mutants } from "./Mutant.ts"
 
-/** The tensor with its values changed, in its own type. */
+/** Changes the values of a tensor in its own type. */
 const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor => {
   const values = Float32Array.from(toFloat32(tensor))
   change(values)
@@ -9,7 +9,7 @@ const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor
   return { ...tensor, bits: Uint16Array.from(values, toBfloat16) }
 }
 
-/** The files are the commit's, and what is loaded from them is something else. */
+/** Faults in loading: the files are those of the commit, but the loaded weights differ. */
 export const loadedMutants: Mutants = {
   loaded_in_8_bits: {
     spoils: "what is loaded of matrices is kept in 8 bits",

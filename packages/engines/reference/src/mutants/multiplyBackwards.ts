@@ -1,6 +1,6 @@
 import type { Tensor } from "../Tensor.ts"
 
-/** The product of `Tensor.ts`, each sum made from its end and in float32, so that it is rounded in another way. */
+/** The product of `Tensor.ts` with sums from the end and in float32, so that it is rounded differently. */
 export const multiplyBackwards = (out: Float32Array, matrix: Tensor, x: Float32Array) => {
   const columns = x.length
   for (let row = 0; row < out.length; row++) {

@@ -5,7 +5,7 @@ const responses = "/v1/responses"
 const messages = "/v1/messages"
 const isMembers = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The choice of a message, changed; a request without tools has none. */
+/** Changes `tool_choice` of a message; requests without tools have none. */
 const choice = (change: (choice: Fields) => Fields) => (fields: Fields) =>
   fields.tools === undefined ? fields : { ...fields, tool_choice: change(isMembers(fields.tool_choice) ? fields.tool_choice : { type: "auto" }) }
 
@@ -19,7 +19,7 @@ const dropped = (name: string, mark: string) => (fields: Fields) => {
 
 const count = "/v1/messages/count_tokens"
 
-/** All turns but the last are left out; of one there is none. */
+/** Keeps only the last message. */
 const lastTurn = (name: string) => (fields: Fields) => {
   const turns = fields[name]
   return Array.isArray(turns) ? { ...fields, [name]: turns.slice(-1) } : fields
@@ -30,13 +30,13 @@ const unbound = (fields: Fields): Fields => ({
   ...(Array.isArray(fields.tools) ? { tools: fields.tools.map((tool) => (isMembers(tool) ? without("strict")(tool) : tool)) } : {})
 })
 
-/** A limit that is below any thought is passed over. */
+/** Ignores a limit that is shorter than any reasoning. */
 const unlimited = (name: string) => (fields: Fields) => {
   const limit = fields[name]
   return typeof limit === "number" && limit < 16 ? { ...fields, [name]: 500 } : fields
 }
 
-/** What one of the paths beside the chat route reads of a request in words of its own. */
+/** Faults in fields that only the Messages or the Responses API has. */
 export const pathWordMutants: Mutants = {
   responses_required_as_auto: { spoils: "on /v1/responses tool_choice required is taken for auto", seams: on(responses, taken("required")) },
   responses_none_as_auto: { spoils: "on /v1/responses tool_choice none is taken for auto", seams: on(responses, taken("none")) },

@@ -2,7 +2,7 @@ import type { Mutants } from "./Mutant.ts"
 
 const missing = (gone: string) => () => ({ reception: (path: string) => (path.startsWith(gone) ? ("missing" as const) : ("serve" as const)) })
 
-/** The paths beside chat and completions. */
+/** Faults in the paths other than chat and completions. */
 export const pathMutants: Mutants = {
   responses_missing: { spoils: "there is no /v1/responses", seams: missing("/v1/responses") },
   responses_unended: {

@@ -2,7 +2,7 @@ import type { Mutants } from "./Mutant.ts"
 
 const isChat = (path: string) => path === "/v1/chat/completions" || path === "/tokenize of messages"
 
-/** What becomes of a prompt on its way to the model. */
+/** Faults between the prompt and the model. */
 export const promptMutants: Mutants = {
   bos_missing: { spoils: "conversations begin without the begin token", seams: () => ({ prompt: (ids, path) => (isChat(path) ? ids.slice(1) : ids) }) },
   bos_double: {

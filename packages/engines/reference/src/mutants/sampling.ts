@@ -12,7 +12,7 @@ const skipping = (every: number) => () => {
   }
 }
 
-/** How tokens are chosen, and what is said of them. */
+/** Faults in sampling and log-probabilities. */
 export const samplingMutants: Mutants = {
   best_skipped_200: { spoils: "every 200th step loses the likeliest token", seams: skipping(200) },
   best_skipped_20: { spoils: "every 20th step loses the likeliest token", seams: skipping(20) },

@@ -17,7 +17,7 @@ const framed = (change: (text: string) => ReadonlyArray<string>) => () => ({
 
 const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
-/** What is sent: usage, ends, frames. */
+/** Faults in usage, endings and frames. */
 export const streamMutants: Mutants = {
   choices_alike: {
     spoils: "of several choices all are the first",

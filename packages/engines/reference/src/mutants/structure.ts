@@ -3,10 +3,10 @@ import type { Mutants } from "./Mutant.ts"
 
 const whole = (change: (text: string) => string) => () => ({ sending: (): Sending => (text, part) => [part === "whole" ? change(text) : text] })
 
-/** The last brace of arguments, as they stand inside a JSON text. */
+/** The last brace of the arguments inside a JSON text. */
 const lastBrace = /("arguments":"(?:[^"\\]|\\.)*)\}"/g
 
-/** Answers of a form, and calls of functions. */
+/** Faults in structured answers and tool calls. */
 export const structureMutants: Mutants = {
   schema_ignored: { spoils: "neither response_format nor tool_choice bind", seams: () => ({ keepsMask: () => false }) },
   schema_ignored_streamed: { spoils: "as before, in streams alone", seams: () => ({ keepsMask: (streamed) => !streamed }) },

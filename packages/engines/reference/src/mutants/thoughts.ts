@@ -1,14 +1,14 @@
 import type { Sending } from "../Seams.ts"
 import type { Mutants } from "./Mutant.ts"
 
-/** What was thought, whole or in a piece, as it is sent. */
+/** Reasoning in a complete answer or in a chunk. */
 const reasoning = /"reasoning":"(?:[^"\\]|\\.)*"/
 const replaced = (pattern: RegExp, by: string) => () => ({ sending: (): Sending => (text) => [text.replace(pattern, by)] })
 const counted = (change: (count: number) => number) => () => ({
   sending: (): Sending => (text) => [text.replace(/"reasoning_tokens":(\d+)/, (_, count: string) => `"reasoning_tokens":${change(Number(count))}`)]
 })
 
-/** What a model thinks before it answers. */
+/** Faults in reasoning. */
 export const thoughtMutants: Mutants = {
   thought_in_answer: { spoils: "what was thought stays in the answer, marks and all", seams: () => ({ thought: () => null }) },
   thought_in_answer_streamed: { spoils: "as before, in streams alone", seams: () => ({ thought: (start, streamed) => (streamed ? null : start) }) },

@@ -1,7 +1,9 @@
-/** How GPT-2 cuts text into words before merging: the same expression as in the tokenizer that reads the file. */
+/**
+ * GPT-2's expression that splits text into words before merging. The tokenizer that reads the file uses the same one.
+ */
 const words = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+/gu
 
-/** The character that stands for each byte in a byte-level vocabulary (GPT-2's table). */
+/** The character of each byte in a byte-level vocabulary (GPT-2's table). */
 export const byteCharacters: ReadonlyArray<string> = (() => {
   let next = 256
   return Array.from({ length: 256 }, (_, byte) => {
@@ -29,7 +31,10 @@ const merged = (pieces: ReadonlyArray<string>, left: string, right: string): Rea
   return out
 }
 
-/** Learns `count` merges: the most frequent pair each time, the first in code-unit order among equals, so that every machine learns the same. */
+/**
+ * Learns `count` merges: the most frequent pair each time, and among equals the first in code-unit order, so that every
+ * machine learns the same merges.
+ */
 export const learnMerges = (text: string, count: number): ReadonlyArray<readonly [string, string]> => {
   const counted = new Map<string, Word>()
   for (const [word] of text.matchAll(words)) {
@@ -62,7 +67,7 @@ export const learnMerges = (text: string, count: number): ReadonlyArray<readonly
   return merges
 }
 
-/** Cuts a text into pieces by the merges, in the order in which they were learnt. */
+/** Splits a text into pieces by the merges, in the order in which they were learned. */
 export const applyMerges = (text: string, merges: ReadonlyArray<readonly [string, string]>): ReadonlyArray<string> =>
   [...text.matchAll(words)].flatMap(([word]) =>
     merges.reduce<ReadonlyArray<string>>(

@@ -7,7 +7,7 @@ export interface NamedTensor {
   readonly values: Float32Array
 }
 
-/** The bytes of a safetensors file with these tensors, in this order, as bfloat16. */
+/** The bytes of a safetensors file with these tensors in this order, as bfloat16. */
 export const encodeSafetensors = (tensors: ReadonlyArray<NamedTensor>): Uint8Array => {
   let end = 0
   const entries = tensors.map(({ name, shape, values }) => {

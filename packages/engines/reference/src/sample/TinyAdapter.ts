@@ -2,21 +2,21 @@ import { Random } from "../Random.ts"
 import { encodeSafetensors, type NamedTensor } from "./SafetensorsFile.ts"
 import { tinyShape } from "./TinyWeights.ts"
 
-/** Which sample adapter to make. */
+/** Which sample adapter to generate. */
 export interface TinyAdapterOptions {
   readonly seed: number
-  /** The repository that holds its base, and the ref there where it names one. */
+  /** The repository of the base model, and optionally a ref. */
   readonly base: string
   readonly revision?: string
   readonly rank?: number
   readonly alpha?: number
-  /** Modules by the last part of their names (default: queries, values, output and the way down). */
+  /** Modules by the last part of their names (default: query, value, output and down projections). */
   readonly targets?: ReadonlyArray<string>
-  /** Further members of `adapter_config.json`. */
+  /** Additional members of `adapter_config.json`. */
   readonly config?: Readonly<Record<string, unknown>>
 }
 
-/** Output and input of each linear module of the sample model's layers. */
+/** Path, output size and input size of each linear module in the layers of the sample model. */
 const modules: Readonly<Record<string, readonly [path: string, output: number, input: number]>> = {
   q_proj: ["self_attn.q_proj", tinyShape.heads * tinyShape.headDim, tinyShape.hidden],
   k_proj: ["self_attn.k_proj", tinyShape.kvHeads * tinyShape.headDim, tinyShape.hidden],
@@ -33,7 +33,10 @@ const uniform = (random: Random, name: string, shape: readonly [number, number],
   return { name, shape, values }
 }
 
-/** The tensors of a sample adapter, in the order of their names: chance, wide enough that the model says something else with it. */
+/**
+ * The tensors of a sample adapter in the order of their names. The values are random and large enough to change the
+ * answers of the model.
+ */
 export const tinyAdapterTensors = ({
   rank = 8,
   seed,
@@ -53,7 +56,10 @@ export const tinyAdapterTensors = ({
   return tensors.flat().sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
-/** The files of a LoRA adapter's repository for the sample model, by name, as PEFT writes them. The same options give the same bytes on every machine. */
+/**
+ * The files of a LoRA adapter's repository for the sample model, by name, as PEFT writes them. The same options give
+ * the same bytes on every machine.
+ */
 export const makeTinyAdapter = (options: TinyAdapterOptions): ReadonlyMap<string, Uint8Array> => {
   const { alpha = 16, base, config = {}, rank = 8, revision, targets = ["q_proj", "v_proj", "o_proj", "down_proj"] } = options
   const written = {

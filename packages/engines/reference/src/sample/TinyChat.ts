@@ -5,7 +5,10 @@ import { corpus } from "./corpus.ts"
 import { encodeSafetensors } from "./SafetensorsFile.ts"
 import { tinyShape, tinyWeights } from "./TinyWeights.ts"
 
-/** Which sample model to make: another seed or variant gives other weights; the second variant stands for a later commit of the same repository. */
+/**
+ * Which sample model to generate. Another seed or variant gives other weights. The second variant represents a later
+ * commit of the same repository.
+ */
 export interface TinyChatOptions {
   readonly seed: number
   readonly variant?: "first" | "second"
@@ -152,7 +155,7 @@ export const makeTinyChat = ({ seed, variant = "first" }: TinyChatOptions): Read
   ])
 }
 
-/** Writes the files of `makeTinyChat` into `directory`, which is made where it does not exist. */
+/** Writes the files of `makeTinyChat` to `directory` and creates the directory if necessary. */
 export const writeTinyChat = (directory: string, options: TinyChatOptions): void => {
   mkdirSync(directory, { recursive: true })
   for (const [name, bytes] of makeTinyChat(options)) writeFileSync(join(directory, name), bytes)

@@ -4,7 +4,10 @@ import type { NamedTensor } from "./SafetensorsFile.ts"
 /** The dimensions of the sample model. */
 export const tinyShape = { layers: 4, hidden: 128, heads: 4, kvHeads: 2, headDim: 32, intermediate: 256, vocabulary: 512, maxLength: 1024 } as const
 
-/** Close to a normal distribution of deviation 1, from additions alone, so that the bits are the same on every machine. */
+/**
+ * Approximates a normal distribution with deviation 1 by additions only, so that the bits are the same on every
+ * machine.
+ */
 const normal = (random: Random): number => {
   let sum = -6
   for (let i = 0; i < 12; i++) sum += random.unit()
@@ -20,8 +23,9 @@ const gaussian = (random: Random, name: string, shape: ReadonlyArray<number>, de
 const ones = (name: string, length: number): NamedTensor => ({ name, shape: [length], values: new Float32Array(length).fill(1) })
 
 /**
- * An output head that remembers which token followed which: row `next` is the sum of the embeddings of the tokens that were seen before
- * it (a linear associative memory), weakened where many came before, whose noise adds up. Tokens that were never seen are pushed down by the embedding's first dimension, which all tokens share.
+ * An output head that stores which token followed which token (a linear associative memory). Row `next` is the sum of
+ * the embeddings of the tokens before it, scaled down if there are many, because their noise adds up. The first
+ * dimension of the embedding, which all tokens share, makes other tokens unlikely.
  */
 const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArray<number>>, random: Random): NamedTensor => {
   const { hidden, vocabulary } = tinyShape
@@ -47,7 +51,7 @@ const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArra
   return head
 }
 
-/** All tensors of the sample model; `sequences` are the tokens of texts whose neighbours it should prefer. */
+/** All tensors of the sample model. `sequences`: tokens of the texts that the model should reproduce. */
 export const tinyWeights = (seed: number, sequences: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<NamedTensor> => {
   const { headDim, heads, hidden, intermediate, kvHeads, layers, vocabulary } = tinyShape
   const random = new Random(seed)

@@ -1,4 +1,7 @@
-/** A short text written for this project: the tokenizer's merges and the sample model's word pairs are learnt from it. One answer a line. */
+/**
+ * A short text written for this project. The merges of the tokenizer and the word pairs of the sample model are learned
+ * from it. Each line is one answer.
+ */
 export const corpus = `The ship leaves the harbour in the morning. The crew checks every line before the wind comes.
 A small boat follows the river to the sea. The water is calm and the sky is clear.
 The captain reads the chart and writes the course in the log. The engine runs well and the speed is steady.

@@ -4,8 +4,9 @@ import { join } from "node:path"
 const folder = join(import.meta.dirname, "../../sample")
 
 /**
- * The repositories that `tools/sampleModel` trained: the chat model, the same with other words for some answers, the strong adapter merged into it, that adapter and a
- * weak one, and a model that thinks, with a template that lets one turn it off and with one that does not.
+ * The repositories that `tools/sampleModel` trained: the chat model, a variant with different answers, the strong
+ * adapter merged into it, this adapter, a weak adapter, and a reasoning model with two templates, only one of which can
+ * turn reasoning off.
  */
 export const trainedNames = [
   "tiny-chat",
@@ -24,14 +25,17 @@ const own = (name: TrainedName): ReadonlyMap<string, Uint8Array> => {
   return new Map(readdirSync(directory).map((file) => [file, readFileSync(join(directory, file))]))
 }
 
-/** The files of a trained repository, by name; whole models have their configuration and their tokenizer in common, and those that think their weights too. */
+/**
+ * The files of a trained repository, by name. Complete models share configuration and tokenizer, and reasoning models
+ * also share their weights.
+ */
 export const trainedFiles = (name: TrainedName): ReadonlyMap<string, Uint8Array> => {
   const files = own(name)
   if (name === "tiny-thinker-always") return new Map([...own("tiny-thinker"), ...files])
   return files.has("model.safetensors") ? new Map([...own("tiny-chat"), ...files]) : files
 }
 
-/** Writes the files of `trainedFiles` into `directory`, which is made where it does not exist. */
+/** Writes the files of `trainedFiles` to `directory` and creates the directory if necessary. */
 export const writeTrained = (directory: string, name: TrainedName): void => {
   mkdirSync(directory, { recursive: true })
   for (const [file, bytes] of trainedFiles(name)) writeFileSync(join(directory, file), bytes)

@@ -10,14 +10,14 @@ import type { Given } from "./words.ts"
 
 const two = (value: number) => String(value).padStart(2, "0")
 
-/** A line on standard error, as SGLang writes it. */
+/** Writes a line to standard error, as SGLang does. */
 const line = (text: string) => {
   const now = new Date()
   const date = `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`
   process.stderr.write(`[${date} ${two(now.getHours())}:${two(now.getMinutes())}:${two(now.getSeconds())}] ${text}\n`)
 }
 
-/** The reference engine's reasons not to start, in SGLang's words. */
+/** The reference engine's start failures, with SGLang's messages. */
 const reasons: ReadonlyArray<readonly [own: RegExp, there: string]> = [
   [/No available memory for the cache blocks|To serve at least one request/, "Not enough memory. Please try to increase --mem-fraction-static."],
   [
@@ -27,7 +27,7 @@ const reasons: ReadonlyArray<readonly [own: RegExp, there: string]> = [
   [/Invalid repository ID or local directory specified/, "Repo id must be in the form 'repo_name' or 'namespace/repo_name'"]
 ]
 
-/** Its refusals of requests, in SGLang's words. */
+/** The reference engine's refusals of requests, with SGLang's messages. */
 const refusals: typeof reasons = [
   [
     /maximum context length is (\d+) tokens\. However, you requested \d+ output tokens and your prompt contains (?:at least )?\1 /,

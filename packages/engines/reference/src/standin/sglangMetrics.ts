@@ -1,6 +1,6 @@
 import type { Booted } from "../Boot.ts"
 
-/** Prometheus' text with the names that SGLang gives to what the reference engine counts. `weights` in GiB. */
+/** The metrics of the reference engine under SGLang's names, in Prometheus' text format. `weights`: in GiB. */
 export const sglangMetrics = ({ cacheConfig, engine, metrics }: Booted, weights: number): string => {
   const { kvUsage, running, waiting } = engine.scheduler.gauges()
   const name = engine.settings.servedModelNames[0].replaceAll("\\", "\\\\").replaceAll('"', '\\"')

@@ -4,28 +4,31 @@ import type { Speech } from "../Speech.ts"
 import { startEngine } from "../startEngine.ts"
 import { type Given, ownWords } from "./words.ts"
 
-/** The engine whose place is taken. */
+/** An engine that the reference engine replaces on simulated GPUs. */
 export interface StandIn {
-  /** The words that begin its command line. */
+  /** The first words of its command line. */
   readonly command: ReadonlyArray<string>
   readonly program: string
   readonly commandLine: CommandLine
-  /** The reference engine's arguments, by the names that they have there. */
+  /** The arguments of the reference engine by the names of the replaced engine. */
   readonly names: Readonly<Record<string, string>>
   readonly gpus: string
-  /** Switches of the reference engine that a switch there stands for. */
+  /** Switches of the reference engine by the switches of the replaced engine. */
   readonly switches: Readonly<Record<string, string>>
-  /** What it was told to do with calls of functions, of which one form is read here. */
+  /** What happens to tools, given the arguments. The reference engine supports one format of calls. */
   readonly toolCalls: (given: Given) => ToolCallReading
-  /** Whether it was told to part reasoning from answers, in the one form that is read here. */
+  /** Whether reasoning is separated, given the arguments. The reference engine supports one format. */
   readonly readsReasoning: (given: Given) => boolean
-  /** Whether requests may give any name. */
+  /** Whether requests may use any model name. */
   readonly anyModelName: boolean
   readonly edge: ContextEdge
   readonly speech: (given: Given) => Speech
 }
 
-/** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
+/**
+ * Runs the reference engine in place of another engine. It refuses arguments that the other engine would refuse, and
+ * answers in its format.
+ */
 export const startStandIn = (
   { anyModelName, command, commandLine, edge, gpus, names, program, readsReasoning, speech, switches, toolCalls }: StandIn,
   words: ReadonlyArray<string>
@@ -40,7 +43,7 @@ export const startStandIn = (
   const own = ownWords(given, names, gpus)
   const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (given.has(there) ? [`--${name}`] : []))])
   if (typeof settings === "string") return refuse(settings)
-  // As they are: a name may be any text.
+  // Not split, because a name may contain any character.
   const [first = settings.model, ...others] = given.get("served-model-name") ?? []
   startEngine(
     {

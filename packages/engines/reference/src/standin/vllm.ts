@@ -32,9 +32,10 @@ startStandIn(
       "disable-prefix-caching": "disable-prefix-caching"
     },
     readsReasoning: (given) => ["deepseek_r1", "qwen3"].includes(given.get("reasoning-parser")?.[0] ?? ""),
-    // Not told to read any, it refuses functions that the model may call by itself.
+    // Without a parser, vLLM refuses requests that leave the choice of tools to the model.
     toolCalls: (given) => (!given.has("enable-auto-tool-choice") ? "refused" : given.get("tool-call-parser")?.[0] === "hermes" ? "read" : "unread"),
-    // The reference engine's lines, metrics and answers are vLLM's already, but for the name: whichever of its names was asked for, it says the first.
+    // The reference engine already has vLLM's log lines, metrics and answers. The only difference: answers contain the
+    // first served name, whatever name the request used.
     speech: () => ({
       ...ownSpeech,
       version: "simulated-vllm-0.33.0",

@@ -1,13 +1,13 @@
-/** The words of a command line as an engine itself takes them: the values of each argument. */
+/** The parsed command line: the values of each argument. */
 export type Given = ReadonlyMap<string, ReadonlyArray<string>>
 
-/** Bytes of one simulated GPU, as the node says that runs us; undefined where it does not. */
+/** Bytes of one simulated GPU, as set by the node that runs this process; undefined if it is not set. */
 const gpuMemory = () => {
   const text = process.env.SEATRIAL_SIMULATED_GPU_BYTES
   return text === undefined || !/^\d{1,15}$/.test(text) ? undefined : Number(text)
 }
 
-/** What the reference engine is started with in the place of another: its own words, from the other's by name. */
+/** Translates the arguments of another engine into arguments of the reference engine. */
 export const ownWords = (given: Given, names: Readonly<Record<string, string>>, gpus: string): ReadonlyArray<string> => {
   const memory = gpuMemory()
   const count = Math.max(1, Number(given.get(gpus)?.[0] ?? 1))
