@@ -31,7 +31,7 @@ const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: stri
 const matrix = Effect.gen(function* () {
   const { likelihood, report } = yield* failing({}, "tiny-chat", [])
   say(`sound: ${told(report)}`)
-  const earlier = [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
+  const earlier = [{ fingerprints: report.fingerprints, loadedChecksum: report.loaded_checksum ?? null, likelihood }]
   for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) say(`sound ${model}: ${told((yield* failing({}, model, [])).report)}`)
   for (const one of cases.filter(({ name }) => words.length === 0 || words.includes(name))) {
     const found = yield* Effect.result(failing(one, sampleOf(one.name), sampleOf(one.name) === "tiny-chat" ? earlier : []))

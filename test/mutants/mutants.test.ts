@@ -48,7 +48,7 @@ describe("the check suite", () => {
         report.checks.filter(({ passed }) => !passed),
         []
       )
-      earlier = [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
+      earlier = [{ fingerprints: report.fingerprints, loadedChecksum: report.loaded_checksum ?? null, likelihood }]
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
@@ -84,7 +84,7 @@ describe("the check suite", () => {
     )
     const killing = new Set([...Object.values({ ...killers, ...adapterKillers }).flat(), "golden_answers"])
     assert.deepStrictEqual(
-      suiteChecks({ repeats: null, likelihood: null, fidelity: null })
+      suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
         .map(({ name }) => name)
         .filter((name) => !killing.has(name) && !idle.has(name)),
       []
@@ -93,7 +93,7 @@ describe("the check suite", () => {
 
   it("finds every fault by a check that decides, not only by one that informs", () => {
     const informing = new Set(
-      suiteChecks({ repeats: null, likelihood: null, fidelity: null })
+      suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
         .filter((check) => check.class === "informs")
         .map(({ name }) => name)
     )

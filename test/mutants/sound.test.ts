@@ -40,7 +40,7 @@ describe(`of ${runs} trials of a sound model, each with a new engine and beside 
         report.checks.filter(({ passed }) => !passed),
         []
       )
-      earlier = [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
+      earlier = [{ fingerprints: report.fingerprints, loadedChecksum: report.loaded_checksum ?? null, likelihood }]
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import { trainedFiles } from "@seatrial/engines/sample"
-import { differingFingerprints, likelihoodDiffers } from "@seatrial/trial"
+import { compareLikelihood, differingFingerprints } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { quietlyAltered } from "./fileMutants.ts"
@@ -21,24 +21,24 @@ it.live("an engine that starts again is told from the one that was verified wher
             change: (bare) => ({ ...bare, salt: "first" }),
             earlier: [{ fingerprints, likelihood: kept }]
           })
-          return { differing: yield* differingFingerprints(subject, fingerprints), moved: yield* likelihoodDiffers({ ...subject, salt: "again" }) }
+          return { differing: yield* differingFingerprints(subject, fingerprints), moved: yield* compareLikelihood({ ...subject, salt: "again" }) }
         })
       )
-    assert.deepStrictEqual(yield* compared({}), { differing: 0, moved: "" })
+    assert.deepStrictEqual(yield* compared({}), { differing: 0, moved: { _tag: "Same" } })
     // What rounding does to answers is no other model.
-    assert.strictEqual((yield* compared({ mutant: "noise" })).moved, "")
+    assert.strictEqual((yield* compared({ mutant: "noise" })).moved._tag, "Same")
     for (const mutant of ["rope_off", "last_layer_skipped", "kv_heads_tiled"]) {
       const { differing, moved } = yield* compared({ mutant })
       assert.isAbove(differing, 0, mutant)
-      assert.match(moved ?? "", /nats|shifted/, mutant)
+      assert.match(moved._tag === "Differs" ? moved.detail : "", /nats|shifted/, mutant)
     }
     const other = yield* compared({ files: trainedFiles("tiny-chat-sailor") })
     assert.isAbove(other.differing, 0)
-    assert.match(other.moved ?? "", /shifted/)
+    assert.match(other.moved._tag === "Differs" ? other.moved.detail : "", /shifted/)
     // Why texts are compared too where nothing has looked at the files first.
     const altered = yield* compared({ files: quietlyAltered() })
     assert.strictEqual(altered.differing, 0)
-    assert.match(altered.moved ?? "", /shifted/)
-    assert.isNull((yield* compared({}, null)).moved)
+    assert.match(altered.moved._tag === "Differs" ? altered.moved.detail : "", /shifted/)
+    assert.strictEqual((yield* compared({}, null)).moved._tag, "NotCompared")
   }).pipe(Effect.provide(FetchHttpClient.layer))
 )

@@ -23,7 +23,7 @@ describe("the document of the trial", () => {
         return `${whole} ${kind.slice(0, 1)}`
       })
     })
-    const checks = suiteChecks({ repeats: null, likelihood: null, fidelity: null })
+    const checks = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
     assert.deepStrictEqual(told.toSorted(), checks.map(({ class: kind, name }) => `${name} ${letters[kind]}`).toSorted())
   })
 

@@ -6,7 +6,7 @@ import { capabilityUses } from "../../packages/gateway/test/capabilityUses.ts"
 import { ableTemplate, capabilitiesOf, everything, sentOf } from "../../packages/gateway/test/vocabularyTargets.ts"
 import { featureOwners, fieldOwners, formatOwners, type Owners, otherwise, pathOwners } from "./owners.ts"
 
-const classes = new Map(suiteChecks({ repeats: null, likelihood: null, fidelity: null }).map(({ class: kind, name }) => [name, kind]))
+const classes = new Map(suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }).map(({ class: kind, name }) => [name, kind]))
 const paths = Object.keys(requestVocabulary).filter((path): path is InferencePath => Object.hasOwn(requestVocabulary, path))
 const all = capabilitiesOf(everything)
 const rowsOf = (owners: Owners) => owners.filter((owner) => !otherwise.some((one) => one === owner))

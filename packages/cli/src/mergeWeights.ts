@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises"
-import { agreementTold, mergedAgreement, mergeFailure, mergeWeights } from "@seatrial/trial"
+import { mergedAgreement, mergeFailure, mergeWeights, renderAgreement } from "@seatrial/trial"
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -23,7 +23,7 @@ export const mergeWeightsCommand = Command.make(
       if (replace) yield* Effect.promise(() => rm(folders.target, { recursive: true, force: true }))
       yield* mergeWeights(folders)
       const agreement = yield* mergedAgreement({ ...folders, child: folders.target })
-      yield* Console.log(agreementTold(agreement))
+      yield* Console.log(renderAgreement(agreement))
       const failure = mergeFailure(agreement)
       if (failure !== null) return yield* new CommandError({ message: `${failure.code}: ${failure.text}.`, exitCode: 3 })
     },

@@ -48,8 +48,8 @@ export const Fidelity = Schema.Struct({
 export type Fidelity = typeof Fidelity.Type
 
 /**
- * How a check ended. `flaky`: it failed, then passed. `engine_error`: the engine answered a good request with an HTTP 5xx. `timeout`: it ran out of time. `hung`: the
- * engine sent no token and moved no counter. `not_applicable` and `not_reached` have no row.
+ * How a check ended, for decisions. `flaky`: it failed, then passed. `engine_error`: the engine answered a valid request with an HTTP 5xx. `timeout`: the check exceeded
+ * its time limit. `hung`: the engine sent no token and moved no counter. `not_applicable` and `not_reached` have no row in `CheckReport.checks`.
  */
 export const CheckOutcome = Schema.Struct({
   name: Schema.String,
@@ -68,18 +68,29 @@ export const CheckOutcome = Schema.Struct({
   /** For `timeout`: whether tokens still arrived or token counters moved. */
   isComputing: Schema.optionalKey(Schema.Boolean),
   /** Whether the check depends on the clock, so that a slow machine may fail it. */
-  isClockBound: Schema.optionalKey(Schema.Boolean)
+  isClockBound: Schema.optionalKey(Schema.Boolean),
+  /** For a failure: the finding as text, without `code`. Only for people: no decision reads it. */
+  detail: Schema.optionalKey(Schema.String)
 })
 export type CheckOutcome = typeof CheckOutcome.Type
 
-/** Result of the phase `checking`. `passed`: every required check passed. */
+/** Whether the check ran and did not pass. */
+export const isFailedCheck = ({ outcome }: Pick<CheckOutcome, "outcome">): boolean =>
+  outcome !== "passed" && outcome !== "not_applicable" && outcome !== "not_reached"
+
+/**
+ * Result of the phase `checking`. `passed`: every required check passed. `StoredCheckReport` reads this and older formats
+ * from the database.
+ */
 export const CheckReport = Schema.Struct({
+  format: Schema.Literal(2),
   suite: Schema.String,
   suite_version: Schema.Int,
   passed: Schema.Boolean,
+  /** The rows that deployments and receipts show, rendered from `outcomes`. */
   checks: Schema.Array(Check),
-  /** The outcome of each check, for decisions; absent in reports of suite versions up to 10. */
-  outcomes: Schema.optionalKey(Schema.Array(CheckOutcome)),
+  /** The outcome of each check, for decisions. */
+  outcomes: Schema.Array(CheckOutcome),
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null without fingerprints. */
   fingerprint_card: Schema.NullOr(Schema.String),
@@ -90,7 +101,9 @@ export const CheckReport = Schema.Struct({
   /**
    * Number of fingerprints whose hash differs from an earlier trial of the same revision key; absent if none differs.
    */
-  drifted: Schema.optionalKey(Schema.Int)
+  drifted: Schema.optionalKey(Schema.Int),
+  /** The first 16 hexadecimal digits of the engine's hash over all loaded tensors; absent if the engine reports none. */
+  loaded_checksum: Schema.optionalKey(Schema.String)
 })
 export type CheckReport = typeof CheckReport.Type
 

@@ -49,13 +49,23 @@ export const podClass: PodClass = {
 }
 
 export const report: CheckReport = {
+  format: 2,
   suite: "seatrial-core",
   suite_version: 0,
   passed: true,
   checks: [{ name: "usage_exact", passed: true }],
+  outcomes: [{ name: "usage_exact", class: "required", outcome: "passed" }],
   fingerprints: [],
   fingerprint_card: null
 }
+
+/** A report of one failed check that ends the run. */
+export const failedReport = (name: string, detail: string): CheckReport => ({
+  ...report,
+  passed: false,
+  checks: [{ name, passed: false, detail }],
+  outcomes: [{ name, class: "required", outcome: "failed", detail }]
+})
 
 export const step = {
   concurrency: 1,

@@ -235,7 +235,8 @@ export class Runs extends Context.Service<
         readonly otherEngine: string | null
         readonly suite: string
         readonly suiteVersion: number
-        readonly checks: CheckReport["checks"]
+        /** The engine's hash over all tensors that it had loaded; null if it reported none. */
+        readonly loadedChecksum: string | null
         readonly fingerprints: CheckReport["fingerprints"]
         readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
       }>

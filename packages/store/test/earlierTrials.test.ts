@@ -71,17 +71,27 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
         ] as const) {
           yield* verify(yield* checked(caller, key, told))
         }
-        const { checks: rows, fingerprints, suite, suite_version } = checks
+        const { fingerprints, suite, suite_version } = checks
         assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [
           ...[null, "reference-2"].map((otherEngine) => ({
             otherEngine,
             suite,
             suiteVersion: suite_version,
-            checks: rows,
+            loadedChecksum: null,
             fingerprints,
             likelihood: [[-0.5, -1.25]]
           }))
         ])
+        // A literal row of an earlier version, which had no format and stored the checksum as a part of the text.
+        yield* sql`
+          UPDATE revisions SET checks = ${`{"suite": "trial", "suite_version": 1, "passed": true, "fingerprint_card": "Simulated-GPU x1",
+            "fingerprints": [{ "prompt": "p1", "sha256": "${"d".repeat(64)}" }],
+            "checks": [{ "name": "loaded_tensors", "passed": true, "detail": "12 values of 3 tensors are the files', checksum 0123456789abcdef" }]}`}::text::jsonb
+          WHERE org_id = ${caller.orgId} AND id = ${first.revision.id}`
+        const [earliest] = yield* runs.earlierTrials(caller.orgId, now.revision)
+        assert.deepInclude(earliest, { suite: "trial", suiteVersion: 1, loadedChecksum: "0123456789abcdef" })
+        const observed = Option.getOrThrow(yield* runs.observe(first.id)).revision?.checks
+        assert.deepInclude(observed, { format: 2, loaded_checksum: "0123456789abcdef" })
         // Another version may choose other kernels for what is quantized.
         for (const [key, told] of [
           ["trials-f", { settings: { ...settings, kv_cache_dtype: "fp8" } }],

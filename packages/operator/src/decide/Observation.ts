@@ -138,6 +138,8 @@ export interface WorkEnded {
   readonly message: string
   /** Whether each of the tries ended because the repository's own tokenizer or chat template was too much for the process that it has. */
   readonly byRepository: boolean
+  /** Whether the engine answered a valid request with an HTTP 5xx. */
+  readonly isEngineError?: boolean
 }
 
 /** What one decision may know: read once, by `gather`, and never again while it is made. */

@@ -1,4 +1,4 @@
-import type { Check, CheckOutcome, CheckReport, FailureCode, NamedFailure } from "@seatrial/domain"
+import { type CheckOutcome, type CheckReport, type FailureCode, isFailedCheck, type NamedFailure } from "@seatrial/domain"
 
 /** What a failed row says of the model and its engine; of all others that checks failed. */
 const codes: Readonly<Record<string, FailureCode>> = {
@@ -43,7 +43,6 @@ const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engi
 }
 
 interface FailedCheck {
-  readonly check: Check
   readonly outcome: CheckOutcome
   readonly code: FailureCode
 }
@@ -62,16 +61,9 @@ const codeOf = ({ code, isReproduced, name, outcome, ...evidence }: CheckOutcome
   return own
 }
 
-/** The failed checks that may be the reason, in their order. A report of suite version 10 or earlier has rows alone, all of them required unless withdrawn. */
-const reasonsOf = ({ checks, outcomes = [], withdrawn = [] }: CheckReport): ReadonlyArray<FailedCheck> => {
-  const known = new Map(outcomes.map((outcome) => [outcome.name, outcome]))
-  const failed = checks
-    .filter(({ passed }) => !passed)
-    .map((check): FailedCheck => {
-      const isWithdrawn = withdrawn.includes(check.name)
-      const outcome = known.get(check.name) ?? { name: check.name, class: isWithdrawn ? "capability" : "required", outcome: "failed" }
-      return { check, outcome, code: codeOf(outcome) }
-    })
+/** The failed checks that may be the reason, in their order. */
+const reasonsOf = ({ outcomes }: CheckReport): ReadonlyArray<FailedCheck> => {
+  const failed = outcomes.filter(isFailedCheck).map((outcome): FailedCheck => ({ outcome, code: codeOf(outcome) }))
   const required = failed.filter(({ outcome }) => outcome.class === "required")
   // A withdrawn capability is a reason only if there is no other: then the installation made it one.
   return required.length > 0 ? required : failed.filter(({ outcome }) => outcome.class === "capability")
@@ -103,14 +95,9 @@ export const failedChecks = (report: CheckReport): NamedFailure => {
   const reasons = reasonsOf(report)
   const first = mostTelling(reasons)
   if (first === undefined) return { code: "checks_failed", text: "The checks did not pass." }
-  const { check, code } = first
-  const { detail = "failed" } = check
-  const prefix = `${code}: `
-  const others = reasons.filter((reason) => reason !== first).map(({ check: { name } }) => name)
-  const parts = [
-    `${check.name}: ${detail.startsWith(prefix) ? detail.slice(prefix.length) : detail}.`,
-    ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]),
-    remedyOf(first)
-  ]
+  const { code, outcome } = first
+  const { detail = "failed", name } = outcome
+  const others = reasons.filter((reason) => reason !== first).map((reason) => reason.outcome.name)
+  const parts = [`${name}: ${detail}.`, ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]), remedyOf(first)]
   return { code, text: parts.filter((part) => part !== undefined).join(" ") }
 }

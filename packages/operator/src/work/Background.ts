@@ -27,12 +27,13 @@ interface Entry {
   begunAt: number
 }
 
-type Ending = Pick<WorkEnded, "failure" | "message" | "byRepository">
+type Ending = Pick<WorkEnded, "failure" | "message" | "byRepository" | "isEngineError">
 
 const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): Ending => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error instanceof WorkRefused) return { failure: error.failure, message: error.failure.text, byRepository: false }
-  if (error instanceof WorkUnavailable) return { failure: null, message: error.message, byRepository: false }
+  if (error instanceof WorkUnavailable)
+    return { failure: null, message: error.message, byRepository: false, ...(error.isEngineError === true ? { isEngineError: true } : {}) }
   const [ended] = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) && reason.defect instanceof ProcessEnded ? [reason.defect] : []))
   return { failure: null, message: ended?.message ?? "An internal fault.", byRepository: Predicate.isNotNullish(ended?.asked) }
 }

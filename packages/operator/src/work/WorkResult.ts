@@ -4,5 +4,9 @@ import { Data } from "effect"
 /** A final answer that ends the run. */
 export class WorkRefused extends Data.TaggedError("WorkRefused")<{ readonly failure: NamedFailure }> {}
 
-/** It could not be done now, by no fault of the model; trying again may help. `message` may be shown. */
-export class WorkUnavailable extends Data.TaggedError("WorkUnavailable")<{ readonly message: string }> {}
+/** The work could not be done now, through no fault of the model. Another attempt may succeed. `message` may be shown to the caller. */
+export class WorkUnavailable extends Data.TaggedError("WorkUnavailable")<{
+  readonly message: string
+  /** Whether the engine answered a valid request with an HTTP 5xx. */
+  readonly isEngineError?: boolean
+}> {}

@@ -1,6 +1,6 @@
 import { nameInEngine } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
-import { answerItems, itemsFor, readAgreement, scoreTexts, withoutThinking } from "@seatrial/trial"
+import { answerItems, itemsFor, readAgreement, scoreTexts, type Unexpected, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { MergedAnswers } from "../gather/MergedAnswers.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
@@ -11,25 +11,23 @@ import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 /** Longest that all items may take: as long as a row of the check suite that takes as many answers, for the slowest of engines. */
 const limit = "10 minutes"
 
-/** An engine that breaks over good requests, and did so before: what was merged is why, or the engine. */
-const brokenAgain = (detail: string) =>
+/** An engine that answers valid requests with HTTP 5xx on two attempts. The merged weights are the cause, or the engine. */
+const reproducedError = (detail: string) =>
   new WorkRefused({
     failure: {
       code: "output_garbage",
-      text: `The merged model's engine: ${detail}, on two tries. The adapter, its base or their support in this engine is broken; try another adapter or runtime.`
+      text: `The merged model's engine: ${detail}, reproduced on two attempts. The adapter, its base or their support in this engine is broken; try another adapter or runtime.`
     }
   })
 
-const broken = /^The merged model's engine: HTTP 5\d\d\b/
-
-/** Why its engine did not answer as it should. `before`: why the last try was in vain. */
-export const mergedFault = (detail: string, before = "") => {
-  const message = `The merged model's engine: ${detail}.`
-  return broken.test(before) && broken.test(message) ? brokenAgain(detail) : unavailable({ message })
+/** The error for an unexpected answer of the merged model's engine. `wasEngineError`: whether the previous attempt ended with an HTTP 5xx. */
+export const mergedFault = ({ detail, status = 0 }: Pick<Unexpected, "detail" | "status">, wasEngineError = false): WorkRefused | WorkUnavailable => {
+  const isEngineError = status >= 500
+  return isEngineError && wasEngineError ? reproducedError(detail) : new WorkUnavailable({ message: `The merged model's engine: ${detail}.`, isEngineError })
 }
 
 /** Asks base and adapter merged every item, and keeps the answers for the checks of the adapter, which come next in the same place. */
-export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTrial, answers: MergedAnswers, before?: string) {
+export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTrial, answers: MergedAnswers, wasEngineError?: boolean) {
   const kube = yield* KubeClient
   const { engine, namespace, pod, revision, run } = trial
   const { facts, settings } = revision
@@ -44,7 +42,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
     const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
     return Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
   }).pipe(
-    Effect.mapError((error) => (error._tag === "Unexpected" ? mergedFault(error.detail, before) : unavailable(error))),
+    Effect.mapError((error) => (error._tag === "Unexpected" ? mergedFault(error, wasEngineError) : unavailable(error))),
     Effect.timeoutOrElse({
       duration: limit,
       orElse: () => Effect.fail(new WorkUnavailable({ message: `The merged model did not answer all items within ${limit}.` }))

@@ -1,4 +1,4 @@
-import { type CheckReport, revisionCapabilities, weightCommits, withdrawCapabilities } from "@seatrial/domain"
+import { type CheckReport, isFailedCheck, revisionCapabilities, weightCommits, withdrawCapabilities } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { Runs } from "@seatrial/store"
 import { lookedAt, runSuite, thresholds } from "@seatrial/trial"
@@ -9,7 +9,9 @@ import { withSuiteSubject } from "./suiteSubject.ts"
 
 /** The report as it is recorded: a capability that failed its check ends the run where the installation says so. What no check came to see is only taken from the model. */
 export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
-  failedCapability === "fail" && report.checks.some(({ name, passed }) => !passed && report.withdrawn?.includes(name)) ? { ...report, passed: false } : report
+  failedCapability === "fail" && report.outcomes.some((outcome) => outcome.class === "capability" && isFailedCheck(outcome))
+    ? { ...report, passed: false }
+    : report
 
 /** One repository's headers are read at a time: they may be megabytes. */
 const reading = Semaphore.makeUnsafe(1)

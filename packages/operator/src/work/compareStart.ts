@@ -1,6 +1,6 @@
 import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
-import { differingFingerprints, likelihoodDiffers, readsTokenizer, type SuiteSubject, suite, unreadRepository } from "@seatrial/trial"
+import { compareLikelihood, differingFingerprints, LikelihoodComparison, readsTokenizer, type SuiteSubject, suite, unreadRepository } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
@@ -35,6 +35,12 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
   return subject
 })
 
+const describeTexts = LikelihoodComparison.$match({
+  NotCompared: () => "",
+  Same: () => ", the likelihood of texts does not",
+  Differs: ({ detail }) => `, and texts are ${detail}`
+})
+
 /**
  * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ, or there are none, or its container was
  * started again in its pod, where nothing has looked at the weights first, the likelihood of texts. That reads the repository, where its tokenizer is one that we read: where
@@ -56,14 +62,15 @@ export const compareStart = Effect.fn("compareStart")(
     if (differing === 0 && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
     // Of the repository only the tokenizer is needed; where we read none, texts are sent as they are, and the hub may be away.
-    const compared = (known: SuiteSubject) => likelihoodDiffers({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
+    const compared = (known: SuiteSubject) => compareLikelihood({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
     const reads = readsTokenizer(weightCommits(revision.facts)[0].files)
-    const told = within(likelihoodLimit)(reads ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
-    const moved = likelihood === null ? null : yield* last && !none ? Effect.catch(told, () => Effect.succeed(null)) : told
-    if (differing === 0 && (moved === null || moved === "")) return yield* same
-    // Without likelihoods a card's rounding is told from other weights by how many differ.
-    const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
-    const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`
+    const comparison = within(likelihoodLimit)(reads ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
+    const notCompared = LikelihoodComparison.NotCompared()
+    const texts = likelihood === null ? notCompared : yield* last && !none ? Effect.orElseSucceed(comparison, () => notCompared) : comparison
+    if (differing === 0 && texts._tag !== "Differs") return yield* same
+    // Without likelihoods only the number of differing answers separates a card's rounding from other weights.
+    const differs = texts._tag === "NotCompared" ? differing * 2 > fingerprints.length : texts._tag === "Differs"
+    const message = `${answers}${describeTexts(texts)}.`
     yield* Effect.logWarning(`${run.id} after a start of its engine: ${message}`)
     keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message, at: yield* Clock.currentTimeMillis })
   },

@@ -39,7 +39,7 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
     const merged = mergedAnswers.get(run.id) ?? null
     const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
-    if (kind === "fidelity") return askMerged(trial, mergedAnswers, endedOf(seen, "fidelity")?.message)
+    if (kind === "fidelity") return askMerged(trial, mergedAnswers, endedOf(seen, "fidelity")?.isEngineError)
     if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(seen, "boot")?.attempts ?? 0) >= trialAttempts - 1)
     // What was checked is what its fingerprints are of.
     const checked = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "", at }))

@@ -3,12 +3,11 @@ import { FailureCode, maxRequeues } from "@seatrial/domain"
 import { suiteChecks } from "@seatrial/trial"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/decide/Observation.ts"
-import { benchmark, deploymentId, found, otherDeployment, pod, podClass, report, run, seen, step } from "../observations.ts"
+import { benchmark, deploymentId, failedReport, found, otherDeployment, pod, podClass, run, seen, step } from "../observations.ts"
 import { words } from "./words.ts"
 
-const row = (name: string, detail: string) => ({ ...report, passed: false, checks: [{ name, passed: false, detail }] })
-const garbage = found({ checks: row("text_likelihood", "8.90 nats per token, expected under 5.20") })
-const unsteady = found({ checks: row("greedy_repeats", "5 of 16 greedy prompts changed between runs on an idle engine") })
+const garbage = found({ checks: failedReport("text_likelihood", "8.90 nats per token, expected under 5.20") })
+const unsteady = found({ checks: failedReport("greedy_repeats", "5 of 16 greedy prompts changed between runs on an idle engine") })
 const before = (code: string, at = 1_000) => ({ nodeFaults: [{ node: "node-1", code, at }] })
 const later = { phaseSince: 5_000 }
 const broken = found({ benchmark: { ...benchmark, steps: [{ ...step, errors: 5 }] } })
@@ -46,7 +45,7 @@ describe("whose fault it is", () => {
     ],
     [
       "it may show as an error for a good request",
-      seen("checking", { pod: { ...pod, gpuFault: true } }, found({ checks: row("usage_exact", "HTTP 500 for a good request") })),
+      seen("checking", { pod: { ...pod, gpuFault: true } }, found({ checks: failedReport("usage_exact", "HTTP 500 for a good request") })),
       elsewhere
     ],
     ["and as requests of the benchmark that fail", seen("benchmarking", { pod: { ...pod, gpuFault: true } }, broken), elsewhere],
@@ -59,7 +58,7 @@ describe("whose fault it is", () => {
     ],
     [
       "the template's fault is the same everywhere",
-      seen("checking", { pod: { ...pod, gpuFault: true }, elsewhere: true }, found({ checks: row("template_agrees", "3 of 12 conversations") })),
+      seen("checking", { pod: { ...pod, gpuFault: true }, elsewhere: true }, found({ checks: failedReport("template_agrees", "3 of 12 conversations") })),
       "keep log, enter failed template_mismatch"
     ],
     [
@@ -69,8 +68,16 @@ describe("whose fault it is", () => {
         { pod, elsewhere: true },
         found({
           checks: {
-            ...row("batch_equals_alone", "cross_request_leak: 2 of 32 answers held another request's code"),
-            outcomes: [{ name: "batch_equals_alone", class: "required", outcome: "failed", code: "cross_request_leak" }]
+            ...failedReport("batch_equals_alone", "cross_request_leak: 2 of 32 answers held another request's code"),
+            outcomes: [
+              {
+                name: "batch_equals_alone",
+                class: "required",
+                outcome: "failed",
+                code: "cross_request_leak",
+                detail: "2 of 32 answers held another request's code"
+              }
+            ]
           }
         })
       ),
@@ -83,7 +90,7 @@ describe("whose fault it is", () => {
         { pod, elsewhere: true },
         found({
           checks: {
-            ...row("template_agrees", "not done within 15 s, while the engine computed"),
+            ...failedReport("template_agrees", "not done within 15 s, while the engine computed"),
             outcomes: [{ name: "template_agrees", class: "required", outcome: "timeout", isComputing: true }]
           }
         })
@@ -149,14 +156,9 @@ describe("whose fault it is", () => {
   })
 
   it("says of every row that may fail what failed, what came, what failed too and what to do, and nothing of where", () => {
-    for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null })) {
-      const failed = {
-        ...row(name, "9.1, expected under 5.2"),
-        checks: [
-          { name, passed: false, detail: "9.1, expected under 5.2" },
-          { name: "needle", passed: false }
-        ]
-      }
+    for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })) {
+      const first = failedReport(name, "9.1, expected under 5.2")
+      const failed = { ...first, outcomes: [...first.outcomes, { name: "needle", class: "required" as const, outcome: "failed" as const }] }
       const failure = failureOf(seen("checking", { pod }, found({ checks: failed })))
       assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Failed too: needle\\. [A-Z].*\\.$`), name)
       assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)

@@ -1,17 +1,17 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { CheckOutcome } from "@seatrial/domain"
+import { type CheckOutcome, StoredCheckReport } from "@seatrial/domain"
+import { Schema } from "effect"
 import { failedChecks } from "../../src/decide/failedChecks.ts"
 import { report } from "../observations.ts"
 
-type Row = Partial<CheckOutcome> & Pick<CheckOutcome, "name" | "outcome"> & { readonly detail?: string }
+type Row = Partial<CheckOutcome> & Pick<CheckOutcome, "name" | "outcome">
 
-/** What is said of a trial whose checks ended so. */
+/** The failure of a trial with these outcomes. */
 const saying = (...rows: ReadonlyArray<Row>) =>
   failedChecks({
     ...report,
     passed: false,
-    checks: rows.map(({ detail = "9.1", name, outcome }) => ({ name, passed: outcome === "passed", detail })),
-    outcomes: rows.map(({ detail: _, ...outcome }) => ({ class: "required", ...outcome }))
+    outcomes: rows.map((outcome) => ({ class: "required", detail: "9.1", ...outcome }))
   })
 
 const broken: Pick<Row, "outcome" | "isReproduced" | "detail"> = { outcome: "engine_error", isReproduced: true, detail: "HTTP 500 for a good request" }
@@ -28,9 +28,9 @@ const unanswered: Pick<Row, "outcome" | "isComputing" | "detail"> = {
 const hung: Pick<Row, "outcome" | "code" | "detail"> = {
   outcome: "hung",
   code: "engine_hung",
-  detail: "engine_hung: no answer and no token within 64 s"
+  detail: "no answer and no token within 64 s"
 }
-const leak: Row = { name: "batch_equals_alone", outcome: "failed", code: "cross_request_leak", detail: "cross_request_leak: 2 of 64" }
+const leak: Row = { name: "batch_equals_alone", outcome: "failed", code: "cross_request_leak", detail: "2 of 64" }
 
 describe("why a trial ends the run", () => {
   const cases: ReadonlyArray<readonly [promise: string, rows: ReadonlyArray<Row>, name: string, code: string]> = [
@@ -126,14 +126,29 @@ describe("why a trial ends the run", () => {
     )
   })
 
-  it("a report of an earlier version, which has rows alone, is read by the names of its rows", () => {
-    const checks = [
-      { name: "json_mode", passed: false },
-      { name: "text_likelihood", passed: false, detail: "8.90 nats per token" }
-    ]
-    const failure = failedChecks({ ...report, passed: false, checks, withdrawn: ["json_mode"] })
+  it("a stored report of suite version 10, which has only rows, still names the failed check and the remedy", () => {
+    const stored: unknown = JSON.parse(`{
+      "suite": "seatrial-core", "suite_version": 10, "passed": false, "withdrawn": ["json_mode"], "fingerprints": [], "fingerprint_card": null,
+      "checks": [
+        { "name": "json_mode", "passed": false },
+        { "name": "text_likelihood", "passed": false, "detail": "8.90 nats per token" },
+        { "name": "suite", "passed": true, "detail": "seatrial-core 10: 2 run, 31 not applicable, 12 s" }
+      ]
+    }`)
+    const failure = failedChecks(Schema.decodeUnknownSync(StoredCheckReport)(stored))
     assert.deepInclude(failure, { code: "output_garbage" })
     assert.match(failure.text, /^text_likelihood: 8\.90 nats per token\. The checkpoint/)
+  })
+
+  it("a stored report of suite version 11 without a format names the code once", () => {
+    const stored: unknown = JSON.parse(`{
+      "suite": "seatrial-core", "suite_version": 11, "passed": false, "fingerprints": [], "fingerprint_card": null,
+      "checks": [{ "name": "batch_equals_alone", "passed": false, "detail": "cross_request_leak: 2 of 64 answers held another request's code" }],
+      "outcomes": [{ "name": "batch_equals_alone", "class": "required", "outcome": "failed", "code": "cross_request_leak" }]
+    }`)
+    const failure = failedChecks(Schema.decodeUnknownSync(StoredCheckReport)(stored))
+    assert.strictEqual(failure.code, "cross_request_leak")
+    assert.match(failure.text, /^batch_equals_alone: 2 of 64 answers held another request's code\. The engine mixes requests up/)
   })
 
   it("says once what an engine error on wrong numbers may come from", () => {

@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { CheckReport } from "@seatrial/domain"
 import { Deferred, Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { enginePodName } from "../../src/resources/objectNames.ts"
-import { report, run } from "../observations.ts"
+import { failedReport, report, run } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
-const garbage: CheckReport = { ...report, passed: false, checks: [{ name: "text_likelihood", passed: false, detail: "8.90 nats per token" }] }
+const garbage = failedReport("text_likelihood", "8.90 nats per token")
 const trial = ["provisioning", "booting", "checking"]
 
 type Stage = ReturnType<typeof makeStage>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { adapted } from "../adapted.ts"
-import { report } from "../observations.ts"
+import { failedReport, report } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
@@ -56,7 +56,7 @@ describe("an adapter", () => {
   it.effect("is compared on another node with what base and adapter merged answer there", () => {
     const stage = makeStage(Option.none(), adapted.facts)
     stage.kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
-    const garbage = { ...report, passed: false, checks: [{ name: "text_likelihood", passed: false, detail: "8.90 nats per token" }] }
+    const garbage = failedReport("text_likelihood", "8.90 nats per token")
     stage.setReport((node) => (node === "node-1" ? garbage : report))
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => serves(stage)() || stage.row().phase === "failed"))

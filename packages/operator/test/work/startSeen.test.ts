@@ -55,7 +55,11 @@ describe("how an engine was started", () => {
 })
 
 describe("a capability that was not seen working", () => {
-  const withdrawn = { ...report, checks: [{ name: "json_mode", passed: false, detail: "0 of 2 are objects" }], withdrawn: ["json_mode"] }
+  const withdrawn = {
+    ...report,
+    outcomes: [{ name: "json_mode", class: "capability" as const, outcome: "failed" as const, detail: "0 of 2 are objects" }],
+    withdrawn: ["json_mode"]
+  }
   const after = (failed: "withdraw" | "fail") => decide(seen("checking", { pod }, found({ checks: judged(withdrawn, failed) })), 0)
 
   it("is taken from the model, or ends the run where the installation says so", () => {

@@ -19,17 +19,20 @@ import { deploymentId, hostClass, pod, podClass, report, revision, run, seen, ur
 
 describe("base and adapter merged", () => {
   it("are broken where their engine breaks over good requests twice, and no fault of ours", () => {
-    const first = mergedFault("HTTP 500 for a good request")
-    assert.instanceOf(first, WorkUnavailable)
-    const second = mergedFault("HTTP 500 for a good request", first.message)
+    const broken = { detail: "HTTP 500 for a good request", status: 500 }
+    const first = mergedFault(broken)
+    if (!(first instanceof WorkUnavailable)) return assert.fail(first.failure.text)
+    assert.isTrue(first.isEngineError)
+    const second = mergedFault(broken, first.isEngineError)
     if (!(second instanceof WorkRefused)) return assert.fail(second.message)
     assert.strictEqual(second.failure.code, "output_garbage")
-    assert.include(second.failure.text, "HTTP 500 for a good request, on two tries")
-    for (const [detail, before] of [
-      ["HTTP 500 for a good request", "The cluster did not tell of the engine's pod."],
-      ["HTTP 429 for a good request", first.message]
+    assert.include(second.failure.text, "HTTP 500 for a good request, reproduced on two attempts")
+    for (const [fault, wasEngineError] of [
+      [broken, false],
+      [{ detail: "HTTP 429 for a good request", status: 429 }, true],
+      [{ detail: "HTTP 500 as text only" }, true]
     ] as const)
-      assert.instanceOf(mergedFault(detail, before), WorkUnavailable)
+      assert.instanceOf(mergedFault(fault, wasEngineError), WorkUnavailable)
   })
 })
 

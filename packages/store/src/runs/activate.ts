@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { CheckReport, type Ids, ModelId, RevisionId, type Verification } from "@seatrial/domain"
+import { type CheckReport, type Ids, ModelId, RevisionId, StoredCheckReport, type Verification } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
@@ -25,7 +25,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       hfRevision: Schema.String,
       engineImage: Schema.NullOr(Schema.String),
       engineDigest: Schema.NullOr(Schema.String),
-      checks: Schema.NullOr(CheckReport),
+      checks: Schema.NullOr(StoredCheckReport),
       verified: Schema.Boolean,
       earlier: Schema.NullOr(RevisionId)
     }),

@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { CheckReport } from "@seatrial/domain"
+import { StoredCheckReport } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { RunRevision, Runs } from "../Runs.ts"
 
@@ -11,7 +11,7 @@ const looked = 8
 
 const Row = Schema.Struct({
   otherEngine: Schema.NullOr(Schema.String),
-  checks: CheckReport,
+  checks: StoredCheckReport,
   likelihood: Schema.NullOr(Schema.Array(Schema.Array(Schema.Finite)))
 })
 
@@ -47,7 +47,7 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
               otherEngine: trial.otherEngine,
               suite: trial.checks.suite,
               suiteVersion: trial.checks.suite_version,
-              checks: trial.checks.checks,
+              loadedChecksum: trial.checks.loaded_checksum ?? null,
               fingerprints: trial.checks.fingerprints,
               likelihood: trial.likelihood
             }

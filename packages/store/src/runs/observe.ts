@@ -1,7 +1,6 @@
 import type { PgClient } from "@effect/sql-pg"
 import {
   Benchmark,
-  CheckReport,
   Choices,
   DeploymentId,
   Measured,
@@ -15,6 +14,7 @@ import {
   ServingRequest,
   ServingSettings,
   Source,
+  StoredCheckReport,
   UserId
 } from "@seatrial/domain"
 import { Clock, Effect, type Option, Schema } from "effect"
@@ -72,7 +72,7 @@ const RunRow = Schema.Struct({
       engineImage: Schema.NullOr(Schema.String),
       engineDigest: Schema.NullOr(Schema.String),
       estimate: Estimate,
-      checks: Schema.NullOr(CheckReport),
+      checks: Schema.NullOr(StoredCheckReport),
       measured: Schema.NullOr(Measured),
       benchmark: Schema.NullOr(Benchmark)
     })

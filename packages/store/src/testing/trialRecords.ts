@@ -73,6 +73,7 @@ export const estimate: Fit = {
   calibrated: false
 }
 export const checks: CheckReport = {
+  format: 2,
   suite: "trial",
   suite_version: 1,
   passed: true,

@@ -28,6 +28,8 @@ export class StreamReader {
   /** Whether the answer's end is its connection's, and its last event came. */
   endsWithConnection = false
   #problem: string | null = null
+  /** Whether the status is another than 200: the body is then no stream of events. */
+  #isRefused = false
   #head: Buffer | null = Buffer.alloc(0)
   /** Bytes of the body, or of its chunk, that are still to come; null: until the connection ends. */
   #left: number | null = null
@@ -66,7 +68,8 @@ export class StreamReader {
 
   #readHead(head: string): void {
     const status = Number(head.slice(9, 12))
-    if (status !== 200) this.#problem = `http_${Number.isInteger(status) ? status : 0}`
+    this.#isRefused = status !== 200
+    if (this.#isRefused) this.#problem = `http_${Number.isInteger(status) ? status : 0}`
     const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
     this.#chunked = /\r\ntransfer-encoding: *chunked/i.test(head)
     this.keepsConnection = !/\r\nconnection: *close/i.test(head)
@@ -126,7 +129,7 @@ export class StreamReader {
   }
 
   #takeEvents(bytes: Buffer, at: number): void {
-    if (this.#problem?.startsWith("http_")) return
+    if (this.#isRefused) return
     let from = 0
     for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, from)) {
       const piece = bytes.subarray(from, end)

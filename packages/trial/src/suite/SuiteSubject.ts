@@ -39,8 +39,8 @@ export interface EarlierTrial {
   /** The version of the engine that it was of, where that is another. */
   readonly otherEngine?: string | null
   readonly fingerprints: CheckReport["fingerprints"]
-  /** Its rows. */
-  readonly checks?: CheckReport["checks"]
+  /** The engine's hash over all tensors that it had loaded; null or absent if it reported none. */
+  readonly loadedChecksum?: string | null
   /** Log-probabilities of each text's tokens, from the second on. */
   readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
 }

@@ -1,12 +1,12 @@
 import type { OutputFingerprint } from "@seatrial/domain"
-import { Effect, Result } from "effect"
+import { Data, Effect, Result } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { isBroken } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
-import { textLikelihood } from "./likelihood.ts"
+import { scoreLikelihood } from "./likelihood.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 
-/** How many of the fingerprints an engine answers otherwise now. They were chosen for being the same under load, so all are asked at once. */
+/** Number of fingerprints that the engine now answers differently. All are requested at once: they were chosen because they do not change under load. */
 export const differingFingerprints = (
   subject: SuiteSubject,
   fingerprints: ReadonlyArray<typeof OutputFingerprint.Type>
@@ -18,13 +18,20 @@ export const differingFingerprints = (
     (differ) => differ.filter(Boolean).length
   )
 
-/** Whether texts are as likely as when the revision was verified (`subject.earlier`): null where that cannot be told. Else what differs, in numbers, or "". */
-export const likelihoodDiffers = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  if (subject.earlier.every(({ likelihood }) => likelihood === null)) return null
-  const result = yield* Effect.result(textLikelihood(() => undefined).run(subject))
-  if (Result.isSuccess(result)) return result.success.includes("from an earlier trial") ? "" : null
+/** How the likelihood of texts compares with the one that was recorded when the revision was verified. `detail`: the figures as text, for people. */
+export type LikelihoodComparison = Data.TaggedEnum<{
+  NotCompared: object
+  Same: object
+  Differs: { readonly detail: string }
+}>
+export const LikelihoodComparison = Data.taggedEnum<LikelihoodComparison>()
+
+/** Compares the likelihood of texts with `subject.earlier`. Fails if the engine cannot be reached or answers with an HTTP 5xx, so that the caller tries again. */
+export const compareLikelihood = Effect.fnUntraced(function* (subject: SuiteSubject): Effect.fn.Return<LikelihoodComparison, EngineUnreachable | Unexpected> {
+  if (subject.earlier.every(({ likelihood }) => likelihood === null)) return LikelihoodComparison.NotCompared()
+  const result = yield* Effect.result(scoreLikelihood(subject))
+  if (Result.isSuccess(result)) return result.success.isCompared ? LikelihoodComparison.Same() : LikelihoodComparison.NotCompared()
   const { failure } = result
-  if (failure._tag === "NotApplicable") return null
-  // Whoever could not be asked is asked again.
-  return failure._tag === "EngineUnreachable" || isBroken(failure) ? yield* failure : failure.detail
+  if (failure._tag === "NotApplicable") return LikelihoodComparison.NotCompared()
+  return failure._tag === "EngineUnreachable" || isBroken(failure) ? yield* failure : LikelihoodComparison.Differs({ detail: failure.detail })
 })

@@ -40,16 +40,15 @@ const sizeOf = ({ shape }: TensorPrefix): number => shape.reduce((product, side)
 /** Statuses of an engine that does not tell: its class of this model cannot, or somebody has given it a key of his own. */
 const untold = new Set([400, 401, 403])
 
-/** The hash that earlier starts of the same had, by the details of their rows. */
-const checksumBefore = (earlier: SuiteSubject["earlier"]): string | undefined =>
-  earlier
-    .flatMap(({ checks = [] }) => checks)
-    .filter(({ name, passed }) => name === "loaded_tensors" && passed)
-    .map(({ detail = "" }) => /checksum ([0-9a-f]{16})/.exec(detail)?.[1])
-    .find((checksum) => checksum !== undefined)
+/** The hash of the newest earlier trial that has one. */
+const earlierChecksum = (earlier: SuiteSubject["earlier"]): string | undefined =>
+  earlier.find(({ loadedChecksum }) => loadedChecksum != null)?.loadedChecksum ?? undefined
 
-/** What an engine has loaded is what it was given: by its own values against the commit's files, and by its hash of all of them against an earlier start. */
-export const loadedTensors: TrialCheck = {
+/**
+ * The engine loaded the files of the commit: its own values equal those of the files, and its hash over all tensors equals that of an earlier start. The check passes the
+ * hash to `keep`.
+ */
+export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => ({
   name: "loaded_tensors",
   class: "required",
   purpose: "What is loaded begins with the values of the commit's files, and is what an earlier start had loaded",
@@ -87,13 +86,14 @@ export const loadedTensors: TrialCheck = {
     }
     if (compared.length === 0) return yield* new NotApplicable({ reason: "values of this model's tensors are not told" })
     const hashed = yield* client.post(checksum, JSON.stringify({ action: "checksum" }))
-    const now = hashed.status === 200 ? Option.getOrNull(decodeChecksum(hashed.text))?.per_engine_checksum.slice(0, 16) : undefined
-    const before = checksumBefore(earlier)
+    const now = hashed.status === 200 ? Option.getOrUndefined(decodeChecksum(hashed.text))?.per_engine_checksum.slice(0, 16) : undefined
+    const before = earlierChecksum(earlier)
     if (now !== undefined && before !== undefined && now !== before)
       return yield* unexpected(`checksum ${now} of all that is loaded, ${before} at an earlier start`)
+    if (now !== undefined) keep(now)
     const sum = compared.reduce((all, count) => all + count, 0)
     const large = looked.length - asked.length
     const left = large === 0 ? "" : `, ${large} too large to be asked for`
     return `${sum} values of ${compared.length} tensors are the files'${left}, ${now === undefined ? "no checksum" : `checksum ${now}${before === undefined ? "" : " as before"}`}`
   })
-}
+})

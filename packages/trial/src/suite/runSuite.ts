@@ -3,13 +3,12 @@ import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../EngineClient.ts"
 import { monotonicMillis } from "../monotonicMillis.ts"
 import type { CheckClass, TrialCheck } from "./Check.ts"
+import { type Finding, maxDetailLength, outcomeOf, rowDetail } from "./finding.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { suite } from "./suiteVersion.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
-import { type CheckResult, type Outcome, outOfTime, type SuiteClock, type SuiteTimedOut, tryCheck } from "./tryCheck.ts"
-
-const longestDetail = 240
+import { type CheckResult, outOfTime, type SuiteClock, type SuiteTimedOut, tryCheck } from "./tryCheck.ts"
 
 /** What the suite found. `likelihood` is kept for the trials to come. */
 export interface SuiteFindings {
@@ -17,7 +16,7 @@ export interface SuiteFindings {
   readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
 }
 
-const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: detail.slice(0, longestDetail) })
+const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: rowDetail(detail) })
 
 /** As many whole names in brackets as there is room for, in characters. */
 const named = (names: ReadonlyArray<string>, room: number): string => {
@@ -48,7 +47,8 @@ class SuiteRecord {
   readonly outcomes: Array<CheckOutcome> = []
   readonly #unseen: Array<string> = []
 
-  judge(check: TrialCheck, outcome: Outcome, detail: string): void {
+  judge(check: TrialCheck, finding: Finding): void {
+    const { detail, outcome } = outcomeOf(finding, check)
     const { code } = outcome
     this.rows.push(row(check.name, outcome.outcome === "passed", code === undefined ? detail : `${code}: ${detail}`))
     // An engine that breaks or hangs is at fault, whatever it was asked.
@@ -94,7 +94,7 @@ class SuiteRecord {
     const blind = this.#unseen.length === 0 ? "" : `, ${this.#unseen.length} not seen (${this.#unseen.join(", ")})`
     const ending = `, ${elapsedSeconds} s`
     const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${late}${blind}`
-    return row("suite", true, `${words}${named(skipped, longestDetail - words.length - ending.length)}${ending}`)
+    return row("suite", true, `${words}${named(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
 }
 
@@ -108,7 +108,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   checks: (state: SuiteState) => ReadonlyArray<TrialCheck> = suiteChecks
 ): Effect.fn.Return<SuiteFindings, EngineUnreachable | SuiteTimedOut> {
   const [startedAt, begunAt] = [yield* Clock.currentTimeMillis, yield* monotonicMillis]
-  const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
+  const state: SuiteState = { repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
   const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
   const clock: SuiteClock = {
@@ -127,7 +127,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
     const elapsed = yield* clock.elapsed
     const isOver = elapsed >= clock.hardSeconds || (elapsed >= thresholds.budgetSeconds * longer && check.class !== "required")
     const result: CheckResult = record.isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, asked, clock)
-    if (result._tag === "Judged") record.judge(check, result.outcome, result.detail)
+    if (result._tag === "Judged") record.judge(check, result.finding)
     else if (result._tag === "NotApplicable") record.notApplicable(check, result.isUnseen)
     else if (check.class === "required" && !record.hasFailed) return yield* result.error
     else record.notReached(check)
@@ -137,6 +137,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const { withdrawn } = record
   return {
     report: {
+      format: 2,
       suite: suite.name,
       suite_version: suite.version,
       passed: !record.hasFailed,
@@ -146,7 +147,8 @@ export const runSuite = Effect.fn("runSuite")(function* (
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
       ...(state.fidelity === null ? {} : { fidelity: state.fidelity }),
       ...(withdrawn.length === 0 ? {} : { withdrawn }),
-      ...(drifted === 0 ? {} : { drifted })
+      ...(drifted === 0 ? {} : { drifted }),
+      ...(state.loadedChecksum === null ? {} : { loaded_checksum: state.loadedChecksum })
     },
     likelihood: state.likelihood
   }

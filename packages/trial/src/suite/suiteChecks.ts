@@ -35,6 +35,7 @@ export interface SuiteState {
   repeats: Repeats | null
   likelihood: ReadonlyArray<ReadonlyArray<number>> | null
   fidelity: Fidelity | null
+  loadedChecksum: string | null
 }
 
 /** Whether greedy answers are the same each time. `keep` is given what was found. */
@@ -59,7 +60,9 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   tensorsComplete,
   configCoherent,
   engineIdentity,
-  loadedTensors,
+  loadedTensors((checksum) => {
+    state.loadedChecksum = checksum
+  }),
   tokenizerAgrees,
   templateAgrees,
   textLikelihood((likelihood) => {

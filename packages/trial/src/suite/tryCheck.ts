@@ -1,8 +1,8 @@
-import type { CheckOutcome } from "@seatrial/domain"
 import { Data, Effect, Result } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { monotonicMillis } from "../monotonicMillis.ts"
-import { isBroken, type NotApplicable, type TrialCheck } from "./Check.ts"
+import type { NotApplicable, TrialCheck } from "./Check.ts"
+import { Finding } from "./finding.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 
 /** The suite's time was over before it had a verdict: no fault of the model was found. */
@@ -17,11 +17,8 @@ class EngineHung extends Data.TaggedError("EngineHung")<{ readonly seconds: numb
 type Failure = Unexpected | NotApplicable | SuiteTimedOut | CheckTimedOut | EngineHung
 type Attempt = Result.Result<string, Failure>
 
-/** How a check ended, without its name and class. */
-export type Outcome = Omit<CheckOutcome, "name" | "class">
-
 export type CheckResult =
-  | { readonly _tag: "Judged"; readonly outcome: Outcome; readonly detail: string }
+  | { readonly _tag: "Judged"; readonly finding: Finding }
   | { readonly _tag: "NotApplicable"; readonly isUnseen: boolean }
   | { readonly _tag: "OutOfTime"; readonly error: SuiteTimedOut }
 
@@ -92,24 +89,17 @@ const answersAtAll = (check: TrialCheck, subject: SuiteSubject, clock: SuiteCloc
 const isOpen = (failure: Failure): boolean =>
   failure._tag === "CheckTimedOut" || failure._tag === "EngineHung" || (failure._tag === "Unexpected" && failure.open === true)
 
-const judged = (outcome: Outcome, detail: string): CheckResult => ({ _tag: "Judged", outcome, detail })
+const judged = (finding: Finding): CheckResult => ({ _tag: "Judged", finding })
 
-const failed = (failure: Unexpected | CheckTimedOut | EngineHung, { clockBound }: TrialCheck): CheckResult => {
-  if (failure._tag === "EngineHung") return judged({ outcome: "hung", code: "engine_hung" }, `no answer and no token within ${failure.seconds} s`)
-  if (failure._tag === "CheckTimedOut") {
-    const { isComputing, seconds } = failure
-    return judged({ outcome: "timeout", isComputing }, `not done within ${seconds} s, ${isComputing ? "while the engine computed" : "and no token came"}`)
+const failed = (failure: Unexpected | CheckTimedOut | EngineHung): CheckResult => {
+  switch (failure._tag) {
+    case "EngineHung":
+      return judged(Finding.Hung({ seconds: failure.seconds }))
+    case "CheckTimedOut":
+      return judged(Finding.TimedOut({ seconds: failure.seconds, isComputing: failure.isComputing }))
+    case "Unexpected":
+      return judged(Finding.Failed({ failure }))
   }
-  const evidence = { ...(failure.code === undefined ? {} : { code: failure.code }), ...(failure.cause === undefined ? {} : { cause: failure.cause }) }
-  if (isBroken(failure)) return judged({ outcome: "engine_error", isReproduced: true, ...evidence }, failure.detail)
-  return judged({ outcome: "failed", ...evidence, ...(clockBound === true ? { isClockBound: true } : {}) }, failure.detail)
-}
-
-/** A failure that came and went. An HTTP 5xx says nothing about the answers; the text of another request in an answer is a leak also if it happens once. */
-const flaky = (failure: Unexpected): CheckResult => {
-  if (isBroken(failure)) return judged({ outcome: "engine_error", isReproduced: false }, `engine error, then passed (${failure.detail})`)
-  const code = failure.code === "cross_request_leak" ? failure.code : "nondeterministic_output"
-  return judged({ outcome: "flaky", code }, `failed, then passed (${failure.detail})`)
 }
 
 /**
@@ -122,7 +112,7 @@ export const tryCheck = Effect.fnUntraced(function* (
   clock: SuiteClock
 ): Effect.fn.Return<CheckResult, EngineUnreachable> {
   const first = yield* runOnce(check, subject, clock, 1)
-  if (Result.isSuccess(first)) return judged({ outcome: "passed" }, first.success)
+  if (Result.isSuccess(first)) return judged(Finding.Passed({ measured: first.success, attempts: 1 }))
   const before = first.failure
   if (before._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: before.unseen === true }
   if (before._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: before }
@@ -130,13 +120,13 @@ export const tryCheck = Effect.fnUntraced(function* (
   if (Result.isFailure(second) && second.failure._tag === "CheckTimedOut" && !second.failure.isComputing && before._tag !== "Unexpected")
     second = yield* answersAtAll(check, subject, clock, second.failure)
   if (Result.isSuccess(second)) {
-    if (check.clockBound === true || isOpen(before)) return judged({ outcome: "passed" }, `${second.success}; at the second try`)
-    return before._tag === "Unexpected" ? flaky(before) : failed(before, check)
+    if (check.clockBound === true || isOpen(before)) return judged(Finding.Passed({ measured: second.success, attempts: 2 }))
+    return before._tag === "Unexpected" ? judged(Finding.Flaky({ failure: before })) : failed(before)
   }
   const after = second.failure
-  if (!isOpen(before)) return failed(before, check)
+  if (!isOpen(before)) return failed(before)
   if (after._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: after }
   if (after._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: after.unseen === true }
   // A share that was judged stays one, unless the second run found a fault; of two that were late the second knows more.
-  return failed(before._tag === "Unexpected" && isOpen(after) ? before : after, check)
+  return failed(before._tag === "Unexpected" && isOpen(after) ? before : after)
 })

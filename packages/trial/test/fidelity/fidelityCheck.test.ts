@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { EngineClient } from "../../src/EngineClient.ts"
-import { agreementTold, readAgreement } from "../../src/fidelity/agreementTold.ts"
+import { readAgreement, renderAgreement } from "../../src/fidelity/agreementLog.ts"
 import { fidelityCheck } from "../../src/fidelity/fidelityCheck.ts"
 import { itemsFor } from "../../src/fidelity/items.ts"
 import { subjectAt } from "../suite/subject.ts"
@@ -143,18 +143,19 @@ describe("fidelity", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it("reads what a merge said of its weights, and never rounds it up", () => {
-    for (const [withinUlpMin, told] of [
-      [1, 1],
-      [0.9999999, 0.99999],
-      [0.998996, 0.99899],
-      [0, 0]
+  it("the agreement of a merge is read from its log exactly, and its percentage is never rounded up", () => {
+    for (const [withinUlpMin, percent] of [
+      [1, "100.000%"],
+      [0.9999999, "99.999%"],
+      [0.998996, "99.899%"],
+      [0, "0.000%"]
     ] as const) {
-      const line = agreementTold({ withinUlpMin, othersEqual: withinUlpMin > 0.5 })
-      const read = readAgreement(`one line\n${line}\n`)
-      assert.closeTo(read?.withinUlpMin ?? -1, told, 1e-9)
-      assert.strictEqual(read?.othersEqual, withinUlpMin > 0.5)
+      const agreement = { withinUlpMin, othersEqual: withinUlpMin > 0.5 }
+      const output = renderAgreement(agreement)
+      assert.isTrue(output.startsWith(`${percent} `))
+      assert.deepStrictEqual(readAgreement(`one line\n${output}\n`), agreement)
     }
     assert.isNull(readAgreement("killed"))
+    assert.isNull(readAgreement("100.000% within one unit in the last place, all other tensors equal"))
   })
 })

@@ -58,7 +58,7 @@ describe("how the suite is run", () => {
       const { report } = yield* trial(yield* once("steady"), yield* once("timed", { clockBound: true }))
       assert.deepStrictEqual(report.checks.slice(0, 2), [
         { name: "steady", passed: false, detail: "nondeterministic_output: failed, then passed (3 of 4)" },
-        { name: "timed", passed: true, detail: "4 of 4; at the second try" }
+        { name: "timed", passed: true, detail: "4 of 4; on the second attempt" }
       ])
     })
   )
@@ -75,7 +75,9 @@ describe("how the suite is run", () => {
       const { report } = yield* trial(broken)
       assert.isFalse(report.passed)
       assert.deepStrictEqual(report.checks[0], { name: "steady", passed: false, detail: "engine error, then passed (HTTP 503 for a good request)" })
-      assert.deepStrictEqual(report.outcomes, [{ name: "steady", class: "required", outcome: "engine_error", isReproduced: false }])
+      assert.deepStrictEqual(report.outcomes, [
+        { name: "steady", class: "required", outcome: "engine_error", isReproduced: false, detail: "engine error, then passed (HTTP 503 for a good request)" }
+      ])
     })
   )
 
@@ -139,7 +141,7 @@ describe("how the suite is run", () => {
       assert.isFalse(report.passed)
       assert.deepStrictEqual(report.checks[0], { name: "stuck", passed: false, detail: "not done within 40 s, while the engine computed" })
       assert.deepStrictEqual(report.outcomes, [
-        { name: "stuck", class: "required", outcome: "timeout", isComputing: true },
+        { name: "stuck", class: "required", outcome: "timeout", isComputing: true, detail: "not done within 40 s, while the engine computed" },
         { name: "good", class: "required", outcome: "passed" }
       ])
     })
@@ -151,7 +153,9 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("80 seconds")
       const { report } = yield* Fiber.join(fibre)
       assert.deepStrictEqual(report.checks[0], { name: "stuck", passed: false, detail: "not done within 40 s, and no token came" })
-      assert.deepStrictEqual(report.outcomes, [{ name: "stuck", class: "required", outcome: "timeout", isComputing: false }])
+      assert.deepStrictEqual(report.outcomes, [
+        { name: "stuck", class: "required", outcome: "timeout", isComputing: false, detail: "not done within 40 s, and no token came" }
+      ])
     })
   )
 
@@ -161,7 +165,9 @@ describe("how the suite is run", () => {
       const fibre = yield* Effect.forkChild(engineThat(silent, Effect.succeed(Number.NEGATIVE_INFINITY), stuck("stuck")))
       yield* TestClock.adjust("140 seconds")
       const { report } = yield* Fiber.join(fibre)
-      assert.deepStrictEqual(report.outcomes, [{ name: "stuck", class: "required", outcome: "hung", code: "engine_hung" }])
+      assert.deepStrictEqual(report.outcomes, [
+        { name: "stuck", class: "required", outcome: "hung", code: "engine_hung", detail: "no answer and no token within 60 s" }
+      ])
     })
   )
 
@@ -221,7 +227,7 @@ describe("how the suite is run", () => {
       const fibre = yield* Effect.forkChild(trial(slow))
       yield* TestClock.adjust("1 minute")
       const { report } = yield* Fiber.join(fibre)
-      assert.deepStrictEqual(report.checks[0], { name: "slow", passed: true, detail: "4 of 4; at the second try" })
+      assert.deepStrictEqual(report.checks[0], { name: "slow", passed: true, detail: "4 of 4; on the second attempt" })
     })
   )
 
@@ -325,7 +331,13 @@ describe("how the suite is run", () => {
         { name: "bad", passed: false, detail: "1 of 2" },
         { name: "hangs", passed: false, detail: "engine_hung: no answer and no token within 60 s" }
       ])
-      assert.deepStrictEqual(report.outcomes?.[1], { name: "hangs", class: "required", outcome: "hung", code: "engine_hung" })
+      assert.deepStrictEqual(report.outcomes[1], {
+        name: "hangs",
+        class: "required",
+        outcome: "hung",
+        code: "engine_hung",
+        detail: "no answer and no token within 60 s"
+      })
       const turns = yield* Ref.make(0)
       const late = Effect.flatMap(
         Ref.updateAndGet(turns, (n) => n + 1),
@@ -353,7 +365,7 @@ describe("how the suite is run", () => {
   )
 
   it("every row has a name of its own, a purpose and a limit", () => {
-    const rows = suiteChecks({ repeats: null, likelihood: null, fidelity: null })
+    const rows = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
     assert.strictEqual(new Set(rows.map(({ name }) => name)).size, rows.length)
     assert.isTrue(rows.every(({ name, purpose }) => /^[a-z_]+$/.test(name) && purpose.length > 20))
   })

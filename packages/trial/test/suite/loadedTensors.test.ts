@@ -45,10 +45,12 @@ const tried = ({ change = {}, hash = checksum, of = {}, status = 200 }: Engine) 
       },
       ...change
     }
-    const skipped = loadedTensors.skipped?.(subject) ?? null
-    const result = yield* Effect.result(loadedTensors.run(subject))
+    const checksums: Array<string> = []
+    const check = loadedTensors((checksum) => checksums.push(checksum))
+    const skipped = check.skipped?.(subject) ?? null
+    const result = yield* Effect.result(check.run(subject))
     const detail = Result.isSuccess(result) ? result.success : result.failure._tag === "NotApplicable" ? "not applicable" : "fails"
-    return { skipped, asked, detail, failed: Result.isFailure(result) && result.failure._tag === "Unexpected" ? result.failure.detail : null }
+    return { skipped, asked, checksums, detail, failed: Result.isFailure(result) && result.failure._tag === "Unexpected" ? result.failure.detail : null }
   }).pipe(Effect.provide(FetchHttpClient.layer))
 
 const detailOf = (engine: Engine) => Effect.map(tried(engine), ({ detail }) => detail)
@@ -133,20 +135,17 @@ describe("loaded_tensors", () => {
 
   it.effect("fails one whose hash of all that is loaded is another than at an earlier start, and none that tells no hash", () =>
     Effect.gen(function* () {
-      const before = (detail: string, passed = true) => ({
-        earlier: [{ fingerprints: [], likelihood: null, checks: [{ name: "loaded_tensors", passed, detail }] }]
-      })
+      const before = (loadedChecksum: string | null) => ({ earlier: [{ fingerprints: [], likelihood: null, loadedChecksum }] })
+      assert.strictEqual(yield* detailOf({ change: before("abababababababab") }), "12 values of 3 tensors are the files', checksum abababababababab as before")
       assert.strictEqual(
-        yield* detailOf({ change: before("12 values, checksum abababababababab") }),
-        "12 values of 3 tensors are the files', checksum abababababababab as before"
-      )
-      assert.strictEqual(
-        yield* failureOf({ change: before("12 values, checksum 0000000000000000") }),
+        yield* failureOf({ change: before("0000000000000000") }),
         "checksum abababababababab of all that is loaded, 0000000000000000 at an earlier start"
       )
-      assert.isNull(yield* failureOf({ change: before("checksum 0000000000000000", false) }))
+      assert.isNull(yield* failureOf({ change: before(null) }))
+      assert.deepStrictEqual((yield* tried({})).checksums, ["abababababababab"])
+      assert.deepStrictEqual((yield* tried({ hash: { success: false } })).checksums, [])
       assert.strictEqual(
-        yield* detailOf({ hash: { success: false }, change: before("checksum 0000000000000000") }),
+        yield* detailOf({ hash: { success: false }, change: before("0000000000000000") }),
         "12 values of 3 tensors are the files', no checksum"
       )
     })

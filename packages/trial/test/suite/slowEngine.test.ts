@@ -43,7 +43,7 @@ const outcomeOf = (isComputing: boolean) =>
     const { url } = yield* serve(isComputing)
     const subject = yield* subjectAt(url)
     const client = yield* makeEngineClient(url, "2 seconds")
-    return (yield* runSuite({ ...subject, client }, () => [row])).report.outcomes?.[0]
+    return (yield* runSuite({ ...subject, client }, () => [row])).report.outcomes[0]
   }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
 describe("an engine whose answers do not come in time", () => {

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { finishReasons } from "../../src/suite/answerChecks.ts"
-import { likelihoodDiffers } from "../../src/suite/bootCheck.ts"
+import { compareLikelihood } from "../../src/suite/bootCheck.ts"
 import { isBroken } from "../../src/suite/Check.ts"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { contextEdge } from "../../src/suite/limitChecks.ts"
@@ -168,9 +168,9 @@ describe("the suite", () => {
     Effect.gen(function* () {
       const differs = Effect.fnUntraced(function* (fault: Fault) {
         const { url } = yield* serveFakeEngine(fault)
-        return yield* likelihoodDiffers(yield* subjectAt(url, { earlier: [{ fingerprints: [], likelihood: [[-2]] }] }))
+        return yield* compareLikelihood(yield* subjectAt(url, { earlier: [{ fingerprints: [], likelihood: [[-2]] }] }))
       })
-      assert.isNotNull(yield* differs("weights are wrong"))
+      assert.strictEqual((yield* differs("weights are wrong"))._tag, "Differs")
       const broken = yield* Effect.flip(differs("every other request fails"))
       assert.isTrue(broken._tag === "Unexpected" && isBroken(broken))
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
@@ -382,7 +382,8 @@ describe("the suite", () => {
             text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
           }
         })
-      const row = suiteChecks({ repeats: null, likelihood: null, fidelity: null }).find(({ name }) => name === "greedy_repeats") ?? assert.fail()
+      const row =
+        suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }).find(({ name }) => name === "greedy_repeats") ?? assert.fail()
       const run = row.run({ ...subject, client: { ...subject.client, post } })
       assert.deepInclude(yield* Effect.flip(run), { detail: "3 of 16 greedy prompts changed between runs on an idle engine", open: true })
       assert.match(yield* run, /^alone 29 of 32, /)
