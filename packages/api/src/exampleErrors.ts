@@ -70,7 +70,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
   does_not_fit: { type: "refused_error", message: "140.0 GiB of weights do not fit h100 (80.0 GiB). It fits the host class h100-2." },
   context_too_long: {
     type: "refused_error",
-    message: "The model is made for 8192 tokens; 16384 were asked for. Ask for max_context 8192, or extend it with yarn.",
+    message: "The model is made for 8192 tokens; 16384 were requested. Request max_context 8192, or extend it with yarn.",
     param: "serving.max_context"
   },
   body_too_large: { type: "invalid_request_error", message: "The body may have at most 1048576 bytes." },

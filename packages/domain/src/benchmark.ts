@@ -183,13 +183,13 @@ export const benchmarkFault = (benchmark: Benchmark): string | null => {
     return `${errors} of ${requests} requests of the benchmark failed${kinds.length === 0 ? "" : ` (${kinds.join(", ")})`}.`
   }
   const wrong = steps.reduce((sum, { figures }) => sum + (figures?.wrong_counts ?? 0), 0)
-  if (wrong > 0) return `${wrong} of ${requests} answers of the benchmark had another number of tokens than was asked for.`
+  if (wrong > 0) return `${wrong} of ${requests} responses of the benchmark had a different number of tokens than requested.`
   if (benchmark.missing === undefined && steps.every((step) => step.requests === 0 && step.seconds === 0)) return "No request of the benchmark was answered."
   // If the load generator was the bottleneck, the figures say nothing about the engine's speed.
   const alone = steps.find(({ concurrency }) => concurrency === 1)
   if (alone?.figures === undefined || benchmark.missing !== undefined) return null
   if (alone.seconds > 0 && alone.output_tokens_per_s < fewestTokensPerSecond) {
-    return `Alone, ${alone.output_tokens_per_s.toFixed(2)} tokens came a second; the least is 1.`
+    return `A single request generated ${alone.output_tokens_per_s.toFixed(2)} tokens per second; the minimum is 1.`
   }
   return null
 }

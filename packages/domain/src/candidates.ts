@@ -146,12 +146,12 @@ export const settingIssue = (facts: RepositoryFacts, request: ServingRequest, ca
   const { engine } = candidate
   if (!engine.kvCacheDtypes.has(kv_cache_dtype)) {
     const message = `${engine.version} does not take the KV cache type ${kv_cache_dtype}; it takes ${[...engine.kvCacheDtypes].join(", ")}.`
-    return { flag: null, message, remedy: "Leave kv_cache_dtype out, or set it to one of these." }
+    return { flag: null, message, remedy: "Omit kv_cache_dtype, or set it to one of these." }
   }
   const unread = cacheIssue(facts, request, candidate)
-  if (unread !== null) return { flag: null, message: unread, remedy: "Leave kv_cache_dtype out, or choose a host class with a newer card." }
+  if (unread !== null) return { flag: null, message: unread, remedy: "Omit kv_cache_dtype, or choose a host class with a newer card." }
   const issue = engine.flagIssue(engine_flags)
-  return issue === null ? null : { ...issue, remedy: `Leave the engine flag ${issue.flag} out, or set it otherwise.` }
+  return issue === null ? null : { ...issue, remedy: `Omit the engine flag ${issue.flag}, or change its value.` }
 }
 
 /** Whether a candidate accepts the requested flags and KV cache type. */
@@ -209,7 +209,7 @@ const oversizeOf = ({ facts, gpuLimit = null }: EvaluationInput, { gpu_count: co
 /** The flags allow the context, but the engine needs more time to read it than the trial waits. */
 const contextIssue = ({ name }: HostClass, longest: number, requested: number): LoadIssue => ({
   flag: null,
-  message: `The engine that computes on ${name} reads at most ${longest} tokens of context of this model in the time that a trial waits for it; ${requested} were asked for.`
+  message: `The engine on ${name} can read at most ${longest} tokens of context of this model within the trial's time limit; ${requested} were requested.`
 })
 
 /** Evaluates whether a candidate can serve the request. */

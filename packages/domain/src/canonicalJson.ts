@@ -16,7 +16,7 @@ export const canonicalJson = (value: unknown): string => {
     return JSON.stringify(value)
   }
   if (Array.isArray(value)) return `[${Array.from(value, canonicalJson).join(",")}]`
-  if (typeof value !== "object") throw new TypeError(`A value of the type ${typeof value} is no JSON`)
+  if (typeof value !== "object") throw new TypeError(`A value of the type ${typeof value} is not JSON`)
   // Without a comparison function, `sort` orders by code units.
   const names = Object.keys(value).sort()
   return `{${names.map((name) => `${text(name)}:${canonicalJson(Reflect.get(value, name))}`).join(",")}}`

@@ -5,7 +5,7 @@ const partsOf = (text: string) => (text === "none" ? [] : text.split(",").map((p
 
 const Networks = Schema.String.check(
   Schema.makeFilter((text: string) => partsOf(text).every((part) => parseNetwork(part) !== null), {
-    expected: "networks as 203.0.113.0/24, separated by commas"
+    expected: "networks in CIDR notation, such as 203.0.113.0/24, separated by commas"
   })
 )
 

@@ -163,7 +163,7 @@ export const decideServing = (input: PreviewInput): Decision => {
     return refuse(
       context ? "does_not_fit" : "context_too_long",
       range.message,
-      context ? `Ask for max_context ${leastContext} or more.` : "Set a smaller factor."
+      context ? `Request max_context ${leastContext} or more.` : "Set a smaller factor."
     )
   }
   const sorted = byPrice(hostClasses)
@@ -174,7 +174,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   }
   const offered = candidatesOf(requested, engines, request.runtime)
   if (offered.length === 0) {
-    const remedy = "Leave `runtime` out, or choose another host class."
+    const remedy = "Omit `runtime`, or choose another host class."
     return refuse("host_class_unknown", `No host class offers the runtime ${request.runtime}.`, remedy, chosenInstead(input))
   }
   const registering = offered.filter((candidate) => knowsModel(facts, candidate))
@@ -204,7 +204,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   if (reading.length === 0) {
     const message = `The chat template of ${facts.repo} cannot be used: ${known.flatMap((candidate) => templateIssue(facts, candidate) ?? [])[0]}.`
     const other = servedElsewhere(evaluation, sorted, engines)
-    const templateAdvice = "ame a repository or a revision with a chat template that is whole."
+    const templateAdvice = "ame a repository or a revision with a complete chat template."
     return refuse(
       "unsupported_format",
       message,
@@ -240,11 +240,11 @@ export const decideServing = (input: PreviewInput): Decision => {
     const needed = gpusWithoutLimit(evaluation, attempts)
     if (needed !== null && input.gpuLimit !== null && input.gpuLimit !== undefined) {
       const limit = gpus(input.gpuLimit)
-      const raise = `Ask the installation's administrators for a limit of at least ${gpus(needed.count)} (\`seatrial admin limits set\`)`
+      const raise = `sk the installation's administrators for a limit of at least ${gpus(needed.count)} (\`seatrial admin limits set\`)`
       const message = `The organization may hold ${limit} at once, and an engine on ${needed.name} takes ${needed.count}.`
       return remedy.serving === null
-        ? refuse("does_not_fit", message, `${raise}.`)
-        : refuse("does_not_fit", message, `${remedy.message} ${raise} otherwise.`, remedy.serving)
+        ? refuse("does_not_fit", message, `A${raise}.`)
+        : refuse("does_not_fit", message, `${remedy.message} Otherwise, a${raise}.`, remedy.serving)
     }
     const oversize = attempts.map((candidate) => candidate.oversize)
     if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null)) {

@@ -49,8 +49,8 @@ export type DeploymentProgress = typeof DeploymentProgress.Type
 const reasonTexts: Readonly<Record<string, string>> = {
   Created: "Waits for the operator to start.",
   CancelledByUser: "Canceled by a user.",
-  Serving: "Verified. Starts to serve.",
-  Verified: "Verified. It is not to be served."
+  Serving: "Verified. Starting to serve.",
+  Verified: "Verified. The deployment did not ask for serving."
 }
 
 /** The message for a phase before the operator has recorded any progress: the reason for the last transition. */

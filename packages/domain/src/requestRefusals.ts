@@ -66,23 +66,23 @@ export const contextRefusal = (input: EvaluationInput, able: ReadonlyArray<Candi
   const { yarn, ...plain } = request
   if (yarn !== undefined) {
     if (able.every(({ engine }) => engine.extendsContext?.(facts.config) === false)) {
-      const why = "its way to encode positions is none that it knows"
-      return refusal(`yarn cannot extend the context of ${facts.repo}: ${why}.`, "Leave yarn out.", longest(plain))
+      const why = "YaRN does not support its position encoding"
+      return refusal(`yarn cannot extend the context of ${facts.repo}: ${why}.`, "Omit yarn.", longest(plain))
     }
     if (yarn.original_context !== undefined && yarn.original_context > trained) {
       return refusal(
         `yarn.original_context is ${yarn.original_context}; the model was trained for ${trained} tokens.`,
-        `Leave yarn.original_context out, or set it to at most ${trained}.`,
+        `Omit yarn.original_context, or set it to at most ${trained}.`,
         longest({ ...request, yarn: { factor: yarn.factor } })
       )
     }
   }
   const limit = contextLimit(facts, request)
   if (limit < leastContext) {
-    const subject = yarn === undefined ? `The model is made for ${limit} tokens` : `With these settings of yarn the model is made for ${limit} tokens`
+    const subject = yarn === undefined ? `The model is made for ${limit} tokens` : `With these yarn settings, the model is made for ${limit} tokens`
     const message = `${subject}; the checks of a deployment's trial need ${leastContext}.`
     const without = yarn === undefined ? null : longest(plain)
-    return refusal(message, without === null ? "Choose a model with a longer context." : "Leave yarn out.", without)
+    return refusal(message, without === null ? "Choose a model with a longer context." : "Omit yarn.", without)
   }
   const wanted = request.max_context
   if (wanted === undefined || wanted <= limit) return null
@@ -91,8 +91,8 @@ export const contextRefusal = (input: EvaluationInput, able: ReadonlyArray<Candi
     const without = bestOf(able.map((candidate) => attempt({ ...input, request: plain }, candidate)))
     const serving = without === undefined ? longest(plain) : settingsOf({ ...input, request: plain }, without, wanted)
     return refusal(
-      `With these settings of yarn the model is made for ${limit} tokens; ${wanted} were asked for. Without yarn it is made for ${native_context}.`,
-      serving === null || serving.max_context === wanted ? "Leave yarn out." : `Leave yarn out, and ask for max_context ${serving.max_context}.`,
+      `With these yarn settings, the model is made for ${limit} tokens; ${wanted} were requested. Without yarn it is made for ${native_context}.`,
+      serving === null || serving.max_context === wanted ? "Omit yarn." : `Omit yarn and request max_context ${serving.max_context}.`,
       serving
     )
   }
@@ -105,8 +105,8 @@ export const contextRefusal = (input: EvaluationInput, able: ReadonlyArray<Candi
     able.some((candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null)
   const further = !extendable ? "" : yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set yarn.factor to ${factor}`
   return refusal(
-    `${yarn === undefined ? "The" : "With these settings of yarn the"} model is made for ${limit} tokens; ${wanted} were asked for.`,
-    `Ask for max_context ${serving === null ? `up to ${limit}` : serving.max_context}${further}.`,
+    `${yarn === undefined ? "The" : "With these yarn settings, the"} model is made for ${limit} tokens; ${wanted} were requested.`,
+    `Request max_context ${serving === null ? `up to ${limit}` : serving.max_context}${further}.`,
     serving
   )
 }
@@ -127,15 +127,15 @@ export const loadRefusal = (input: EvaluationInput, attempts: ReadonlyArray<Atte
   }
   const shorter = wanted === undefined ? null : settings(open)
   if (issue.flag === null) {
-    const remedy = shorter === null ? "Choose another host class." : `Ask for max_context ${shorter.max_context}, or choose another host class.`
+    const remedy = shorter === null ? "Choose another host class." : `Request max_context ${shorter.max_context}, or choose another host class.`
     return { reason: { code: "context_too_long", message: issue.message }, remedy: { message: remedy, serving: shorter } }
   }
   const plain = settings(withoutFlag(request, issue.flag))
-  const leave = `Leave the engine flag ${issue.flag} out, or set it otherwise.`
+  const leave = `Omit the engine flag ${issue.flag}, or change its value.`
   return {
     reason: { code: "unsupported_format", message: issue.message },
     remedy: {
-      message: shorter === null || shorter.max_context === wanted ? leave : `${leave.slice(0, -1)}; or ask for max_context ${shorter.max_context}.`,
+      message: shorter === null || shorter.max_context === wanted ? leave : `${leave.slice(0, -1)}, or request max_context ${shorter.max_context}.`,
       serving: plain ?? shorter
     }
   }

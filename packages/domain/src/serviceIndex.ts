@@ -19,7 +19,7 @@ export const indexPolicy = "default-src 'none'; base-uri 'none'; form-action 'no
 const inferencePaths = Object.keys(requestVocabulary)
 
 const apiLinks: ReadonlyArray<IndexLink> = [
-  { name: "documentation", path: "/docs", description: "The API, to read and to try" },
+  { name: "documentation", path: "/docs", description: "Interactive documentation of the API" },
   { name: "openapi", path: "/openapi.json", description: "The API as OpenAPI 3.1" },
   { name: "catalog", path: "/v1/catalog/models", description: "Published models; needs no key" }
 ]

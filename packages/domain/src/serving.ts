@@ -29,7 +29,7 @@ const shape = {
 }
 const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostContext }))
 
-const contextRange = `must be a whole number of at least ${leastContext}, for which the checks of a deployment's trial ask, and at most ${mostContext}`
+const contextRange = `must be an integer between ${leastContext}, which the checks of a deployment's trial need, and ${mostContext}`
 
 /** A context that a caller may request: long enough for a trial. */
 export const RequestedContext = Schema.Number.check(

@@ -20,7 +20,7 @@ export interface ServingProblem {
  */
 export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): ServingProblem | null => {
   if (context !== undefined && context < leastContext) {
-    const message = `max_context must be at least ${leastContext}: the checks of a deployment's trial need as many tokens.`
+    const message = `max_context must be at least ${leastContext}: the checks of a deployment's trial need that many tokens.`
     return { kind: "invalid", param: "serving.max_context", message }
   }
   if (yarn !== undefined && yarn.factor > maxYarnFactor) {
@@ -31,7 +31,7 @@ export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): Se
 
 /** Suggests the runtimes of host classes that accept what the chosen ones do not. */
 const orRuntime = (alternatives: ReadonlyArray<EngineContract>): string =>
-  alternatives.length === 0 ? "" : ` Ask for the runtime ${[...new Set(alternatives.map((engine) => engine.runtime))].sort().join(" or ")}, which takes it.`
+  alternatives.length === 0 ? "" : ` Request the runtime ${[...new Set(alternatives.map((engine) => engine.runtime))].sort().join(" or ")}, which accepts it.`
 
 /**
  * The first problem of serving settings that is apparent from the configured host classes and engines, or null. A flag
@@ -52,7 +52,7 @@ export const servingProblem = (
     return {
       kind: "unknown",
       param: "serving.runtime",
-      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offeredRuntimes}.`
+      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}. Available: ${offeredRuntimes}.`
     }
   }
   const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))

@@ -12,9 +12,9 @@ export interface StartProblem {
 const secret: Readonly<Record<string, string>> = {
   DATABASE_URL: "the address of Postgres, as postgres://user:password@host:port/database",
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
-  SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, as of `openssl rand -base64 32`",
+  SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, such as the output of `openssl rand -base64 32`",
   SEATRIAL_SIGNING_KEYS:
-    "32 bytes in base64, as of `openssl rand -base64 32`, and after a comma each earlier key, as that or as public: and the member x of its entry in /.well-known/jwks.json"
+    "32 bytes in base64, such as the output of `openssl rand -base64 32`. Earlier keys follow, separated by commas: each in the same form, or as public: and the member x of its entry in /.well-known/jwks.json"
 }
 
 /** Host, database and user of a Postgres URL, never the password. */
@@ -47,17 +47,19 @@ export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | 
   if (SqlError.isSqlError(error)) {
     if (/Invalid (connection )?URL/u.test(message)) return { message: `DATABASE_URL is wrong: it takes ${secret.DATABASE_URL}. ${remedy}`, exitCode: 2 }
     return {
-      message: `Postgres cannot be used at ${placeOf(databaseUrl ?? "")}: ${message}. Look whether it runs there, or correct DATABASE_URL.`,
+      message: `Postgres cannot be used at ${placeOf(databaseUrl ?? "")}: ${message}. Check that Postgres runs there, or correct DATABASE_URL.`,
       exitCode: 1
     }
   }
   if ("_tag" in error && error._tag === "DatabaseSchemaError") return { message, exitCode: 1 }
   if ("_tag" in error && error._tag === "MigrationError") {
     // All migrations run in one transaction.
-    return { message: `The database cannot be brought up to date, and is as it was. ${error.message}: ${message}.`, exitCode: 1 }
+    return { message: `The migration of the database failed and was rolled back. ${error.message}: ${message}.`, exitCode: 1 }
   }
   if ("_tag" in error && error._tag === "KubeConnectionError") return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
-  return message.includes("EADDRINUSE") ? { message: `${message}. Stop what listens there, or set another port. ${remedy}`, exitCode: 1 } : undefined
+  return message.includes("EADDRINUSE")
+    ? { message: `${message}. Stop the program that uses the port, or set another port. ${remedy}`, exitCode: 1 }
+    : undefined
 }
 
 /** A start failure that was already printed. */

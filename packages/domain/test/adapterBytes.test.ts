@@ -32,24 +32,24 @@ const bytesOf = (buffers: AdapterBuffers | undefined, gpus = 1, model: ModelConf
   adapterBytes({ config: model, buffers, gpus, stepTokens: 8_192, graphs: { low: 0, high: 1_000_000 } })
 
 describe("the memory of LoRA adapters", () => {
-  it("is nothing without any", () => assert.deepStrictEqual(bytesOf(undefined), { low: 0, high: 0 }))
+  it("is zero without adapters", () => assert.deepStrictEqual(bytesOf(undefined), { low: 0, high: 0 }))
 
-  it("is that of each module's pair in 16 bits, whose halves are divided as the engine divides the module", () => {
-    // Of a layer: q, k and v with an A each; o; gate and up with an A each; down.
+  it("holds each module's pair in 16 bits, divided as the engine divides the module", () => {
+    // Per layer: q, k and v with an A each; o; gate and up with an A each; down.
     const replicated = 3 * 4_096 + 4_096 + 2 * 4_096 + 4_096
     const divided = 4_096 + 2 * 1_024 + 4_096 + 2 * 14_336 + 14_336
     for (const gpus of [1, 2, 8]) assert.strictEqual(bytesOf(all, gpus).low, 2 * 16 * 32 * (replicated + divided / gpus))
-    // Fewer key-value heads than GPUs are held several times.
+    // Key-value heads are replicated if there are fewer than GPUs.
     assert.strictEqual(bytesOf(all, 16).low, 2 * 16 * 32 * (replicated + (divided + 2 * 1_024) / 16))
     assert.strictEqual(bytesOf({ ...all, slots: 2, rank: 64 }).low, 8 * bytesOf(all).low)
   })
 
-  it("is that of the modules that have room alone, where not all have", () => {
+  it("holds only the modules in the buffers", () => {
     assert.strictEqual(bytesOf({ ...all, modules: ["o_proj"] }).low, 2 * 16 * 32 * (4_096 + 4_096))
     assert.strictEqual(bytesOf({ ...all, modules: ["q_proj", "v_proj"] }).low, 2 * 16 * 32 * (3 * 4_096 + 4_096 + 2 * 1_024))
   })
 
-  it("has room for every expert of a mixture, and may have it for embeddings, kernels and graphs", () => {
+  it("holds every expert of a mixture, and includes embeddings, kernels and graphs in the upper bound", () => {
     const experts = { count: 64, active: 6, intermediate_size: 1_408 }
     const mixture = { ...config, shape: { ...shape, experts } }
     const each = 2 * 4_096 + 2 * 1_408 + 1_408 + 4_096

@@ -8,7 +8,7 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 describe("API keys", () => {
   const key = makeApiKey(new Uint8Array(64).map((_, index) => index * 7))
 
-  it("a key is the prefix, 30 random characters and the CRC-32 of those", () => {
+  it("a key is the prefix, 30 random characters and their CRC-32", () => {
     assert.match(key, /^seatrial_[0-9A-Za-z]{36}$/)
     const sum = [...key.slice(39)].reduce((value, char) => value * 62 + base62.indexOf(char), 0)
     assert.strictEqual(sum, crc32(key.slice(9, 39)))
@@ -16,7 +16,7 @@ describe("API keys", () => {
   })
 
   it.prop(
-    "a key with one changed character is seen as a typo without a look-up",
+    "a key with one changed character is rejected without a query",
     [Schema.Int.check(Schema.isBetween({ minimum: 9, maximum: 44 })), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 61 }))],
     ([position, digit]) => {
       const changed = key.slice(0, position) + base62.charAt(digit) + key.slice(position + 1)

@@ -14,7 +14,7 @@ const isSortedByCodeUnits = (names: ReadonlyArray<string>) =>
     return before.length < name.length
   })
 
-/** Names of every object, in the order of the text: `JSON.parse` keeps it, but for names that are whole numbers. */
+/** Member names of every object in text order. `JSON.parse` keeps that order except for integer names. */
 const namesOf = (value: unknown): ReadonlyArray<ReadonlyArray<string>> =>
   typeof value !== "object" || value === null ? [] : [...(Array.isArray(value) ? [] : [Object.keys(value)]), ...Object.values(value).flatMap(namesOf)]
 
@@ -35,7 +35,7 @@ const isWellFormed = (value: unknown): boolean => {
 }
 
 describe("canonical JSON (RFC 8785)", () => {
-  it("writes the scheme's own example", () => {
+  it("matches the example of the RFC", () => {
     const input = String.raw`{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false]}`
     assert.strictEqual(
@@ -44,7 +44,7 @@ describe("canonical JSON (RFC 8785)", () => {
     )
   })
 
-  it("orders names as the scheme's example does, by UTF-16 code units", () => {
+  it("sorts names by UTF-16 code units, as in the example of the RFC", () => {
     const input = String.raw`{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}`
     const values = [...canonicalJson(parse(input)).matchAll(/:"([^"]*)"/gu)].map(([, value]) => value)
     assert.deepStrictEqual(values, [
@@ -58,7 +58,7 @@ describe("canonical JSON (RFC 8785)", () => {
     ])
   })
 
-  // Appendix B of the scheme: the bits of a number, and its text.
+  // Appendix B of RFC 8785: the bits of a number and its text.
   const numbers: ReadonlyArray<readonly [bits: string, text: string]> = [
     ["0000000000000000", "0"],
     ["8000000000000000", "0"],
@@ -85,20 +85,20 @@ describe("canonical JSON (RFC 8785)", () => {
     ["becbf647612f3696", "-0.0000033333333333333333"],
     ["43143ff3c1cb0959", "1424953923781206.2"]
   ]
-  it("writes numbers as the scheme's table does", () => {
+  it("writes numbers as in the table of the RFC", () => {
     for (const [bits, text] of numbers) {
       const number = Buffer.from(bits, "hex").readDoubleBE()
       assert.strictEqual(canonicalJson(number), text, bits)
     }
   })
 
-  it("has no form for what I-JSON cannot hold", () => {
+  it("rejects values outside of I-JSON", () => {
     for (const wrong of [Number.NaN, Number.POSITIVE_INFINITY, "\ud800", { "\udc00": 1 }, [undefined], { a: () => 1 }, 1n]) {
       assert.throws(() => canonicalJson(wrong), TypeError)
     }
   })
 
-  it.prop("says the same as what it was made of, in one spelling whatever the order was", [Schema.Json], ([value]) => {
+  it.prop("is equivalent to its input and does not depend on member order", [Schema.Json], ([value]) => {
     if (!isWellFormed(value)) {
       assert.throws(() => canonicalJson(value), TypeError)
       return true
@@ -107,7 +107,7 @@ describe("canonical JSON (RFC 8785)", () => {
     assert.deepStrictEqual(parse(text), parse(JSON.stringify(value)))
     assert.strictEqual(canonicalJson(parse(text)), text)
     assert.strictEqual(canonicalJson(turned(value)), text)
-    // Outside of strings there is no white space, and names are in order.
+    // Outside of strings there is no white space, and names are sorted.
     assert.notMatch(text.replace(/"(?:[^"\\]|\\.)*"/gu, '""'), /\s/u)
     for (const names of namesOf(parse(text))) {
       const plain = names.filter((name) => !/^\d+$/u.test(name))

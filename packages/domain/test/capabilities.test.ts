@@ -17,7 +17,7 @@ const commit = "c0ffee0123456789c0ffee0123456789c0ffee01"
 const chat = "/v1/chat/completions"
 const text = "/v1/completions"
 
-/** An engine that serves everything that a contract can name. */
+/** An engine that serves everything that a contract can contain. */
 const able: ServedContract = {
   paths: {
     [chat]: { parameters: requestVocabulary[chat], responseFormats: ["text"] },
@@ -37,7 +37,7 @@ const able: ServedContract = {
 }
 const plain: ServedContract = { ...nothingServed, paths: able.paths }
 
-// As the templates of models on the hub write it, cut to what tells.
+// Excerpts of chat templates from the hub.
 const hermes = `{%- if tools %}{{- "# Tools\\n<tools>" }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}
 {{- 'return a json object within <tool_call></tool_call> XML tags' }}{%- endif %}`
 const qwen3 = `${hermes}{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}`
@@ -53,55 +53,55 @@ const nothing: TemplateFacts = { toolCallFormat: null, reasoningFormat: null, th
 describe("what a chat template names", () => {
   const cases: ReadonlyArray<readonly [why: string, template: string | null, facts: Partial<TemplateFacts>]> = [
     ["a repository without a template names nothing", null, {}],
-    ["a template of messages alone names nothing", "{% for message in messages %}{{ message['content'] }}{% endfor %}", {}],
+    ["a template with messages only names nothing", "{% for message in messages %}{{ message['content'] }}{% endfor %}", {}],
     ["Hermes' tags", hermes, { toolCallFormat: "hermes" }],
-    ["the same tags with reasoning and its switch", qwen3, { toolCallFormat: "hermes", reasoningFormat: "think", thinkingToggle: true }],
+    ["the same tags, with reasoning and its switch", qwen3, { toolCallFormat: "hermes", reasoningFormat: "think", thinkingToggle: true }],
     ["Mistral's mark", mistral, { toolCallFormat: "mistral" }],
     ["Llama's JSON", llama3, { toolCallFormat: "llama3_json" }],
-    ["other marks inside Hermes' tags are another format", coder, { toolCallFormat: "qwen3_coder" }],
-    ["and so are these", glm, { toolCallFormat: "glm45", reasoningFormat: "think", thinkingToggle: true }],
-    ["channels, and an effort", gptOss, { toolCallFormat: "gpt_oss", reasoningFormat: "gpt_oss", effort: true }],
-    ["a place for images", vision, { images: true }],
-    ["marks of past turns are no format where the template is not given the tools", "{{ '<tool_call>' + message.tool_calls }}", {}],
-    ["tools of a message are not the request's", "{% if message.tools %}<tool_call>{% endif %}", {}],
-    ["the word in a text is not the variable", "{{ 'You have no tools.' }}<tool_call>{{ \"thinking is defined\" }}", {}],
-    ["a remark is not what it writes", "{# if tools: <tool_call> <think> #}{% if tools %}{% endif %}", {}],
-    ["a variable of the template's own is no switch", "{% set thinking = true %}{% if thinking %}a{% endif %}", {}],
+    ["other content inside Hermes' tags is another format", coder, { toolCallFormat: "qwen3_coder" }],
+    ["and so is this content", glm, { toolCallFormat: "glm45", reasoningFormat: "think", thinkingToggle: true }],
+    ["channels and an effort", gptOss, { toolCallFormat: "gpt_oss", reasoningFormat: "gpt_oss", effort: true }],
+    ["a placeholder for images", vision, { images: true }],
+    ["marks of past turns are not a format if the template does not receive the tools", "{{ '<tool_call>' + message.tool_calls }}", {}],
+    ["tools of a message are not the tools of the request", "{% if message.tools %}<tool_call>{% endif %}", {}],
+    ["the word in a string is not the variable", "{{ 'You have no tools.' }}<tool_call>{{ \"thinking is defined\" }}", {}],
+    ["a comment is not output", "{# if tools: <tool_call> <think> #}{% if tools %}{% endif %}", {}],
+    ["a variable of the template's own is not a switch", "{% set thinking = true %}{% if thinking %}a{% endif %}", {}],
     [
-      "a variable that may not be defined is one",
+      "a variable that may be undefined is a switch",
       "{% if not thinking is defined %}{% set thinking = false %}{% endif %}<think>",
       { reasoningFormat: "think", thinkingToggle: true }
     ],
-    ["nothing is read behind a block without an end", "a{% if tools <tool_call>", {}]
+    ["text after a block without an end is ignored", "a{% if tools <tool_call>", {}]
   ]
   for (const [why, template, facts] of cases) it(why, () => assert.deepStrictEqual(readTemplate(template), { ...nothing, ...facts }))
 
-  it("in time that grows with its length, whatever is written", () => {
+  it("takes linear time for any input", () => {
     for (const part of ["{#", "{%", "{{", "{{'", '{%"\\', "{#{%{{", "'\"", "{%'%}"]) readTemplate(part.repeat(500_000))
-    // Each of these marks could begin a text that never ends.
+    // Each of these marks could begin a string without an end.
     readTemplate(`{{ '${"\\'".repeat(40_000)} }}`)
   })
 })
 
-describe("what a revision can do", () => {
+describe("the capabilities of a revision", () => {
   const of = (served: ServedContract, chat_template: string | null) => modelCapabilities(served, { chat_template, commit })
 
-  it("is the catalog's schema, and nothing else", () => {
+  it("match the catalog's schema exactly", () => {
     const accept = Schema.decodeUnknownSync(Schema.toType(ModelCapabilities), { onExcessProperty: "error" })
     for (const served of [able, plain, nothingServed]) for (const template of [null, qwen3, vision]) accept(of(served, template))
   })
 
-  it("is nothing where nothing is known of the engine", () => {
+  it("are empty for an unknown engine", () => {
     const capabilities = of(nothingServed, qwen3)
     assert.deepStrictEqual([capabilities.supported_endpoints, capabilities.supported_parameters, capabilities.supports_streaming], [[], [], false])
   })
 
   const sources: ReadonlyArray<readonly [why: string, served: ServedContract, template: string | null, supported: boolean, source: string]> = [
-    ["both say yes: the template's", able, hermes, true, "model_metadata"],
-    ["the template says no: the template's", able, null, false, "model_metadata"],
-    ["both say no: the template's", plain, null, false, "model_metadata"],
-    ["the engine alone says no: the engine's", plain, hermes, false, "engine"],
-    ["the engine reads other formats only: the engine's", able, mistral, false, "engine"]
+    ["both support it: the template decides", able, hermes, true, "model_metadata"],
+    ["the template lacks it: the template decides", able, null, false, "model_metadata"],
+    ["both lack it: the template decides", plain, null, false, "model_metadata"],
+    ["only the engine lacks it: the engine decides", plain, hermes, false, "engine"],
+    ["the engine parses other formats only: the engine decides", able, mistral, false, "engine"]
   ]
   for (const [why, served, template, supported, source] of sources) {
     it(`tool calls, ${why}`, () => {
@@ -110,14 +110,14 @@ describe("what a revision can do", () => {
     })
   }
 
-  it("has every form of tool calling refused where calls are not served", () => {
+  it("refuse every form of tool calling if tool calls are not served", () => {
     assert.deepStrictEqual(of(able, null).tool_calling, nothingServed.toolCalling)
     assert.strictEqual(of(able, null).capability_sources.tool_calling, "model_metadata")
     assert.deepStrictEqual(of(able, hermes).tool_calling, able.toolCalling)
     assert.strictEqual(of(able, hermes).capability_sources.tool_calling, "engine")
   })
 
-  it("has the controls of reasoning that template and engine both know", () => {
+  it("include the reasoning controls that both template and engine support", () => {
     assert.deepStrictEqual(of(able, qwen3).reasoning_controls, { thinking_toggle: true, effort_values: [], token_budget: false })
     assert.isTrue(of(able, qwen3).supports_reasoning)
     assert.deepStrictEqual(of(able, hermes).reasoning_controls, { thinking_toggle: false, effort_values: [], token_budget: false })
@@ -128,7 +128,7 @@ describe("what a revision can do", () => {
     )
   })
 
-  it("has the initial limits of images for a model with a place for them, and none for others", () => {
+  it("include the initial limits of images for a model with an image placeholder, and none for others", () => {
     const seeing = of(able, vision)
     assert.deepStrictEqual([seeing.supports_image_input, seeing.input_modalities, seeing.output_modalities], [true, ["text", "image"], ["text"]])
     assert.deepStrictEqual(seeing.image_input, {
@@ -145,7 +145,7 @@ describe("what a revision can do", () => {
     assert.strictEqual(of(plain, vision).capability_sources.supports_image_input, "engine")
   })
 
-  it("has the parameters and formats of each path that the engine serves, and of no other", () => {
+  it("include the parameters and formats of each path that the engine serves, and of no other", () => {
     const { [chat]: onlyChat } = plain.paths
     if (onlyChat === undefined) return assert.fail()
     const capabilities = of({ ...plain, paths: { [chat]: onlyChat } }, hermes)
@@ -156,7 +156,7 @@ describe("what a revision can do", () => {
     assert.deepStrictEqual([capabilities.supports_json_mode, capabilities.supports_structured_output, capabilities.supports_streaming], [false, false, true])
   })
 
-  it("is completions of texts alone for a model without a chat template", () => {
+  it("are text completions only for a model without a chat template", () => {
     const formats = ["text", "json_object", "json_schema"] as const
     const { [chat]: onChat, [text]: onText } = able.paths
     if (onChat === undefined || onText === undefined) return assert.fail()
@@ -164,16 +164,16 @@ describe("what a revision can do", () => {
     const capabilities = of(every, null)
     assert.deepStrictEqual(capabilities.supported_endpoints, [text])
     assert.deepStrictEqual(capabilities.supported_parameters_by_endpoint, { [text]: requestVocabulary[text] })
-    // No row of the suite sees another format without messages.
+    // No check of the suite covers another format without messages.
     assert.deepStrictEqual(capabilities.supported_response_formats_by_endpoint, { [text]: ["text"] })
-    // Both describe chat.
+    // Both describe Chat Completions.
     assert.deepStrictEqual([capabilities.supported_parameters, capabilities.supported_response_formats], [[], []])
     assert.deepInclude(capabilities, { supports_json_mode: false, supports_structured_output: false, supports_tool_calls: false, supports_streaming: true })
     assert.deepInclude(capabilities.capability_sources, { supports_json_mode: "model_metadata", supports_structured_output: "model_metadata" })
     assert.deepInclude(of(every, hermes), { supports_json_mode: true, supports_structured_output: true })
   })
 
-  it("has what was stored with its revision, and of what was not stored yet what the contract says now", () => {
+  it("come from the stored revision, and from the current contract for fields that were not stored", () => {
     const then = of(plain, null)
     const now = of(able, hermes)
     const restored = (stored: unknown) => storedCapabilities(stored, () => now)
@@ -189,14 +189,14 @@ describe("what a revision can do", () => {
       supports_tool_calls: now.supports_tool_calls,
       capability_sources: { ...then.capability_sources, supports_tool_calls: now.capability_sources.supports_tool_calls }
     })
-    // A field of before, which is none any more, is not shown.
+    // A stored field that no longer exists is dropped.
     assert.deepStrictEqual(restored({ ...then, supports_telepathy: true }), then)
-    // What has another form than it had says nothing about itself, nor about the rest.
+    // A record with invalid types is ignored as a whole.
     for (const stored of [null, "text", [], {}, { ...then, tool_calling: "yes" }]) assert.deepStrictEqual(restored(stored), now)
   })
 })
 
-describe("what a check did not see working", () => {
+describe("a capability that a check did not confirm", () => {
   const every: ModelCapabilities = {
     ...modelCapabilities(able, { chat_template: qwen3, commit }),
     supports_json_mode: true,
@@ -247,7 +247,7 @@ describe("what a check did not see working", () => {
       assert.deepStrictEqual(withdrawCapabilities(left, [check]), left)
     })
   }
-  it("a path that is taken from the model takes its parameters and formats with it", () => {
+  it("removing a path removes its parameters and formats", () => {
     const byPath = { [chat]: ["model"], "/v1/responses": ["model"], "/v1/messages": ["model"], "/v1/messages/count_tokens": ["model"] }
     const complete = { ...every, supported_parameters_by_endpoint: byPath, supported_response_formats_by_endpoint: byPath }
     const left = withdrawCapabilities(complete, ["responses_path", "messages_path"])
@@ -255,7 +255,7 @@ describe("what a check did not see working", () => {
     assert.deepStrictEqual(left.supported_response_formats_by_endpoint, { [chat]: ["model"] })
     assert.deepStrictEqual(left.supported_parameters, every.supported_parameters)
   })
-  it("what one path does not do as the chat route does is taken from that path alone", () => {
+  it("a difference from the chat route is removed from that path only", () => {
     const fields = ["model", "echo", "tools", "tool_choice", "parallel_tool_calls", "include", "top_logprobs", "reasoning", "thinking"]
     const formats = ["text", "json_object", "json_schema"]
     const paths = [chat, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
@@ -302,7 +302,7 @@ describe("what a check did not see working", () => {
     assert.deepStrictEqual(lost("responses_json_schema"), ["/v1/responses json_schema"])
     assert.deepStrictEqual(lost("messages_json_schema"), ["/v1/messages json_schema"])
   })
-  it("what no row is named after takes nothing", () => {
+  it("an unknown check removes nothing", () => {
     assert.deepStrictEqual(withdrawCapabilities(every, ["usage_exact", "constructor"]), every)
   })
 })

@@ -11,8 +11,8 @@ const settings: ServingSettings = {
 const engine = { readsGenerationConfig: true }
 const files = [{ path: "generation_config.json", size: 2, blob_id: "b".repeat(40), sha256: null }]
 
-describe("who chose a revision's settings", () => {
-  it("is told of each, whether the caller, the fit, the host class, the model, a default or the repository", () => {
+describe("the source of a revision's settings", () => {
+  it("is the caller, the fit, the host class, the model, a default or the repository", () => {
     assert.deepStrictEqual(choicesOf({ max_context: 8_192, engine_flags: { max_num_seqs: 64 } }, settings, { files }, engine), {
       runtime: "host_class",
       host_class: "fit",
@@ -24,7 +24,7 @@ describe("who chose a revision's settings", () => {
       sampling_defaults: "repository"
     })
   })
-  it("stays who it was for what a redeploy keeps of an earlier revision", () => {
+  it("is inherited for settings that a redeploy keeps from an earlier revision", () => {
     const inherited = { runtime: "host_class", max_context: "fit", kv_cache_dtype: "request", "engine_flags.max_num_seqs": "default" } as const
     const sent = { ...settings, engine_flags: { max_num_seqs: 64, gpu_memory_utilization: 0.92 } }
     assert.deepStrictEqual(choicesOf(sent, settings, { files: [] }, engine, inherited), {
@@ -34,7 +34,7 @@ describe("who chose a revision's settings", () => {
       "engine_flags.tool_call_parser": "model"
     })
   })
-  it("is the caller of all that was sent, and the sampling's defaults are the repository's only where they are read", () => {
+  it("is the caller for all requested settings, and the repository for sampling defaults only if the engine reads them", () => {
     const sent = { ...settings, yarn: { factor: 2 }, hold_seconds: 60 }
     const { sampling_defaults, ...all } = choicesOf(sent, sent, { files }, engine)
     assert.deepStrictEqual([...new Set(Object.values(all))], ["request"])

@@ -21,7 +21,7 @@ const step = (concurrency: number): Benchmark["steps"][number] => ({
   output_tokens_per_s: 812.34 * concurrency
 })
 const unbounded: Distribution = { n: 6, p50: null, p90: null, p95: null, p99: null }
-/** A step with all figures, of so many requests. */
+/** A step with all figures and this number of requests. */
 const judged = (concurrency: number, requests: number, steady: boolean | null): Benchmark["steps"][number] => ({
   ...step(concurrency),
   requests,
@@ -53,8 +53,8 @@ const benchmark: Benchmark = {
   steps: [step(1), step(16), step(64)]
 }
 
-describe("the rows that measuring and benchmarking add to the checks", () => {
-  it("tell tokens, sequences and bytes, and what was not told is left out", () => {
+describe("the rows of the phases measuring and benchmarking", () => {
+  it("show tokens, sequences and bytes, and omit figures that were not reported", () => {
     const detail = "2912 tokens, 2.8 sequences of 1024; bytes per GPU: weights 1448192, KV cache 2981888, other 65536"
     assert.deepStrictEqual(kvCapacityRow(measured, 1_024, false), { name: "kv_capacity", passed: true, detail })
     const figures = kvCapacityRow({ ...measured, weights_bytes: null, kv_cache_bytes: null, overhead_bytes: null }, 1_024, false)
@@ -63,18 +63,18 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
     assert.deepStrictEqual(kvCapacityRow(measured, 1_024, true), simulated)
     const short = kvCapacityRow(measured, 2_913, false) ?? assert.fail()
     assert.isFalse(short.passed)
-    // With what can be pasted.
+    // With settings that can be pasted.
     const remedy = 'The KV cache holds 2912 tokens, fewer than one sequence of 2913. Try serving {"max_context": 2912}; bytes per GPU: weights 1448192'
     assert.include(short.detail, remedy)
   })
 
-  it("are not there where nothing was measured, since that has not passed", () => {
+  it("are absent if nothing was measured, because an unmeasured figure has not passed", () => {
     assert.isNull(kvCapacityRow({ ...measured, kv_cache_tokens: null }, 1_024, false))
     assert.isNull(benchmarkRow({ ...benchmark, missing: "client_limited" }))
     assert.isNull(benchmarkRow({ ...benchmark, steps: [], missing: "not_run" }))
   })
 
-  it("tell speed at each concurrency, that GPUs were simulated, and why a benchmark failed or is void", () => {
+  it("show the speed at each concurrency, simulated GPUs, and why a benchmark failed or is void", () => {
     const alone = { ...benchmark, simulated: true, steps: [step(1)] }
     const detail = "1024 in, 256 out, simulated GPUs: c=1 812.3 tokens/s, n=30, ttft 1235, tpot 12.3 ms"
     assert.deepStrictEqual(benchmarkRow(alone), { name: "benchmark_floor", passed: true, detail })
@@ -85,7 +85,7 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
     assert.deepStrictEqual(both?.detail, "31 of 61 requests of the benchmark failed. benchmark_missing (client_limited)")
   })
 
-  it("tell how many requests a speed stands on, where it was not steady, and that a benchmark was a sketch", () => {
+  it("show the number of requests, steps that were not steady, and whether a benchmark was a sketch", () => {
     const steps = [judged(1, 6, false), judged(2, 9, true), judged(8, 30, null)]
     const sketch = benchmarkRow({ ...benchmark, input_tokens: 64, output_tokens: 16, scale: 0.1, steps })
     assert.strictEqual(
@@ -93,11 +93,11 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
       "64 in, 16 out, sketch: c=1 812.3 tokens/s, n=6, not steady, ttft 1235, tpot 12.3 ms; c=2 1625 tokens/s, n=9, ttft 2469, tpot 12.3 ms; c=8 6499 tokens/s, n=30, ttft 9876, tpot 12.3 ms"
     )
     assert.match(benchmarkRow({ ...benchmark, first_failed: "2 of 60 failed." })?.detail ?? "", /^1024 in, 256 out, second try: c=1/)
-    // From a minute on a benchmark is shorter, and no sketch.
+    // From one minute on, a benchmark is shorter but not a sketch.
     assert.notInclude(benchmarkRow({ ...benchmark, scale: 0.2 })?.detail, "sketch")
   })
 
-  it("have at most 240 characters, with all steps that a benchmark makes, and all that may be said of them", () => {
+  it("have at most 240 characters with all steps and marks of a benchmark", () => {
     const steps = [judged(1, 30, false), judged(16, 300, false), judged(64, 1_000, false)]
     const again = { ...benchmark, first_failed: "2 of 60 failed." }
     const { detail = "" } = benchmarkRow({ ...again, simulated: true, steps }) ?? assert.fail()

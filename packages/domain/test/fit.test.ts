@@ -65,16 +65,16 @@ const hostClass = (name: string, memory: number, count = 1, price = "1000000"): 
 const input = { config: llama8b, weightsBytes: 16_060_522_496, engine, kvCacheDtype: "auto", contextLimit: 131_072 } as const
 
 describe("fit", () => {
-  it("KV bytes per token are those of the published arithmetic: 2 x heads x size x layers x bytes", () => {
+  it("KV bytes per token match the published arithmetic: 2 x heads x size x layers x bytes", () => {
     assert.strictEqual(kvBytesPerToken({ ...llama8b, num_layers: 80 }, { gpuCount: 1, valueBytes: 1, latentAlignment: 1 }), 163_840)
     assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 1, valueBytes: 2, latentAlignment: 1 }), 131_072)
   })
-  it("KV heads fewer than GPUs are replicated, not split", () => {
+  it("KV heads are replicated if there are fewer than GPUs", () => {
     assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 8, valueBytes: 2, latentAlignment: 1 }), 131_072 / 8)
     assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 16, valueBytes: 2, latentAlignment: 1 }), 131_072 / 8)
   })
 
-  it("counts values of 8 bits that nothing quantized twice, where the engine computes in 16, and those of 32 bits half", () => {
+  it("counts unquantized 8-bit values twice if the engine computes in 16 bits, and 32-bit values half", () => {
     const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, unloaded: 0 }
     const weights = (weightParts: WeightParts) => {
       const result = fit({ ...input, engine: { ...engine, memory: { ...memory, halvesFloat32: true } }, weightParts, hostClass: hostClass("large", 80 * gib) })
@@ -87,7 +87,7 @@ describe("fit", () => {
 
   const verdicts: ReadonlyArray<readonly [promise: string, memory: number, context: number, expected: string]> = [
     ["a model with room to spare fits", 80 * gib, 8_192, "fits"],
-    ["a model that fits only under the lower overhead is tight", 22 * gib, 16_384, "tight"],
+    ["a model that fits only with the lower bound of the overhead is tight", 22 * gib, 16_384, "tight"],
     ["a model whose weights alone are too large does not fit", 12 * gib, 16, "refused"]
   ]
   for (const [promise, memory, maxContext, expected] of verdicts) {
@@ -98,7 +98,7 @@ describe("fit", () => {
   }
 
   it.prop(
-    "components never exceed the memory taken, and a longer context never fits where a shorter one does not",
+    "components never exceed the budget, and a longer context never fits if a shorter one does not",
     [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 200 })), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 131_072 }))],
     ([memory, maxContext]) => {
       const result = fit({ ...input, hostClass: hostClass("h", memory * gib), maxContext })
@@ -110,7 +110,7 @@ describe("fit", () => {
   )
 
   it.prop(
-    "without a wish the context is the longest that fits, and one block more does not",
+    "without a requested context, the longest that fits is chosen, and one block more does not fit",
     [Schema.Int.check(Schema.isBetween({ minimum: 21, maximum: 60 }))],
     ([memory]) => {
       const chosen = fit({ ...input, hostClass: hostClass("h", memory * gib) })
@@ -125,7 +125,7 @@ describe("fit", () => {
 const facts: RepositoryFacts = {
   repo: "meta/llama",
   ref: "main",
-  // The brand is checked where it is decoded; this is a literal of its form.
+  // The brand is checked by decoding; this is a literal of its form.
   commit: Schema.decodeSync(Schema.String.check(Schema.isPattern(/^[0-9a-f]{40}$/u)).pipe(Schema.brand("Commit")))("a".repeat(40)),
   license: "llama3",
   gated: false,
@@ -139,7 +139,7 @@ const preview = (request: Parameters<typeof derivePreview>[0]["request"], classe
   derivePreview({ facts, ref: null, request, hostClasses: classes, engines: [engine] })
 
 describe("previews", () => {
-  it("the cheapest host class that fits is chosen, and the serving settings can be sent again for the same answer", () => {
+  it("the cheapest host class that fits is chosen, and sending its settings gives the same answer", () => {
     const first = preview({})
     assert.strictEqual(first.kind, "derived")
     if (first.kind !== "derived") return
@@ -148,31 +148,31 @@ describe("previews", () => {
   })
 
   const refusals: ReadonlyArray<readonly [promise: string, result: ReturnType<typeof preview>, code: string, remedy: boolean]> = [
-    ["an unknown host class is refused by name, with one that fits as remedy", preview({ host_class: "none" }), "host_class_unknown", true],
+    ["an unknown host class is refused by name, with one that fits as the remedy", preview({ host_class: "none" }), "host_class_unknown", true],
     [
-      "an unknown host class is refused without settings where none fits",
+      "an unknown host class is refused without settings if none fits",
       preview({ host_class: "none" }, [hostClass("small", 12 * gib)]),
       "host_class_unknown",
       false
     ],
     [
-      "a runtime that no host class has is refused with another as remedy",
+      "a runtime that no host class offers is refused with another one as the remedy",
       preview({ runtime: "sglang", engine_flags: { page_size: 16 } }),
       "host_class_unknown",
       true
     ],
-    ["no host class at all is refused", preview({}, []), "host_class_unknown", false],
-    ["a context beyond the model's own is refused with the longest as remedy", preview({ max_context: 200_000 }), "context_too_long", true],
-    ["a class that is too small is refused with one that is not as remedy", preview({ host_class: "small" }), "does_not_fit", true],
-    ["a model too large for all classes is refused", preview({}, [hostClass("small", 12 * gib)]), "does_not_fit", false],
+    ["a request without any configured host class is refused", preview({}, []), "host_class_unknown", false],
+    ["a context beyond the model's limit is refused with the longest one as the remedy", preview({ max_context: 200_000 }), "context_too_long", true],
+    ["a host class that is too small is refused with a larger one as the remedy", preview({ host_class: "small" }), "does_not_fit", true],
+    ["a model that is too large for all host classes is refused", preview({}, [hostClass("small", 12 * gib)]), "does_not_fit", false],
     [
-      "a context that does not fit is refused with one that does as remedy",
+      "a context that does not fit is refused with one that fits as the remedy",
       preview({ max_context: 100_000 }, [hostClass("mid", 24 * gib)]),
       "does_not_fit",
       true
     ]
   ]
-  it("a host class whose engine is not known is refused without settings", () => {
+  it("a host class with an unknown engine is refused without settings", () => {
     const hostClasses = [hostClass("big", 80 * gib)]
     for (const request of [{}, { host_class: "none" }] as const) {
       const answer = derivePreview({ facts, ref: null, request, hostClasses, engines: [] })

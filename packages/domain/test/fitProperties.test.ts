@@ -23,7 +23,7 @@ import {
 const gib = 2 ** 30
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** Sizes from which a model of any kind is made. */
+/** Sizes that generate a model of any kind. */
 const Sizes = Schema.Struct({
   layers: int(1, 96),
   kinds: Schema.Array(Schema.Literals(["full", "sliding", "chunked", "latent", "state"])).check(Schema.isMinLength(1), Schema.isMaxLength(3)),
@@ -139,15 +139,15 @@ const factsOf = (sizes: typeof Sizes.Type): RepositoryFacts => ({
 })
 const layout: KvLayout = { gpuCount: 1, valueBytes: 2, stateValueBytes: 2, blockTokens: 16, stepTokens: 2_048, latentAlignment: 1, statesPerSequence: 1 }
 
-/** Every number in a value. */
+/** All numbers in a value. */
 const numbersIn = (value: unknown): ReadonlyArray<number> =>
   typeof value === "number" ? [value] : typeof value === "object" && value !== null ? Object.values(value).flatMap(numbersIn) : []
 
 describe("the fit of any model", () => {
-  // A state decides how long a block is, and so how lengths are rounded: less of it may round up by a block more.
+  // The state size determines the block length and so the rounding: a smaller state may round up by one more block.
   const roundedBy = (config: ModelConfig) => 2 * Math.max(...[1, 2, 4, 8].map((gpuCount) => blockOf(config, { ...layout, valueBytes: 1, gpuCount })))
 
-  it.prop("a longer sequence never needs less, and an 8-bit cache or more GPUs never more", [Sizes, int(1, 200_000)], ([sizes, tokens]) => {
+  it.prop("a longer sequence never needs less, and an 8-bit cache or more GPUs never need more", [Sizes, int(1, 200_000)], ([sizes, tokens]) => {
     const config = configOf(sizes)
     const bytes = sequenceBytes(config, layout, tokens)
     const bound = sizes.kinds.includes("state") ? sequenceBytes(config, layout, tokens + roundedBy(config)) : bytes
@@ -158,7 +158,7 @@ describe("the fit of any model", () => {
     )
   })
 
-  it.prop("where heads can be divided, twice the GPUs leave no less room and no shorter context", [Sizes, Schema.Literals([1, 2, 4])], ([sizes, count]) => {
+  it.prop("if heads can be divided, twice the GPUs leave no less memory and no shorter context", [Sizes, Schema.Literals([1, 2, 4])], ([sizes, count]) => {
     const [few, many] = [count, count * 2].map((gpus) => hostClass("h", 80, gpus, 1))
     if (few === undefined || many === undefined) return false
     const config = configOf(sizes)
@@ -169,7 +169,7 @@ describe("the fit of any model", () => {
     return "fit" in other && other.components.pool.low >= one.components.pool.low && other.fit.max_context >= shortest
   })
 
-  it.prop("an 8-bit cache fits wherever a 16-bit one does, with no shorter context and no fewer sequences", [Sizes], ([sizes]) =>
+  it.prop("an 8-bit cache fits whenever a 16-bit one does, with no shorter context and no fewer sequences", [Sizes], ([sizes]) =>
     classes.every((host) => {
       const [wide, narrow] = [estimateFit(inputOf(sizes, host)), estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8" })]
       if (!("fit" in wide) || sizes.kinds.includes("state")) return true
@@ -179,7 +179,7 @@ describe("the fit of any model", () => {
     })
   )
 
-  it.prop("components add up to the budget, and no figure is less than a number", [Sizes], ([sizes]) =>
+  it.prop("components add up to the budget, and every figure is a finite number", [Sizes], ([sizes]) =>
     classes.every((host) => {
       const result = estimateFit(inputOf(sizes, host))
       if (!numbersIn(result).every(Number.isSafeInteger)) return false
@@ -196,7 +196,7 @@ describe("the fit of any model", () => {
   )
 
   it.prop(
-    "what a remedy says fits does fit when it is sent back, and alternatives are sorted by price",
+    "a remedy's settings fit when they are sent, and alternatives are sorted by price",
     [Sizes, int(1, 300_000), Schema.Literals(["a", "b", "c", "d", "e", ""])],
     ([sizes, context, name]) => {
       const preview = (request: Parameters<typeof derivePreview>[0]["request"]) =>
@@ -221,7 +221,7 @@ describe("the fit of any model", () => {
     }
   )
 
-  it("heads that the GPUs do not divide are refused by name, with a host class that divides them as remedy", () => {
+  it("heads that the GPUs do not divide are refused by name, with a host class that divides them as the remedy", () => {
     const sizes = {
       layers: 10,
       kinds: ["full"],
@@ -242,7 +242,7 @@ describe("the fit of any model", () => {
     assert.strictEqual(answer.remedy.serving?.host_class, "d")
   })
 
-  it("an 8-bit cache is the remedy where it makes room for the context on the host class that was asked for", () => {
+  it("an 8-bit cache is the remedy if it makes the context fit on the requested host class", () => {
     const sizes = {
       layers: 80,
       kinds: ["full"],
@@ -268,7 +268,7 @@ describe("the fit of any model", () => {
     assert.include(answer.remedy.message, "with an 8-bit KV cache (kv_cache_dtype fp8) on c, or the host class d")
   })
 
-  it("files that have no room on a node are refused before any is asked for, with a host class that has room as remedy", () => {
+  it("files that exceed a node's space are refused before scheduling, with a host class that has enough as the remedy", () => {
     const sizes = {
       layers: 2,
       kinds: ["full"],
@@ -302,7 +302,7 @@ describe("the fit of any model", () => {
     assert.deepStrictEqual(withAlternative.kind === "derived" ? withAlternative.alternatives : null, [])
   })
 
-  it("a host class with more GPUs than the organization may hold is none to choose, and where there is no other that is said", () => {
+  it("a host class with more GPUs than the organization may hold is not chosen, and the refusal names the limit if there is no other", () => {
     const sizes = {
       layers: 2,
       kinds: ["full"],
@@ -331,7 +331,7 @@ describe("the fit of any model", () => {
     const none = ask(0)
     assert.deepStrictEqual(none.kind === "refused" ? [none.reason.code, none.remedy.serving] : none.kind, ["does_not_fit", null])
     assert.match(none.kind === "refused" ? none.remedy.message : "", /administrators for a limit of at least 1 GPU /)
-    // One host class is too small, and the limit keeps the model from the other.
+    // One host class is too small, and the limit excludes the other.
     const mixed = derivePreview({ facts: factsOf({ ...sizes, weightsGib: 100 }), ref: null, request: {}, hostClasses, engines: [engine], gpuLimit: 1 })
     assert.deepInclude(mixed.kind === "refused" ? mixed.reason : {}, {
       code: "does_not_fit",
@@ -340,7 +340,7 @@ describe("the fit of any model", () => {
     assert.match(mixed.kind === "refused" ? mixed.remedy.message : "", /administrators for a limit of at least 2 GPUs /)
   })
 
-  it("an original context for YaRN beyond the one that the model was trained for is refused, with settings without it", () => {
+  it("an original context for YaRN above the trained one is refused, with settings without it", () => {
     const sizes = {
       layers: 10,
       kinds: ["full"],
@@ -362,7 +362,7 @@ describe("the fit of any model", () => {
     assert.deepStrictEqual(answer.remedy.serving?.yarn, { factor: 2 })
     const extended = ask({ yarn: { factor: 2 } })
     assert.strictEqual(extended.kind === "derived" ? extended.serving.max_context : 0, 65_536)
-    // Four times is as far as models go that never read longer texts: further is only what somebody asks for.
+    // Four is the largest factor for models not trained on longer texts; a larger one must be requested.
     const remedy = (max_context: number) => {
       const refused = ask({ max_context })
       return refused.kind === "refused" ? refused.remedy.message : ""
@@ -390,7 +390,7 @@ describe("earlier starts", () => {
     estimated: { low: 100, high: 200 },
     measured: 150
   }
-  it("narrow the estimate to where they lay in theirs, also for a model of another size", () => {
+  it("narrow the estimate to their relative range, also for a model of another size", () => {
     const narrowed = calibrate({ low: 1_000, high: 3_000 }, [start, { ...start, measured: 160 }], of)
     assert.deepStrictEqual(narrowed, { low: 1_800, high: 2_400 })
   })
@@ -402,11 +402,11 @@ describe("earlier starts", () => {
     ["size of a step", { step_tokens: 8_192 }],
     ["architecture", { architecture: "OtherForCausalLM" }],
     ["number of GPUs", { gpu_count: 2 }]
-  ])("of another %s say nothing", (_, other) => {
+  ])("with another %s are ignored", (_, other) => {
     assert.isNull(calibrate({ low: 1_000, high: 3_000 }, [{ ...start, ...other }], of))
   })
   it.prop(
-    "halve the interval after one, and it still holds what that one took, also where that lay outside; on simulated GPUs it is the stand-in's",
+    "halve the interval after one start and still contain its figure, even if it lay outside; simulated GPUs use the reference engine's",
     [Sizes, Schema.Finite.check(Schema.isBetween({ minimum: -0.9, maximum: 1.9 })), Schema.Boolean],
     ([sizes, place, simulated]) => {
       const host = { ...hostClass("h", 80, 1, 1), simulated }
@@ -427,13 +427,13 @@ describe("earlier starts", () => {
       const real = estimateFit({ ...inputOf(sizes, host), hostClass: { ...host, simulated: false }, calibrations })
       if ("fit" in real && real.fit.calibrated === simulated) return false
       const next = estimateFit({ ...inputOf(sizes, host), hostClass: host, calibrations })
-      // It takes more than there is.
+      // It takes more memory than available.
       if (!("fit" in next)) return took > low
       const { high: upper, low: lower } = next.fit.overhead_bytes
       return next.fit.calibrated && upper - lower <= (high - low) / 2 + 2 && lower <= took + 1 && took <= upper + 1
     }
   )
-  it("make a fit that says so", () => {
+  it("mark the fit as calibrated", () => {
     const sizes = {
       layers: 8,
       kinds: ["full"],

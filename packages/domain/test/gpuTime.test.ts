@@ -11,23 +11,23 @@ const hold = (placed: string, released: string, gpus = 1, pricePerGpuHour = 3_60
 })
 
 describe("GPU time", () => {
-  it("is cut at the midnights of UTC", () =>
+  it("is split at UTC midnights", () =>
     assert.deepStrictEqual(gpuDays([hold("2026-01-01T23:00:00Z", "2026-01-03T01:00:00Z", 2)]), [
       { day: "2026-01-01", gpuMillis: 7_200_000, micros: 7_200_000n },
       { day: "2026-01-02", gpuMillis: 172_800_000, micros: 172_800_000n },
       { day: "2026-01-03", gpuMillis: 7_200_000, micros: 7_200_000n }
     ]))
 
-  it("ends with a day that a release at midnight does not touch", () =>
+  it("does not include a day that begins at its release", () =>
     assert.deepStrictEqual(
       gpuDays([hold("2026-01-01T23:00:00Z", "2026-01-02T00:00:00Z")]).map(({ day }) => day),
       ["2026-01-01"]
     ))
 
-  it("of no length costs nothing", () => assert.deepStrictEqual(gpuDays([hold("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z")]), []))
+  it("costs nothing if its length is zero", () => assert.deepStrictEqual(gpuDays([hold("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z")]), []))
 
-  it("is rounded half up once for a deployment's day, not once for each pod", () => {
-    // A quarter of a second each at one micro-dollar a second.
+  it("is rounded half up once per deployment and day, not per pod", () => {
+    // A quarter of a second each, at one micro-dollar per second.
     const quarter = (second: number) => ({
       ...hold("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
       pricePerGpuHour: 3_600n,
@@ -45,7 +45,7 @@ describe("GPU time", () => {
     from: Moment,
     to: Moment
   })
-  it.prop("sums to the holds' own length, and to their exact cost within half a micro-dollar a day", [Schema.Array(Hold)], ([holds]) => {
+  it.prop("sums to the length of the holds, and to the exact cost within half a micro-dollar per day", [Schema.Array(Hold)], ([holds]) => {
     const converted = holds.map(({ from, gpus, price, to }) => ({
       gpus,
       pricePerGpuHour: BigInt(price),

@@ -7,7 +7,7 @@ const maxMillis = 2 ** 48 - 1
 const Millis = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxMillis }))
 
 describe("ids", () => {
-  it.prop("an id tells the time that it was made with", [Millis], ([millis]) => {
+  it.prop("an id contains its creation time", [Millis], ([millis]) => {
     const body = encodeIdBody(millis, crypto.getRandomValues(new Uint8Array(10)))
     return body.length === 26 && idMillis(`req_${body}`) === millis
   })
@@ -18,7 +18,7 @@ describe("ids", () => {
     return a === b || a < b === low < high
   })
 
-  it("the 26 characters are a UUIDv7: version and variant are where RFC 9562 puts them", () => {
+  it("the 26 characters are a UUIDv7 with version and variant as in RFC 9562", () => {
     const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
     const value = [...encodeIdBody(1_700_000_000_000, new Uint8Array(10).fill(255))].reduce((sum, char) => sum * 32n + BigInt(alphabet.indexOf(char)), 0n)
     const hex = value.toString(16).padStart(32, "0")
@@ -27,7 +27,7 @@ describe("ids", () => {
     assert.match(hex[16] ?? "", /[89ab]/)
   })
 
-  it.effect("an id is made with its record's clock and fits only its own kind", () =>
+  it.effect("an id uses its record's clock and matches only its own kind", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1_800_000_000_123)
       const ids = yield* Ids

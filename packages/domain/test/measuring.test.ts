@@ -35,7 +35,7 @@ const fit = { kv_bytes_per_token: 131_072, max_context: 8_192 }
 describe("the layout of a KV cache", () => {
   const measured = { kv_cache_bytes: 50 * gib, kv_cache_tokens: 409_600 }
 
-  it("is the arithmetic's where the engine's bytes and tokens say so, and another beyond 2%", () => {
+  it("matches the arithmetic if the engine's bytes and tokens agree within 2%, and differs otherwise", () => {
     const start = { config, wire: bySequence, fit } as const
     assert.deepStrictEqual(kvLayoutOf(measured, start), { told: 131_072, exact: 131_072, differs: false })
     assert.isFalse(kvLayoutOf({ ...measured, kv_cache_tokens: 403_000 }, start)?.differs)
@@ -43,14 +43,14 @@ describe("the layout of a KV cache", () => {
     assert.isTrue(kvLayoutOf({ ...measured, kv_cache_tokens: 420_000 }, start)?.differs)
   })
 
-  it("is not compared where an engine did not tell, or rounds more than that", () => {
+  it("is not compared if a figure is missing or the rounding error is too large", () => {
     const start = { config, wire: bySequence, fit } as const
     assert.isNull(kvLayoutOf({ ...measured, kv_cache_bytes: null }, start))
     assert.isNull(kvLayoutOf({ ...measured, kv_cache_tokens: null }, start))
     assert.isNull(kvLayoutOf({ kv_cache_bytes: 0.1 * gib, kv_cache_tokens: 819 }, start))
   })
 
-  it("of windows is that of a whole sequence, by which vLLM counts its tokens; SGLang's pools cannot be compared", () => {
+  it("of windowed models is compared by whole sequences, as vLLM counts its tokens; SGLang's pools cannot be compared", () => {
     const sequenceBytes = 600 * 2 ** 20
     const tokens = Math.floor(((50 * gib) / sequenceBytes) * fit.max_context)
     const counted = { ...measured, kv_cache_tokens: tokens }
@@ -61,11 +61,11 @@ describe("the layout of a KV cache", () => {
   })
 })
 
-it("the error of an estimate is the distance from its middle, as a share of what was measured", () => {
+it("the error of an estimate is the distance from its middle, as a share of the measured size", () => {
   const sure = { verdict: "fits", kv_cache_bytes: 48, headroom_bytes: { low: 10, high: 14 } } as const
   assert.deepStrictEqual(fitErrorOf(sure, { kv_cache_bytes: 50 }), { low: 48, high: 52, measured: 50, inside: true, error: 0 })
   assert.deepStrictEqual(fitErrorOf(sure, { kv_cache_bytes: 100 }), { low: 48, high: 52, measured: 100, inside: false, error: 0.5 })
-  // Of one that fits only with luck the higher bound is shown.
+  // A fit that needs the upper bound shows it.
   assert.deepInclude(fitErrorOf({ verdict: "tight", kv_cache_bytes: 52, headroom_bytes: { low: -2, high: 2 } }, { kv_cache_bytes: 50 }), { low: 48, high: 52 })
   assert.isNull(fitErrorOf(sure, { kv_cache_bytes: null }))
 })
@@ -120,15 +120,19 @@ describe("a benchmark fails its run", () => {
       of({ requests: 98, errors: 1, figures: { ...figures, error_kinds: { http_500: 1 } } }),
       /1 of 99 requests of the benchmark failed \(http_500\)/
     ],
-    ["where nothing was asked", of({ requests: 0 }), /0 of 0/],
-    ["where one answer in a thousand has a wrong count", of({ requests: 999, errors: 1, figures: { ...figures, wrong_counts: 1 } }), /1 of 1000 answers/],
-    ["where less than a token a second comes alone", of({ output_tokens_per_s: 0.94, requests: 0, figures: { ...figures, unfinished: 1 } }), /0\.94 tokens/],
-    ["not for a slow start", of({ ttft_ms_p50: 59_000 }), null],
-    ["not for speed where the generator was the limit", of({ output_tokens_per_s: 0.5 }, { missing: "client_limited" }), null],
-    ["but for errors there too", of({ requests: 0, errors: 2 }, { missing: "client_limited" }), /2 of 2/],
-    ["not where it could not be made", of({}, { steps: [], missing: "time_limit" }), null],
+    ["if nothing was requested", of({ requests: 0 }), /0 of 0/],
+    ["if one response in a thousand has a wrong count", of({ requests: 999, errors: 1, figures: { ...figures, wrong_counts: 1 } }), /1 of 1000 responses/],
     [
-      "of an earlier version for its errors alone",
+      "if a single request gets less than one token per second",
+      of({ output_tokens_per_s: 0.94, requests: 0, figures: { ...figures, unfinished: 1 } }),
+      /0\.94 tokens/
+    ],
+    ["not for a slow start", of({ ttft_ms_p50: 59_000 }), null],
+    ["not for speed if the load generator was the bottleneck", of({ output_tokens_per_s: 0.5 }, { missing: "client_limited" }), null],
+    ["but for errors in that case too", of({ requests: 0, errors: 2 }, { missing: "client_limited" }), /2 of 2/],
+    ["not if it could not be run", of({}, { steps: [], missing: "time_limit" }), null],
+    [
+      "for errors only, if it is from an earlier version",
       { ...of({}), steps: [{ ...step, ttft_ms_p50: 70_000, figures }].map(({ figures: _, ...rest }) => rest) },
       null
     ]
@@ -139,7 +143,7 @@ describe("a benchmark fails its run", () => {
   })
 })
 
-it("a benchmark is slow below seven tenths of the median of earlier ones of the same workload", () => {
+it("a benchmark is slow below seven tenths of the median of earlier ones with the same workload", () => {
   const earlier = [100, 90, 300].map((rate) => of({ output_tokens_per_s: rate }))
   assert.isUndefined(slowness(of({ output_tokens_per_s: 70 }), earlier))
   assert.deepStrictEqual(slowness(of({ output_tokens_per_s: 69 }), earlier), { ratio: 0.69, earlier: 3 })
@@ -147,6 +151,6 @@ it("a benchmark is slow below seven tenths of the median of earlier ones of the 
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100 }, { missing: "client_limited" })]))
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100 }, { scale: 0.5 })]))
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100, concurrency: 2 })]))
-  // One that failed says nothing of how fast it is.
+  // A failed benchmark says nothing about speed.
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100, errors: 50 })]))
 })

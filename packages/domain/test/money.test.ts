@@ -39,7 +39,7 @@ describe("money", () => {
     assert.strictEqual(costMicros(usage, prices), 1n)
   })
 
-  it.prop("cost is within half a micro-dollar of the exact sum, beyond the reach of floats", [Tokens, Tokens, rate, rate], ([input, output, a, b]) => {
+  it.prop("cost is within half a micro-dollar of the exact sum, beyond the precision of floats", [Tokens, Tokens, rate, rate], ([input, output, a, b]) => {
     const usage = { input_tokens: input, output_tokens: output, cache_read_tokens: null, cache_write_tokens: null }
     const cost = costMicros(usage, { ...zeroPrices, input_micros_per_mtok: String(a), output_micros_per_mtok: String(b) })
     const exact = BigInt(input) * BigInt(a) + BigInt(output) * BigInt(b)

@@ -18,7 +18,7 @@ describe("phases", () => {
   it.prop("no path leaves a finished phase", [Schema.Literals(finishedPhases), Phase, Schema.Int], ([from, to, requeues]) => !canEnter(from, to, requeues))
 
   it.prop(
-    "any walk of legal steps passes each phase once but for at most three requeues, and ends",
+    "any sequence of legal transitions enters each phase once except for at most three requeues, and ends",
     [Schema.Array(Phase).check(Schema.isMaxLength(60))],
     ([wishes]) => {
       let phase: PhaseType = "screening"
@@ -40,19 +40,19 @@ describe("phases", () => {
     ["free GPUs skip both waits", "materializing", "provisioning", 0, true],
     ["nothing is activated before its benchmark", "measuring", "activated", 0, false],
     ["a candidate that is not served ends after its benchmark", "benchmarking", "activated", 0, true],
-    ["a candidate that was verified before ends where that is found", "screening", "activated", 0, true],
-    ["a lost node sends a boot back to the queue", "booting", "queued", 2, true],
+    ["a candidate that was verified before ends in screening", "screening", "activated", 0, true],
+    ["a lost node returns a boot to the queue", "booting", "queued", 2, true],
     ["the fourth loss does not", "booting", "queued", 3, false],
-    ["what another node has to show goes back to the queue", "benchmarking", "queued", 0, true],
-    ["and not for ever", "checking", "queued", 3, false],
-    ["but nothing that waits goes back", "waiting", "screening", 0, false],
+    ["a fault that needs another node to be confirmed returns to the queue", "benchmarking", "queued", 0, true],
+    ["but not without limit", "checking", "queued", 3, false],
+    ["a phase that waits does not return", "waiting", "screening", 0, false],
     ["a check is never repeated by going back", "benchmarking", "checking", 0, false],
     ["a phase is not entered from itself", "checking", "checking", 0, false],
     ["every unfinished phase can be cancelled", "activating", "cancelled", 0, true]
   ]
   for (const [promise, from, to, requeues, expected] of cases) it(promise, () => assert.strictEqual(canEnter(from, to, requeues), expected))
 
-  it("repeated names of the /v1 family are folded into the first", () => {
+  it("repeated names of the /v1 family are merged into the first", () => {
     const history = [...workingPhases, "activated" as const].map((phase, at) => ({ phase, at }))
     assert.deepStrictEqual(
       foldV1(history).map(({ phase }) => phase),

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { isPublicAddress, parseNetwork } from "../src/publicAddress.ts"
 
-/** Each network with its first and last address, and those just outside of it that are public, or null where its neighbour is not. */
+/** Each network with its first and last address, and the neighboring addresses if they are public, otherwise null. */
 const edges: ReadonlyArray<readonly [first: string, last: string, before: string | null, after: string | null]> = [
   ["0.0.0.0", "0.255.255.255", null, "1.0.0.0"],
   ["10.0.0.0", "10.255.255.255", "9.255.255.255", "11.0.0.0"],
@@ -28,7 +28,7 @@ const hex = (v4: string, turned = false) => {
   return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`
 }
 
-/** The ways in which an IPv6 address has an IPv4 one in it. */
+/** The forms in which an IPv6 address embeds an IPv4 address. */
 const carried: ReadonlyArray<(v4: string) => string> = [
   (v4) => `::ffff:${v4}`,
   (v4) => `0:0:0:0:0:FFFF:${hex(v4)}`,
@@ -40,14 +40,14 @@ const carried: ReadonlyArray<(v4: string) => string> = [
   (v4) => `2001::${hex("8.8.8.8")}:8000:1234:${hex(v4, true)}`
 ]
 
-// Most in the part of IPv6 that is given out.
+// Mostly in the allocated part of the IPv6 space.
 const Groups = Schema.Tuple([
   Schema.Int.check(Schema.isBetween({ minimum: 0x2400, maximum: 0x2fff })),
   ...Array.from({ length: 7 }, () => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0xffff })))
 ])
 
 describe("an address", () => {
-  it("is public up to the edges of every network that is not, also within an address of IPv6", () => {
+  it("is public up to the edges of every non-public network, also if embedded in an IPv6 address", () => {
     for (const [first, last, ...outside] of edges) {
       for (const address of [first, last]) assert.isFalse(isPublicAddress(address), address)
       for (const address of outside) if (address !== null) assert.isTrue(isPublicAddress(address), address)
@@ -59,7 +59,7 @@ describe("an address", () => {
     }
   })
 
-  it("of the cluster's own networks is not public", () => {
+  it("in the cluster's own networks is not public", () => {
     const inside = ["93.184.0.0/16", "2606:4700::/32"].map(parseNetwork).filter((network) => network !== null)
     for (const address of ["93.184.216.34", "::ffff:93.184.216.34", "2606:4700::1111"]) {
       assert.isTrue(isPublicAddress(address), address)
@@ -68,7 +68,7 @@ describe("an address", () => {
     assert.isTrue(isPublicAddress("93.185.0.0", inside))
   })
 
-  it("that is written in no usual form is not public", () => {
+  it("in an unusual form is not public", () => {
     const odd = [
       "",
       "8.8.8",
@@ -87,7 +87,7 @@ describe("an address", () => {
     }
   })
 
-  it.prop("lies in a network as Node reads it", [Groups, Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 128 }))], ([groups, prefix]) => {
+  it.prop("is in a network exactly if Node says so", [Groups, Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 128 }))], ([groups, prefix]) => {
     const text = (of: ReadonlyArray<number>) => of.map((group) => group.toString(16)).join(":")
     const network = parseNetwork(`${text(groups)}/${prefix}`)
     if (network === null) throw new Error(text(groups))
@@ -101,7 +101,7 @@ describe("an address", () => {
 })
 
 describe("a network", () => {
-  it("is an address and the number of its first bits", () => {
+  it("is an address and the length of its prefix", () => {
     assert.deepStrictEqual(parseNetwork("10.32.0.0/11"), { bytes: [10, 32, 0, 0], prefix: 11 })
     for (const text of ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/-1", "10.0.0.0/", "::/129", "cluster/8", "10.0.0.0/8/8"]) assert.isNull(parseNetwork(text), text)
   })

@@ -4,23 +4,23 @@ import { jsonOfPython } from "../src/pythonJson.ts"
 const read = (text: string): unknown => JSON.parse(jsonOfPython(text))
 
 describe("JSON as Python writes it", () => {
-  it("is read with its words for numbers, which are beyond all others", () => {
+  it("is parsed with Python's non-finite numbers, which become out-of-range values", () => {
     const { NEGATIVE_INFINITY: least, POSITIVE_INFINITY: most } = Number
     assert.deepStrictEqual(read('{"time_step_limit": [0.0, Infinity], "a": -Infinity, "b": NaN}'), { time_step_limit: [0, most], a: least, b: most })
   })
 
-  it("keeps its texts, whatever they hold", () => {
+  it("keeps string literals unchanged", () => {
     const texts = ["Infinity", '"Infinity', "\\", '\\"NaN\\', "a, -Infinity ]", "\n NaN"]
     assert.deepStrictEqual(read(JSON.stringify([...texts, { NaN: "Infinity" }])), [...texts, { NaN: "Infinity" }])
     assert.deepStrictEqual(read(`[${JSON.stringify(texts[3])}, Infinity]`), [texts[3], Number.POSITIVE_INFINITY])
   })
 
-  it("is read in one pass, also where a text of a mebibyte has no end", () => {
+  it("is read in one pass, even if a string of 1 MiB has no end", () => {
     for (const piece of ['\\"', '"\\', "\\", '"', "NaN,"])
       assert.throws(() => read(`[Infinity, "${piece.repeat(2 ** 20 / piece.length)}`), undefined, undefined, piece)
   })
 
-  it("is not read where it has other words", () => {
+  it("is rejected if it has other words", () => {
     for (const text of ["[Infinitys]", "[xNaN]", "[inf]", "[nan]", '["a]', "[+Infinity]", "[1NaN]", "[Infinity5]", "[-_Infinity]"])
       assert.throws(() => read(text))
   })

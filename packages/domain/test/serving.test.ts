@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import { RequestedContext, schemaProblem } from "../src/index.ts"
 
-describe("a context that is asked for", () => {
+describe("a requested context", () => {
   const decode = Schema.decodeUnknownResult(Schema.Struct({ max_context: RequestedContext }))
 
   it.each(["9007199254740993", "100000001", "127", "128.5", "1e30"])("%s is refused with the range", (text) => {
     const result = Result.mapError(decode({ max_context: JSON.parse(text) }), ({ issue }) => schemaProblem(issue))
-    const message = "must be a whole number of at least 128, for which the checks of a deployment's trial ask, and at most 100000000"
+    const message = "must be an integer between 128, which the checks of a deployment's trial need, and 100000000"
     assert.deepStrictEqual(result, Result.fail({ param: "max_context", message, unexpected: false }))
   })
 

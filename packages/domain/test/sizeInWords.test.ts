@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { sizeInWords } from "../src/index.ts"
 
-it("a size is told in the unit that leaves something of it", () => {
+it("a size is shown in the largest unit with a value of at least one", () => {
   const cases = [
     [0, "0 B"],
     [1_000, "1000 B"],

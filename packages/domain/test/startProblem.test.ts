@@ -15,7 +15,7 @@ const ofSetting = (config: Config.Config<unknown>, env: Readonly<Record<string, 
   )
 
 describe("why a program cannot start", () => {
-  it.effect("names the setting that is missing, and what it takes", () =>
+  it.effect("names the missing setting and what it takes", () =>
     Effect.gen(function* () {
       const problem = yield* ofSetting(Config.Redacted("DATABASE_URL"), {})
       assert.strictEqual(problem?.exitCode, 2)
@@ -23,7 +23,7 @@ describe("why a program cannot start", () => {
     })
   )
 
-  it.effect("names the setting that is wrong and what is expected, never a secret's value", () =>
+  it.effect("names the invalid setting and the expected value, never a secret's value", () =>
     Effect.gen(function* () {
       const port = Config.schema(Schema.NumberFromString.check(Schema.isBetween({ minimum: 0, maximum: 65_535 })), "SERVER_PORT")
       assert.strictEqual((yield* ofSetting(port, { SERVER_PORT: "99999" }))?.message, "SERVER_PORT is wrong: expected a value between 0 and 65535. See --help.")
@@ -34,7 +34,7 @@ describe("why a program cannot start", () => {
     })
   )
 
-  it("says where Postgres was looked for, without its password", () => {
+  it("shows the address of Postgres without its password", () => {
     const refused = new Error("connect ECONNREFUSED 10.0.0.1:6432")
     const error = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("Failed to connect", { cause: refused }) }) })
     const { exitCode, message = "" } = startProblem(Cause.fail(error), address, remedy) ?? {}
@@ -43,5 +43,5 @@ describe("why a program cannot start", () => {
     assert.notInclude(message, "geheim")
   })
 
-  it("is left alone where it is anything else", () => assert.isUndefined(startProblem(Cause.die(new Error("a fault")), address, remedy)))
+  it("is unchanged for any other cause", () => assert.isUndefined(startProblem(Cause.die(new Error("a fault")), address, remedy)))
 })

@@ -8,7 +8,7 @@ const drawn = (buckets: TokenBuckets, count: number, now: number, ...names: Read
   Array.from({ length: count }).filter(() => buckets.draw(names.map(draw), now) === null).length
 
 describe("token buckets", () => {
-  it("hold their burst, gain their rate, and say when there is a token again", () => {
+  it("hold their burst, refill at their rate, and report when the next token is available", () => {
     const buckets = new TokenBuckets()
     assert.strictEqual(drawn(buckets, 9, 0, "a"), 4)
     assert.deepStrictEqual(buckets.draw([draw("a")], 0), { name: "a", retryAfter: 1 })
@@ -16,11 +16,11 @@ describe("token buckets", () => {
     assert.deepStrictEqual(buckets.draw([draw("b"), { name: "slow", rate: { perSecond: 0.1, burst: 1 } }], 0), { name: "slow", retryAfter: 10 })
     assert.strictEqual(drawn(buckets, 9, 1_000, "a"), 2)
     assert.strictEqual(drawn(buckets, 9, 60_000, "a"), 4)
-    // A clock that goes back gives nothing and takes nothing.
+    // A clock that goes back adds no tokens and removes none.
     assert.strictEqual(drawn(buckets, 9, 0, "a"), 0)
   })
 
-  it("take from all or from none, and take a token back", () => {
+  it("take from all or from none, and accept a returned token", () => {
     const buckets = new TokenBuckets()
     assert.strictEqual(drawn(buckets, 4, 0, "a"), 4)
     assert.strictEqual(drawn(buckets, 9, 0, "b", "a"), 0)
@@ -30,13 +30,13 @@ describe("token buckets", () => {
     assert.strictEqual(drawn(buckets, 9, 0, "a"), 1)
   })
 
-  it("forget those that are full again, and never exceed their number", () => {
+  it("remove full buckets, and never exceed their number", () => {
     const buckets = new TokenBuckets(100)
     for (let index = 0; index < 1_000; index++) {
       drawn(buckets, 4, 0, `early ${index}`)
       assert.isAtMost(buckets.size, 100)
     }
-    // The latest are those that are still empty.
+    // The latest buckets are still empty.
     assert.strictEqual(drawn(buckets, 1, 0, "early 999"), 0)
     for (let index = 0; index < 100; index++) drawn(buckets, 1, 60_000, `late ${index}`)
     for (let index = 0; index < 60; index++) drawn(buckets, 1, 120_000, `last ${index}`)

@@ -76,8 +76,8 @@ describe("what a preview says comes true", () => {
   it("what the first runtime of a host class does not take is refused with the names of those that do", () => {
     const both = hostClass("both", ["reference", "vllm"], "any", 79, "9")
     const said = (request: ServingRequest, classes = [both]) => servingProblem(request, classes, engines)?.message ?? ""
-    assert.match(said({ kv_cache_dtype: "fp8" }), /^reference does not take.* Ask for the runtime vllm, which takes it\.$/)
-    assert.match(said({ engine_flags: { enable_chunked_prefill: true } }), /^The runtime reference has no flag.* Ask for the runtime vllm, which takes it\.$/)
+    assert.match(said({ kv_cache_dtype: "fp8" }), /^reference does not take.* Request the runtime vllm, which accepts it\.$/)
+    assert.match(said({ engine_flags: { enable_chunked_prefill: true } }), /^The runtime reference has no flag.* Request the runtime vllm, which accepts it\.$/)
     for (const request of [{ kv_cache_dtype: "fp8" }, { engine_flags: { enable_chunked_prefill: true } }] as const) {
       assert.isNull(servingProblem({ ...request, runtime: "vllm" }, [both], engines))
       assert.notInclude(said(request, [small]), "Ask for")
@@ -91,7 +91,7 @@ describe("what a preview says comes true", () => {
     const serving = taken(answer)
     assert.strictEqual(serving.max_context, 131_072)
     assert.notProperty(serving, "yarn")
-    assert.match(refused(answer).remedy.message, /^Leave yarn out/)
+    assert.match(refused(answer).remedy.message, /^Omit yarn/)
     assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /yarn\.factor to 32/)
   })
 

@@ -53,7 +53,7 @@ describe("the remedy for a model that an engine does not compute can help", () =
     assert.deepInclude(refusalOf(facts(gelu), [processor, h100], { host_class: "processor" }).remedy.serving, { host_class: "h100", runtime: "vllm" })
     const { remedy } = refusalOf(facts(gelu, 200 * 2 ** 30), [processor, h100], { host_class: "processor" })
     assert.deepStrictEqual(remedy, {
-      message: "Ask for the runtime vllm on the host class h100, which computes it: that preview says what it lacks there.",
+      message: "Request the runtime vllm on the host class h100, which supports the model. A preview with these settings shows what else is missing.",
       serving: null
     })
   })

@@ -133,7 +133,7 @@ describe("the benchmark", () => {
       const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 100 }))
       const benchmark = yield* runAt(url, { steps, drainMillis: 1_600 })
       assert.isUndefined(benchmark.missing)
-      assert.match(benchmarkFault(benchmark) ?? "", /^Alone, 0\.\d+ tokens came a second; the least is 1\.$/)
+      assert.match(benchmarkFault(benchmark) ?? "", /^A single request generated 0\.\d+ tokens per second; the minimum is 1\.$/)
     }).pipe(Effect.scoped)
   )
 
