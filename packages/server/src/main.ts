@@ -1,9 +1,11 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import { PgClient } from "@effect/sql-pg"
 import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import {
+  AcrossPool,
   ApiKeys,
   AuditEvents,
   Billing,
@@ -27,8 +29,9 @@ import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
 import { listening, retention, ServerSettings } from "./ServerSettings.ts"
 
-// Keys are looked up before their organization is known, and published models are those of others.
-const layerLookUps = Layer.mergeAll(ApiKeys.layerSql, Catalog.layerSql).pipe(Layer.provide(Database.layerAcrossOrganizations))
+// Keys are looked up before their organization is known, in a pool of their own: no list of models can take its connections.
+const layerKeys = ApiKeys.layerSql.pipe(Layer.provide(Layer.effect(PgClient.PgClient, AcrossPool)))
+const layerLookUps = Layer.mergeAll(layerKeys, Catalog.layerServer).pipe(Layer.provide(Database.layerAcrossOrganizations))
 
 const layerServices = Layer.mergeAll(
   layerLookUps,

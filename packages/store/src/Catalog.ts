@@ -3,6 +3,7 @@ import { ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/
 import { Context, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import type { Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
+import { AcrossPool } from "./Database.ts"
 import { listen } from "./listen.ts"
 import { readableRows } from "./readableRows.ts"
 import { callableBy } from "./routes/callableBy.ts"
@@ -56,49 +57,61 @@ export class Catalog extends Context.Service<
 >()("seatrial/Catalog") {
   static readonly layerSql = Layer.effect(
     Catalog,
+    Effect.map(PgClient.PgClient, (sql) => make(sql, sql))
+  )
+
+  /** The same for the server: row-level security shows an organization its own models only, and published ones are read in another pool. */
+  static readonly layerServer = Layer.effect(
+    Catalog,
     Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-
-      const served = (condition: Statement.Fragment) => sql`
-        SELECT ${sql.literal(callableName)} AS model, o.slug AS "orgSlug", m.display_name AS "displayName", m.status, m.created_at AS "createdAt",
-          r.id AS "revisionId", r.hf_repo AS "hfRepo", r.hf_revision AS "hfRevision", r.dtype, r.quantization, r.max_model_len AS "maxModelLen", r.runtime,
-          r.engine_version AS "engineVersion",
-          json_build_object(
-            'input_micros_per_mtok', r.input_micros_per_mtok::text,
-            'output_micros_per_mtok', r.output_micros_per_mtok::text,
-            'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
-            'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
-          r.capabilities, r.verified_at AS "verifiedAt"
-        FROM models m
-        JOIN organizations o ON o.id = m.org_id
-        JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
-        WHERE ${condition} AND m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'
-        ORDER BY m.created_at DESC, m.id DESC LIMIT ${mostModels}`
-      const find = Effect.fnUntraced(function* (condition: Statement.Fragment) {
-        return yield* readable(yield* served(condition))
-      })
-
-      // Changes that come while the models are read become one more reading.
-      const occasions = listen(sql, "routes").pipe(
-        Stream.filter(({ _tag }) => _tag !== "Lost"),
-        Stream.merge(Stream.fromSchedule(Schedule.spaced("30 seconds"))),
-        Stream.buffer({ capacity: 1, strategy: "sliding" })
-      )
-      const read = find(sql`m.visibility = 'public'`).pipe(
-        Effect.tapError((error) => Effect.logWarning(`The catalog could not be read; the last one stays in use (${error.message})`)),
-        Effect.retry(Schedule.spaced("500 millis")),
-        Effect.orDie,
-        Effect.withSpan("Catalog.published")
-      )
-
-      return Catalog.of({
-        published: Stream.mapEffect(occasions, () => read),
-        ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(sql`m.org_id = ${orgId}`))),
-        find: Effect.fn("Catalog.find")(function* (orgId, model) {
-          const found = yield* Effect.orDie(find(callableBy(sql, orgId, model)))
-          return Option.fromUndefinedOr(found[0])
-        })
-      })
+      return make(yield* PgClient.PgClient, yield* AcrossPool)
     })
   )
+}
+
+const served = (sql: PgClient.PgClient, condition: Statement.Fragment) => sql`
+  SELECT ${sql.literal(callableName)} AS model, o.slug AS "orgSlug", m.display_name AS "displayName", m.status, m.created_at AS "createdAt",
+    r.id AS "revisionId", r.hf_repo AS "hfRepo", r.hf_revision AS "hfRevision", r.dtype, r.quantization, r.max_model_len AS "maxModelLen", r.runtime,
+    r.engine_version AS "engineVersion",
+    json_build_object(
+      'input_micros_per_mtok', r.input_micros_per_mtok::text,
+      'output_micros_per_mtok', r.output_micros_per_mtok::text,
+      'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
+      'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
+    r.capabilities, r.verified_at AS "verifiedAt"
+  FROM models m
+  JOIN organizations o ON o.id = m.org_id
+  JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
+  WHERE ${condition} AND m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'
+  ORDER BY m.created_at DESC, m.id DESC LIMIT ${mostModels}`
+
+const find = Effect.fnUntraced(function* (sql: PgClient.PgClient, condition: Statement.Fragment) {
+  return yield* readable(yield* served(sql, condition))
+})
+
+/** `own` reads the models of an organization, `across` the published ones of all. */
+const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Service"] => {
+  // Changes that come while the models are read become one more reading.
+  const occasions = listen(across, "routes").pipe(
+    Stream.filter(({ _tag }) => _tag !== "Lost"),
+    Stream.merge(Stream.fromSchedule(Schedule.spaced("30 seconds"))),
+    Stream.buffer({ capacity: 1, strategy: "sliding" })
+  )
+  const read = find(across, across`m.visibility = 'public'`).pipe(
+    Effect.tapError((error) => Effect.logWarning(`The catalog could not be read; the last one stays in use (${error.message})`)),
+    Effect.retry(Schedule.spaced("500 millis")),
+    Effect.orDie,
+    Effect.withSpan("Catalog.published")
+  )
+
+  return Catalog.of({
+    published: Stream.mapEffect(occasions, () => read),
+    ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(own, own`m.org_id = ${orgId}`))),
+    find: Effect.fn("Catalog.find")(function* (orgId, model) {
+      const [found] = yield* Effect.orDie(find(own, callableBy(own, orgId, model)))
+      if (found !== undefined || across === own) return Option.fromUndefinedOr(found)
+      const [published] = yield* Effect.orDie(find(across, across`${callableBy(across, orgId, model)} AND m.visibility = 'public'`))
+      return Option.fromUndefinedOr(published)
+    })
+  })
 }

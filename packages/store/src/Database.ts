@@ -13,6 +13,9 @@ import { acrossOrganizations, makeTenantClient } from "./tenants.ts"
  */
 export class ReadPool extends Context.Service<ReadPool, PgClient.PgClient>()("seatrial/ReadPool") {}
 
+/** A small pool for what the server reads across organizations: keys, and published models. Row-level security shows it nothing else. */
+export class AcrossPool extends Context.Service<AcrossPool, PgClient.PgClient>()("seatrial/AcrossPool") {}
+
 export interface PoolOptions {
   readonly url: Redacted.Redacted<string>
   /** Connections. */
@@ -147,7 +150,9 @@ export const Database = {
   /** The same for the server, whose statements are restricted to the organization of the fiber that runs them, as far as its role is subject to row-level security. */
   layerServer: program({ tenants: true }),
   /** A small pool for what the server reads before it knows the organization, and of published models. */
-  layerAcrossOrganizations: layerWith({ tenants: acrossOrganizations, poolSize: 4, readPoolSize: 1 }),
+  layerAcrossOrganizations: Layer.effect(AcrossPool, PgClient.PgClient).pipe(
+    Layer.provide(Layer.fresh(layerWith({ tenants: acrossOrganizations, poolSize: 4, readPoolSize: 1 })))
+  ),
   /** The same for one address, without configuration. */
   layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
     withSchema(

@@ -1,13 +1,26 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Ids } from "@seatrial/domain"
-import { ConfigProvider, Context, Effect, Layer, type Redacted, type Scope } from "effect"
+import { Ids, type OrgId } from "@seatrial/domain"
+import { ConfigProvider, Context, Deferred, Effect, Latch, Layer, Option, type Redacted, type Scope, Stream } from "effect"
 import type { SqlError } from "effect/sql"
 import { inject } from "vitest"
 import { roleName } from "../src/access/applyAccess.ts"
 import { type Role, roles, tables } from "../src/access/tables.ts"
 import { connect } from "../src/Database.ts"
-import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, ReadPool, Requests, Runs, TenantScope } from "../src/index.ts"
+import {
+  AcrossPool,
+  ApiKeys,
+  Catalog,
+  Database,
+  Deployments,
+  HubConnections,
+  Metering,
+  Organizations,
+  ReadPool,
+  Requests,
+  Runs,
+  TenantScope
+} from "../src/index.ts"
 import { makeReadAccount } from "../src/spending/readAccount.ts"
 import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
@@ -29,12 +42,14 @@ const layerOwner = Layer.mergeAll(Runs.layerSql, Metering.layerSql, Requests.lay
   Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: encryptionKey })))
 )
 
+const poolSize = 3
+
 /** The pools of a program, with the rights of its role. */
 const poolsOf = (
   role: Role,
   tenants: boolean | string = role === "server"
 ): Effect.Effect<Context.Context<PgClient.PgClient | ReadPool>, SqlError.SqlError, Url | Scope.Scope> =>
-  Effect.flatMap(Url, (url) => Layer.build(connect({ url, poolSize: 3, readPoolSize: 1, applicationName: `test-${role}`, role: roleName(role), tenants })))
+  Effect.flatMap(Url, (url) => Layer.build(connect({ url, poolSize, readPoolSize: 1, applicationName: `test-${role}`, role: roleName(role), tenants })))
 
 const clientOf = (role: Role, tenants?: boolean | string) => Effect.map(poolsOf(role, tenants), (pools) => Context.get(pools, PgClient.PgClient))
 
@@ -113,6 +128,75 @@ describe("access to the database", () => {
         yield* inOrganization(other.caller.orgId)(insert)
         const moved = inOrganization(own.caller.orgId)(server`UPDATE deployments SET org_id = ${other.caller.orgId} RETURNING 1`)
         assert.match(reasonOf(yield* Effect.flip(moved)), /row-level security/i)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("of the server across organizations shows of models only the published ones, with the revisions that serve them", () =>
+      Effect.gen(function* () {
+        const { other, own } = yield* twoOrganizations
+        const owner = yield* PgClient.PgClient
+        yield* owner`UPDATE models SET visibility = 'public' WHERE id = ${other.served.modelId}`
+        const server = yield* clientOf("server", "*")
+        const idsOf = (table: string) => Effect.map(server<{ readonly id: string }>`SELECT id FROM ${server(table)}`, (rows) => rows.map(({ id }) => id))
+        const models = yield* idsOf("models")
+        assert.include(models, other.served.modelId)
+        assert.notInclude(models, own.served.modelId)
+        const revisions = yield* idsOf("revisions")
+        assert.include(revisions, other.served.revisionId)
+        assert.notInclude(revisions, own.served.revisionId)
+        assert.lengthOf(revisions, models.length)
+
+        const context = yield* Layer.build(
+          Catalog.layerServer.pipe(Layer.provide([Layer.succeed(PgClient.PgClient, yield* clientOf("server")), Layer.succeed(AcrossPool, server)]))
+        )
+        const catalog = Context.get(context, Catalog)
+        const revisionsOf = (found: Iterable<{ readonly revisionId: string }>) => [...found].map(({ revisionId }) => revisionId)
+        assert.include(revisionsOf(Option.getOrThrow(yield* Stream.runHead(catalog.published))), other.served.revisionId)
+        const orgId = own.caller.orgId
+        assert.deepStrictEqual(revisionsOf(yield* inOrganization(orgId)(catalog.ownedBy(orgId))), [own.served.revisionId])
+        const find = (orgId: OrgId, model: string) =>
+          Effect.map(inOrganization(orgId)(catalog.find(orgId, model)), (found) => revisionsOf(Option.toArray(found)))
+        assert.deepStrictEqual(yield* find(orgId, own.served.model), [own.served.revisionId])
+        // A published model has the short name.
+        assert.deepStrictEqual(yield* find(orgId, "tiny"), [other.served.revisionId])
+        assert.deepStrictEqual(yield* find(other.caller.orgId, own.served.model), [])
+        yield* owner`UPDATE models SET active_revision_id = NULL WHERE id = ${other.served.modelId}`
+        assert.notInclude(yield* idsOf("revisions"), other.served.revisionId)
+      }).pipe(Effect.scoped)
+    )
+
+    it.effect("of the server has a pool for keys and one for an organization's models: neither waits for the other", () =>
+      Effect.gen(function* () {
+        const { caller, secret } = yield* makeCaller(`pools-${crypto.randomUUID().slice(0, 8)}`)
+        const served = yield* makeServing(caller, "pools", "tiny")
+        const [server, across] = [yield* clientOf("server"), yield* clientOf("server", "*")]
+        const layerAcross = Layer.succeed(AcrossPool, across)
+        const layerOwn = Layer.succeed(PgClient.PgClient, server)
+        const context = yield* Layer.build(
+          Layer.merge(
+            Catalog.layerServer.pipe(Layer.provide([layerOwn, layerAcross])),
+            ApiKeys.layerSql.pipe(Layer.provide([Layer.effect(PgClient.PgClient, AcrossPool).pipe(Layer.provide(layerAcross)), Ids.layer]))
+          )
+        )
+        const [catalog, keys] = [Context.get(context, Catalog), Context.get(context, ApiKeys)]
+        /** Takes every connection of a pool while the effect runs. */
+        const whileFull = Effect.fnUntraced(function* <A, E>(pool: PgClient.PgClient, effect: Effect.Effect<A, E>) {
+          const over = yield* Deferred.make<void>()
+          const taken = yield* Latch.make()
+          let count = 0
+          const take = Effect.sync(() => ++count === poolSize).pipe(Effect.flatMap((isFull) => (isFull ? taken.open : Effect.void)))
+          const hold = pool.withTransaction(Effect.andThen(pool`SELECT 1`, Effect.andThen(take, Deferred.await(over))))
+          for (let index = 0; index < poolSize; index++) yield* Effect.forkChild(hold)
+          yield* taken.await
+          return yield* Effect.ensuring(effect, Deferred.succeed(over, undefined))
+        })
+        const models = yield* whileFull(across, inOrganization(caller.orgId)(catalog.ownedBy(caller.orgId)))
+        assert.deepStrictEqual(
+          models.map(({ model }) => model),
+          [served.model]
+        )
+        const found = yield* whileFull(server, keys.authenticate(secret))
+        assert.strictEqual(Option.getOrThrow(found).orgId, caller.orgId)
       }).pipe(Effect.scoped)
     )
 

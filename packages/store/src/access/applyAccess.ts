@@ -21,9 +21,9 @@ const policiesOf = (table: string): ReadonlyArray<string> => {
   return [
     ...restricted,
     policy("server", "own", `FOR ALL TO ${roleName("server")} USING (${own}) WITH CHECK (${own})`),
-    ...(access.across === true
+    ...(access.across !== undefined
       ? [
-          policy("server", "across", `FOR SELECT TO ${roleName("server")} USING (${setting} = '*')`),
+          policy("server", "across", `FOR SELECT TO ${roleName("server")} USING (${setting} = '*' AND (${access.across}))`),
           ...(access.grants.server.some((grant) => grant === "UPDATE (last_used_at)")
             ? [policy("server", "use", `FOR UPDATE TO ${roleName("server")} USING (${setting} = '*') WITH CHECK (${setting} = '*')`)]
             : [])

@@ -8,8 +8,8 @@ type Grants = Partial<Record<Exclude<Role, "admin">, ReadonlyArray<string>>>
 interface TableAccess {
   /** The column that holds the organization of a row; null: the table belongs to no organization. */
   readonly tenant: "org_id" | "id" | null
-  /** Whether the server also reads rows of other organizations, with `acrossOrganizations`: keys before their organization is known, and published models. */
-  readonly across?: boolean
+  /** Which rows the server also reads with `acrossOrganizations`, in SQL: keys before their organization is known, and published models. */
+  readonly across?: string
   readonly grants: Grants
   /** Whether only a migration writes it. */
   readonly migrated?: boolean
@@ -20,12 +20,15 @@ const amounts = ["SELECT (org_id, amount_micros)"]
 const write = ["SELECT", "INSERT", "UPDATE"]
 const all = ["SELECT", "INSERT", "UPDATE", "DELETE"]
 
+/** The revisions that serve published models. */
+const published = "EXISTS (SELECT FROM models m WHERE m.id = revisions.model_id AND m.active_revision_id = revisions.id AND m.visibility = 'public')"
+
 /**
  * What each program may do with each table. `admin` may read and write all of them. The server sees and changes rows of the organization that it works for, by row-level
  * security; the others work for all organizations. A new table needs a line here: a test fails without it.
  */
 export const tables: Readonly<Record<string, TableAccess>> = {
-  api_keys: { tenant: "org_id", across: true, grants: { server: ["SELECT", "UPDATE (last_used_at)"], gateway: ["SELECT", "UPDATE (last_used_at)"] } },
+  api_keys: { tenant: "org_id", across: "true", grants: { server: ["SELECT", "UPDATE (last_used_at)"], gateway: ["SELECT", "UPDATE (last_used_at)"] } },
   applied_access: { tenant: null, migrated: true, grants: {} },
   applied_resources: { tenant: "org_id", grants: { server: read, operator: all } },
   audit_events: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["INSERT"] } },
@@ -44,10 +47,10 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   invitations: { tenant: "org_id", grants: {} },
   memberships: { tenant: "org_id", grants: {} },
   migrations: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
-  models: { tenant: "org_id", across: true, grants: { server: write, gateway: read, operator: write } },
+  models: { tenant: "org_id", across: "visibility = 'public'", grants: { server: write, gateway: read, operator: write } },
   node_faults: { tenant: "org_id", grants: { gateway: read, operator: all } },
   operator_terms: { tenant: null, grants: { operator: write } },
-  organizations: { tenant: "id", across: true, grants: { server: read, gateway: read, operator: read } },
+  organizations: { tenant: "id", across: "true", grants: { server: read, gateway: read, operator: read } },
   outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
   purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts } },
   receipts: { tenant: "org_id", grants: { server: read, gateway: write } },
@@ -56,7 +59,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   reservations: { tenant: "org_id", grants: { operator: read } },
   retired_months: { tenant: null, migrated: true, grants: {} },
   revision_uses: { tenant: "org_id", grants: { gateway: write, operator: write } },
-  revisions: { tenant: "org_id", across: true, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
+  revisions: { tenant: "org_id", across: published, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
   schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
   spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"] } },
   // Written by a trigger, with the rights of its owner.
