@@ -1,0 +1,60 @@
+import { execFileSync } from "node:child_process"
+import { readFileSync, writeFileSync } from "node:fs"
+
+/**
+ * Counts what makes comments and names of product code hard to read, and compares the counts with `tools/language.json`. A count may only go down.
+ * `--write` stores lower counts; `--list` prints each finding. CONTRIBUTING.md has the rules that the counts represent.
+ */
+
+/** Words of the private dialect of older code. The glossary in CONTRIBUTING.md has the term to use for each. */
+const dialect = [
+  /\b(?:told|tells?|telling|anew|in vain|once more|no more|by now|meanwhile|for ever|therein|thereof)\b/i,
+  /\b(?:whoever|whatever|nobody|somebody|somewhere)\b/i,
+  /\bwho (?:is|has|asks|waits|serves|leads|does)\b/i,
+  /\b(?:stands?|beside|so far as|(?:is|are) known|ha(?:s|ve) to be|one that|that of|those of|what is|otherwise than|of (?:its|their) own)\b/i,
+  /\bwhere (?:it|its|there|they|this|that|one|an?|the|no|nothing|none)\b/i
+]
+/** "if" and "when" introduce conditions, "where" introduces places. */
+const condition = /\bwhere\b/gi
+/** A name says what the value holds. */
+const vagueName = /\b(?:const|let|readonly|function)\s+(?:told|seen|asked|given|whole|looked|named|said|found|made|kept|there|here|another|others|besides?)\b/g
+
+const print = (line: string) => process.stdout.write(`${line}\n`)
+
+const counts = { comments: 0, dialect: 0, where: 0, names: 0 }
+const isListing = process.argv.includes("--list")
+const report = (file: string, text: string) => (isListing ? print(`${file}: ${text}`) : undefined)
+
+const files = execFileSync("git", ["ls-files", "*.ts"], { encoding: "utf8" })
+  .split("\n")
+  .filter((file) => /^(?:packages|k8s|tools)\//.test(file) && !/\/test\/|generated|sample/.test(file) && file !== "tools/language.ts")
+for (const file of files) {
+  const text = readFileSync(file, "utf8")
+  for (const [comment] of text.matchAll(/\/\/[^\n]*|\/\*[\s\S]*?\*\//g)) {
+    for (const line of comment.split("\n").map((each) => each.replace(/^[\s/*]+|[\s/*]+$/g, ""))) {
+      if (line === "") continue
+      counts.comments++
+      counts.where += line.match(condition)?.length ?? 0
+      if (!dialect.some((words) => words.test(line))) continue
+      counts.dialect++
+      report(file, line)
+    }
+  }
+  for (const [name] of text.matchAll(vagueName)) {
+    counts.names++
+    report(file, name)
+  }
+}
+
+const path = "tools/language.json"
+const limits: typeof counts = JSON.parse(readFileSync(path, "utf8"))
+const checked = ["dialect", "where", "names"] as const
+const raised = checked.filter((key) => counts[key] > limits[key])
+print(checked.map((key) => `${key} ${counts[key]} (at most ${limits[key]})`).join(", "))
+if (process.argv.includes("--write") && raised.length === 0) writeFileSync(path, `${JSON.stringify(counts, null, 2)}\n`)
+if (raised.length > 0) {
+  process.stderr.write(
+    `Too many of: ${raised.join(", ")}. Run "npm run language -- --list" to see them, and write the sentences as CONTRIBUTING.md describes.\n`
+  )
+  process.exitCode = 1
+}
