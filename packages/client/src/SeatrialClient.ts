@@ -21,14 +21,14 @@ import { defaultRetry, type RetryPolicy, retrying } from "./retry.ts"
 import { type WaitOptions, waitUntilFinished } from "./waitForDeployment.ts"
 
 export interface SeatrialClientOptions {
-  /** Where the API is, as `http://127.0.0.1:8080`. */
+  /** Base URL of the API, such as `http://127.0.0.1:8080`. */
   readonly address: string
-  /** An API key of the organisation; without one only the public catalog and the probes answer. */
+  /** An API key of the organization. Without a key, only the public catalog and the probes are accessible. */
   readonly apiKey?: Redacted.Redacted
   readonly retry?: Partial<RetryPolicy>
 }
 
-/** A list's filters: its query without what pages are made of, but for their size. */
+/** The filters of a list: its query without the page cursor. */
 type Filters<Query> = Omit<Query, keyof PageRequest> & PageSize
 
 const none = { query: {} }
@@ -40,7 +40,7 @@ const checkAddress = (address: string) =>
     ? Effect.succeed(address.replace(/\/+$/, ""))
     : Effect.fail(new InvalidInput({ message: `${address} is not an http or https address.`, param: "address" }))
 
-/** An id as a segment of a path; the empty one and those that a URL swallows would name another operation. */
+/** An id as a path segment. An empty id, `.` and `..` are rejected, because the URL would address another operation. */
 const segment = (id: string) => (/^\.{0,2}$/.test(id) ? Effect.fail(new InvalidInput({ message: `"${id}" is not an id.`, param: "id" })) : Effect.succeed(id))
 
 const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: SeatrialClientOptions) {
@@ -50,15 +50,16 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
   const raw = yield* HttpApiClient.makeWith(Api, { baseUrl: base, httpClient: client })
   const once = exchange(base)
   const again = retrying({ ...defaultRetry, ...retry })
-  // Every operation of the contract may be done twice: reads, previews, creates under one idempotency key, and cancels (see there).
+  // Every operation of the contract is safe to repeat: reads, previews, creates with the same idempotency key, and
+  // cancels (see `cancel`).
   const call = <A, E>(operation: Parameters<typeof once<A, E, never>>[0]) => again(once(operation))
 
   const probe = <A>(operation: Parameters<typeof once<A, never, never>>[0]) => call<A, never>(operation)
   const withId = <A, E>(id: string, operation: (id: string) => Parameters<typeof once<A, E, never>>[0]) =>
     Effect.flatMap(segment(id), (checked) => call(operation(checked)))
 
-  const unasked = (what: string) => Effect.fail(new VersionSkew({ message: `${base} answered ${what}.`, status: 200, requestId: null }))
-  // What a receipt comes as follows from `Accept`, and from nothing else.
+  const unexpectedResponse = (what: string) => Effect.fail(new VersionSkew({ message: `${base} responded ${what}.`, status: 200, requestId: null }))
+  // The `Accept` header alone determines the form of a receipt.
   const accepting = yield* HttpApiClient.endpoint(Api, {
     group: "org",
     endpoint: "getReceipt",
@@ -66,9 +67,11 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
     baseUrl: base
   })
   const plain = <E>(answer: Effect.Effect<ReceiptAnswer, E>) =>
-    Effect.flatMap(answer, (given) => ("payload" in given ? unasked("with a signed receipt that was not asked for") : Effect.succeed(given.body)))
+    Effect.flatMap(answer, (receipt) =>
+      "payload" in receipt ? unexpectedResponse("with a signed receipt that was not requested") : Effect.succeed(receipt.body)
+    )
   const signed = <E>(answer: Effect.Effect<ReceiptAnswer, E>) =>
-    Effect.flatMap(answer, (given) => ("payload" in given ? Effect.succeed(given) : unasked("with a receipt that is not signed")))
+    Effect.flatMap(answer, (receipt) => ("payload" in receipt ? Effect.succeed(receipt) : unexpectedResponse("with a receipt that is not signed")))
 
   const getOrgDeployment = (deployment: string) => withId(deployment, (id) => raw.org.getDeployment({ params: { id }, ...none }))
 
@@ -76,8 +79,8 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
   const getProgress = (deployment: string) => withId(deployment, (id) => raw.deployments.progress({ params: { id }, ...none }))
 
   /**
-   * Ends an unfinished run. A try whose answer was lost may have done so: where the next one then finds the run finished, and it is cancelled, that is what was
-   * asked for, whoever did it. In any other case a finished run is `DeploymentFinished`.
+   * Cancels an unfinished run. An attempt whose response was lost may have succeeded: if the next attempt finds the run
+   * finished with the status `cancelled`, the call succeeds. In any other case a finished run is `DeploymentFinished`.
    */
   const cancel = (deployment: string) =>
     Effect.suspend(() => {
@@ -97,7 +100,10 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
       })
     })
 
-  /** Deletes a model for good. If the answer of a try was lost and the next try finds no model, the first try deleted it. */
+  /**
+   * Deletes a model permanently. If the response of an attempt was lost and the next attempt finds no model, the first
+   * one deleted it.
+   */
   const deleteModel = (model: string) =>
     Effect.suspend(() => {
       let isUncertain = false
@@ -111,13 +117,13 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
     })
 
   return {
-    /** Deployments with the phases of the `/v1` family, and what is done to them. */
+    /** Deployments with the phases of the `/v1` API family, and their operations. */
     deployments: {
-      /** Whether and how a source can be served: `derived`, or `refused` with reason and remedy. */
+      /** Whether and how a source can be served: `derived`, or `refused` with a reason and a remedy. */
       preview: (payload: PreviewPayload) => call(raw.deployments.preview({ ...none, payload })),
       /**
-       * Creates a deployment. The idempotency key is made once, if none is given, and sent with every try. `replayed` says that the operation was there already, which
-       * it also is where an earlier try of this very call had been carried out.
+       * Creates a deployment. If no idempotency key is given, one is generated; every attempt sends the same key.
+       * `replayed` means that the operation already existed, possibly because of an earlier attempt of the same call.
        */
       create: (payload: NewModel | Redeploy, options: { readonly idempotencyKey?: string } = {}) =>
         Effect.suspend(() => {
@@ -132,7 +138,7 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
       page: (query: DeploymentsQuery = {}) => call(raw.deployments.list({ query })),
       get: (deployment: string) => withId(deployment, (id) => raw.deployments.get({ params: { id }, ...none })),
       events: (deployment: string) => withId(deployment, (id) => raw.deployments.events({ params: { id }, ...none })),
-      /** What the deployment does or waits for now. */
+      /** The current activity of the deployment. */
       progress: getProgress,
       cancel
     },
@@ -143,7 +149,7 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
       get: (request: string) => withId(request, (request_id) => raw.requests.get({ params: { request_id }, ...none })),
       receipt: (request: string) => withId(request, (request_id) => plain(raw.requests.receipt({ params: { request_id }, ...none })))
     },
-    /** The organisation's data; deployments with every phase under its full name. */
+    /** The data of the organization. Deployments have every phase under its full name. */
     org: {
       requests: {
         list: ({ pageSize, ...filters }: Filters<RequestsQuery> = {}) =>
@@ -175,36 +181,41 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
         get: (event: string) => withId(event, (id) => raw.org.getAuditEvent({ params: { id }, ...none }))
       }
     },
-    /** The organization's own models; each by its id or name. */
+    /** The organization's own models, by id or name. */
     models: {
-      /** Those that serve, all at once. */
+      /** All serving models. */
       list: () => Effect.map(call(raw.models.list(none)), ({ data }) => data),
-      /** It takes no requests until it is enabled, and its GPUs are given back. */
+      /** The model takes no requests until it is enabled, and its GPUs are released. */
       disable: (model: string) => withId(model, (id) => raw.models.disable({ params: { id }, ...none, payload: {} })),
-      /** The revision that served before serves again. */
+      /** Serves the previously serving revision again. */
       enable: (model: string) => withId(model, (id) => raw.models.enable({ params: { id }, ...none, payload: {} })),
       delete: deleteModel
     },
-    /** The published models, all at once; needs no key. */
+    /** All published models; needs no key. */
     catalog: {
       list: () =>
         Effect.flatMap(call(raw.catalog.list(none)), ({ body }) =>
-          body === undefined ? unasked("304 to what was not conditional") : Effect.succeed(body.data)
+          body === undefined ? unexpectedResponse("304 to an unconditional request") : Effect.succeed(body.data)
         )
     },
     system: {
       health: () => probe(raw.system.health()),
       readiness: () => call(raw.system.readiness()),
-      /** The public keys of receipts' signatures; needs no key. */
+      /** The public keys of receipt signatures; needs no key. */
       signingKeys: () =>
-        Effect.flatMap(probe(raw.system.signingKeys()), ({ body }) => (body === undefined ? unasked("304 to what was not conditional") : Effect.succeed(body)))
+        Effect.flatMap(probe(raw.system.signingKeys()), ({ body }) =>
+          body === undefined ? unexpectedResponse("304 to an unconditional request") : Effect.succeed(body)
+        )
     },
-    /** Follows a run to its end: see `WaitOptions`. */
+    /** Follows a run until it ends; see `WaitOptions`. */
     waitForDeployment: <E = never, R = never>(id: string, options: WaitOptions<E, R> = {}) => waitUntilFinished(getOrgDeployment(id), progressOnce(id), options)
   }
 })
 
-/** The HTTP API as the holder of one key: every operation of the contract, its errors typed, lists as streams, transient failures tried again. */
+/**
+ * A client of the HTTP API with one key: every operation of the contract with typed errors, lists as streams, and
+ * retries of transient failures.
+ */
 export class SeatrialClient extends Context.Service<SeatrialClient>()("seatrial/SeatrialClient", { make }) {
   static readonly layer = (options: SeatrialClientOptions) => Layer.effect(SeatrialClient, SeatrialClient.make(options))
 }

@@ -23,7 +23,7 @@ import type {
 } from "@seatrial/api"
 import type { ClientFailure } from "./failures.ts"
 
-/** An error of the contract: the server has refused, or could not. */
+/** An error of the contract: the server refused the request or could not execute it. */
 export type PublicError =
   | BodyTooLarge
   | DeploymentFinished
@@ -76,11 +76,11 @@ interface Details {
   readonly code: string
   readonly param: string | null
   readonly requestId: string | null
-  /** Seconds, where the server has said when to come back. */
+  /** Seconds from the server's `Retry-After`; null without one. */
   readonly retryAfter: number | null
 }
 
-/** What the methods of `createClient` reject with: an `ApiError`, a `ConnectionError` or an `InputError`. */
+/** The methods of `createClient` reject with an `ApiError`, a `ConnectionError` or an `InputError`. */
 export class SeatrialError extends Error implements Details {
   readonly status: number | null
   readonly code: string
@@ -99,13 +99,18 @@ export class SeatrialError extends Error implements Details {
   }
 }
 
-/** The server answered with an error: `code` is the contract's, `param` what it is about. */
+/** The server responded with an error. `code` and `param` are the contract's. */
 export class ApiError extends SeatrialError {}
 
-/** The server was not reached, or not understood. `code`: `unreachable`, `not_seatrial` or `version_skew`. */
+/**
+ * The server could not be reached, or its response could not be understood. `code`: `unreachable`, `not_seatrial` or
+ * `version_skew`.
+ */
 export class ConnectionError extends SeatrialError {}
 
-/** What was given is not what the contract takes, and nothing was sent. `code`: `invalid_input`; `param`: what it is about. */
+/**
+ * The input does not match the contract; nothing was sent. `code`: `invalid_input`. `param`: path of the invalid value.
+ */
 export class InputError extends SeatrialError {}
 
 const connectionCodes: Readonly<Record<ClientFailure["_tag"], string>> = {
@@ -115,7 +120,7 @@ const connectionCodes: Readonly<Record<ClientFailure["_tag"], string>> = {
   InvalidInput: "invalid_input"
 }
 
-/** The typed error of an effect as an exception. */
+/** Converts the typed error of an effect to an exception. */
 export const toSeatrialError = (failure: PublicError | ClientFailure): SeatrialError => {
   if ("error" in failure) {
     const { code, message, param, request_id } = failure.error

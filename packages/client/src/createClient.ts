@@ -20,25 +20,28 @@ const iterated =
     Stream.toAsyncIterable(Stream.mapError(list(...args), toSeatrialError))
 
 export interface ClientOptions {
-  /** Where the API is, as `http://127.0.0.1:8080`. */
+  /** Base URL of the API, such as `http://127.0.0.1:8080`. */
   readonly address: string
-  /** An API key of the organisation; without one only the public catalog and the probes answer. */
+  /** An API key of the organization. Without a key, only the public catalog and the probes are accessible. */
   readonly apiKey?: string
   readonly retry?: Partial<RetryPolicy>
 }
 
 export interface WaitForOptions {
-  /** Called once for each phase, in order, those before the call included. */
+  /** Called once per phase in order, including the phases before the call. */
   readonly onPhase?: (entry: PhaseEntry) => void
-  /** Called with what the deployment does or waits for, each time that this changes. */
+  /** Called with each change of the deployment's current activity. */
   readonly onProgress?: (progress: DeploymentProgress) => void
-  /** Ends the waiting, not the deployment. */
+  /** Cancels the waiting, not the deployment. */
   readonly signal?: AbortSignal
-  /** How long the server may stay away, in milliseconds; default 10 minutes. */
+  /** How long the server may be unavailable, in milliseconds; default 10 minutes. */
   readonly patience?: number
 }
 
-/** The same client for programs without Effect: methods give promises and reject with a `SeatrialError`, lists are async iterables. */
+/**
+ * The client for programs without Effect: methods return promises and reject with a `SeatrialError`, lists are async
+ * iterables.
+ */
 export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
   const options = { address, ...(apiKey === undefined ? {} : { apiKey: Redacted.make(apiKey) }), ...(retry === undefined ? {} : { retry }) }
   const client = Effect.runSync(SeatrialClient.make(options).pipe(Effect.mapError(toSeatrialError), Effect.provide(FetchHttpClient.layer)))
@@ -65,7 +68,7 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
     models: { list: promised(models.list), disable: promised(models.disable), enable: promised(models.enable), delete: promised(models.delete) },
     catalog: { list: promised(catalog.list) },
     system: { health: promised(system.health), readiness: promised(system.readiness), signingKeys: promised(system.signingKeys) },
-    /** Follows a run to its end: `activated`, `failed` or `cancelled`. */
+    /** Follows a run until it ends: `activated`, `failed` or `cancelled`. */
     waitForDeployment: (id: string, { onPhase, onProgress, patience, signal }: WaitForOptions = {}): Promise<Outcome> =>
       Effect.runPromise(
         client

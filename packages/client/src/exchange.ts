@@ -3,10 +3,10 @@ import { Cause, Clock, Context, Duration, Effect, Result, Schema } from "effect"
 import { Headers, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import { type ClientFailure, InvalidInput, NotSeatrial, Unreachable, VersionSkew } from "./failures.ts"
 
-/** What was answered in the exchange under way: a failure to decode it does not tell. */
+/** The response of the current exchange. A decoding error does not carry it. */
 const Exchange = Context.Reference<{ response?: HttpClientResponse.HttpClientResponse }>("seatrial/client/Exchange", { defaultValue: () => ({}) })
 
-/** A client that leaves each answer for `exchange` to judge by. */
+/** A client that records each response for `exchange`. */
 export const recording = (client: HttpClient.HttpClient): HttpClient.HttpClient =>
   HttpClient.tap(client, (response) =>
     Effect.map(Exchange, (exchange) => {
@@ -14,10 +14,10 @@ export const recording = (client: HttpClient.HttpClient): HttpClient.HttpClient 
     })
   )
 
-/** Statuses with which a proxy says that the server behind it cannot answer now. */
+/** Statuses with which a proxy reports that its server is temporarily unavailable. */
 const passing = new Set([429, 502, 503, 504])
 
-const told = (header: string | undefined, now: number): { readonly retryAfter?: number } => {
+const parseRetryAfter = (header: string | undefined, now: number): { readonly retryAfter?: number } => {
   if (header === undefined) return {}
   return Result.match(Headers.parseRetryAfter(header), {
     onFailure: () => ({}),
@@ -32,11 +32,11 @@ const judge = (address: string, response: HttpClientResponse.HttpClientResponse,
     const message =
       status === 404 || status === 405
         ? `${address} does not know this operation (${status}). Is it older than this client?`
-        : `${address} answered ${status} with something that this client does not understand. Are their versions the same?`
+        : `${address} answered ${status} with content that this client does not understand. Are their versions the same?`
     return new VersionSkew({ message, status, requestId })
   }
   if (passing.has(status)) {
-    return new Unreachable({ message: `A proxy at ${address} answers ${status}.`, ...told(headers["retry-after"], now) })
+    return new Unreachable({ message: `A proxy at ${address} answers ${status}.`, ...parseRetryAfter(headers["retry-after"], now) })
   }
   return new NotSeatrial({ message: `${address} answered ${status}, and not as a Seatrial server does. Is the address right?`, status })
 }
@@ -44,20 +44,20 @@ const judge = (address: string, response: HttpClientResponse.HttpClientResponse,
 const isBroken = (error: unknown): error is HttpClientError.HttpClientError =>
   HttpClientError.isHttpClientError(error) && error.reason._tag === "DecodeError" && error.reason.cause !== undefined
 
-/** One try of an operation, with what the transport and the codecs report turned into what it means to the caller. */
+/** One attempt of an operation. Maps errors of transport and codecs to the client's typed failures. */
 export const exchange =
   (address: string) =>
   <A, E, R>(once: Effect.Effect<A, E | HttpClientError.HttpClientError | Schema.SchemaError, R>): Effect.Effect<A, E | ClientFailure, R> =>
     Effect.suspend(() => {
-      const seen: { response?: HttpClientResponse.HttpClientResponse } = {}
+      const received: { response?: HttpClientResponse.HttpClientResponse } = {}
       return once.pipe(
-        Effect.provideService(Exchange, seen),
+        Effect.provideService(Exchange, received),
         Effect.catchCause((cause): Effect.Effect<never, E | ClientFailure> => {
           const misread = (response: HttpClientResponse.HttpClientResponse) =>
             Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.fail(judge(address, response, now)))
           const failures = cause.reasons.filter(Cause.isFailReason).map(({ error }) => error)
           const broken = failures.find(isBroken)
-          if (broken !== undefined) return Effect.fail(new Unreachable({ message: `The connection to ${address} broke within an answer.`, cause: broken }))
+          if (broken !== undefined) return Effect.fail(new Unreachable({ message: `The connection to ${address} broke during a response.`, cause: broken }))
           const [error] = failures
           if (error === undefined) return Effect.failCause(Cause.fromReasons(cause.reasons.filter((reason) => !Cause.isFailReason(reason))))
           if (HttpClientError.isHttpClientError(error)) {
@@ -67,7 +67,7 @@ export const exchange =
             return Effect.fail(new InvalidInput({ message: error.message, param: null }))
           }
           if (Schema.isSchemaError(error)) {
-            if (seen.response !== undefined) return misread(seen.response)
+            if (received.response !== undefined) return misread(received.response)
             const { message, param } = schemaProblem(error.issue)
             return Effect.fail(new InvalidInput({ message: `${param ?? "The input"} ${message}.`, param }))
           }

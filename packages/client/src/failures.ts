@@ -1,16 +1,24 @@
 import { Data } from "effect"
 
-/** Nothing usable came back: no connection, one that broke, no answer in time, or a proxy that says its server is away. `retryAfter` in seconds, where it was told. */
+/**
+ * No usable response: no connection, a broken connection, a timeout, or a proxy without its server. `retryAfter` in
+ * seconds, if given.
+ */
 export class Unreachable extends Data.TaggedError("Unreachable")<{ readonly message: string; readonly cause?: unknown; readonly retryAfter?: number }> {}
 
-/** What answers at the address is no Seatrial server. */
+/** The server at the address is not a Seatrial server. */
 export class NotSeatrial extends Data.TaggedError("NotSeatrial")<{ readonly message: string; readonly status: number }> {}
 
-/** A Seatrial server answered what this client does not understand, or does not know the operation: their versions differ. */
+/**
+ * A Seatrial server sent a response that this client does not understand, or does not know the operation. Their
+ * versions differ.
+ */
 export class VersionSkew extends Data.TaggedError("VersionSkew")<{ readonly message: string; readonly status: number; readonly requestId: string | null }> {}
 
-/** What the caller gave is not what the contract takes; nothing was sent. `param` is its path, where it has one. */
+/**
+ * The input does not match the contract; nothing was sent. `param` is the path of the invalid value, if there is one.
+ */
 export class InvalidInput extends Data.TaggedError("InvalidInput")<{ readonly message: string; readonly param: string | null }> {}
 
-/** What goes wrong beside the errors that the contract has for an operation. */
+/** Failures in addition to the contract's errors of an operation. */
 export type ClientFailure = Unreachable | NotSeatrial | VersionSkew | InvalidInput

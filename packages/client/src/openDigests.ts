@@ -2,8 +2,9 @@ import type { ReceiptDigests } from "@seatrial/domain"
 import { Data, Effect, Option, Schema } from "effect"
 
 /**
- * Why request or answer do not count as those of a receipt. `malformed_salt`: the salt is not 16 bytes in base64url. `no_digest`: the receipt has no digest of that part.
- * `different`: its bytes, or the salt, are others than those of the receipt.
+ * Why a request or response does not match a receipt. `malformed_salt`: the salt is not 16 bytes in base64url.
+ * `no_digest`: the receipt has no digest of that part. `different`: the bytes or the salt differ from those of the
+ * receipt.
  */
 export class DigestMismatch extends Data.TaggedError("DigestMismatch")<{
   readonly reason: "malformed_salt" | "no_digest" | "different"
@@ -20,7 +21,10 @@ const lacking = {
   answer: "The receipt has no digest of the answer: the request did not ask for it, or the caller left before the end of the answer."
 } as const
 
-/** Compares the bytes of a request, of an answer, or of both with the digests of a verified receipt. `salt`: the header `seatrial-receipt-salt` of the answer. */
+/**
+ * Compares the bytes of a request, of a response, or of both with the digests of a verified receipt. `salt`: the header
+ * `seatrial-receipt-salt` of the response.
+ */
 export const openDigests = Effect.fnUntraced(function* (options: {
   readonly digests: ReceiptDigests | null
   readonly salt: string

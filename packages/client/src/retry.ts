@@ -2,29 +2,35 @@ import { RateLimited, Unavailable } from "@seatrial/api"
 import { Clock, Effect, Random, Result } from "effect"
 import { Unreachable } from "./failures.ts"
 
-/** How often and how long an operation is tried. Times in milliseconds. */
+/** Limits for the attempts of an operation. Times are in milliseconds. */
 export interface RetryPolicy {
-  /** Tries in all, the first one included. */
+  /** Maximum number of attempts, including the first. */
   readonly attempts: number
-  /** The first pause; each further one is twice as long, up to `longestPause`. A pause is between half of that and all of it. */
+  /**
+   * The first pause. Each further pause is twice as long, up to `longestPause`. The actual pause is random between half
+   * and all of it.
+   */
   readonly firstPause: number
   readonly longestPause: number
-  /** How long one try may take. */
+  /** Timeout of one attempt. */
   readonly attemptTimeout: number
-  /** From the first try on, pauses included: a pause that would end later is not begun. */
+  /** Limit of the total time, including pauses. A pause that would end later is not started. */
   readonly totalTime: number
 }
 
 export const defaultRetry: RetryPolicy = { attempts: 5, firstPause: 200, longestPause: 10_000, attemptTimeout: 70_000, totalTime: 120_000 }
 
-/** The least time to wait before the next try, in milliseconds; undefined where another try would change nothing. */
+/** The minimum time before the next attempt in milliseconds; undefined if another attempt cannot help. */
 export const minimumPause = (failure: unknown): number | undefined => {
   if (failure instanceof RateLimited || failure instanceof Unavailable) return failure.retryAfter * 1000
   if (failure instanceof Unreachable) return (failure.retryAfter ?? 0) * 1000
   return undefined
 }
 
-/** Tries again what failed in passing: a broken or refused connection, 429 and 503, never earlier than `Retry-After` allows. Only for what may be done twice. */
+/**
+ * Retries transient failures: a broken or refused connection, 429 and 503, never earlier than `Retry-After`. Use it
+ * only for operations that are safe to repeat.
+ */
 export const retrying =
   (policy: RetryPolicy) =>
   <A, E, R>(once: Effect.Effect<A, E | Unreachable, R>): Effect.Effect<A, E | Unreachable, R> =>
@@ -35,13 +41,13 @@ export const retrying =
         const left = deadline - (yield* Clock.currentTimeMillis)
         const duration = Math.max(1, Math.min(policy.attemptTimeout, left))
         const tried = yield* once.pipe(
-          Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new Unreachable({ message: `No answer came within ${Math.ceil(duration / 1000)} s.` })) }),
+          Effect.timeoutOrElse({ duration, orElse: () => Effect.fail(new Unreachable({ message: `No response within ${Math.ceil(duration / 1000)} s.` })) }),
           Effect.result
         )
         if (Result.isSuccess(tried)) return tried.success
         const least = minimumPause(tried.failure)
         if (least === undefined || attempt >= policy.attempts) return yield* Effect.fail(tried.failure)
-        // Those that were refused together must not come back together.
+        // Random, so that clients that were refused together do not return together.
         const delay = least + pause * (0.5 + 0.5 * (yield* Random.next))
         if ((yield* Clock.currentTimeMillis) + delay >= deadline) return yield* Effect.fail(tried.failure)
         yield* Effect.sleep(delay)

@@ -4,24 +4,24 @@ import { Clock, Effect, Option, Result } from "effect"
 import { Unreachable } from "./failures.ts"
 import { minimumPause } from "./retry.ts"
 
-/** A phase of a run, and when it was entered. */
+/** A phase of a run and the time of its start. */
 export type PhaseEntry = DeploymentDetail["phases"][number]
 
-/** A server that cannot answer now; what it is asked about goes on meanwhile. */
+/** The server is temporarily unavailable. The run continues. */
 export type Away = Unreachable | RateLimited | Unavailable
 
 export interface WaitOptions<E = never, R = never> {
-  /** Called once for each phase, in order, those before the call included. */
+  /** Called once per phase in order, including the phases before the call. */
   readonly onPhase?: (entry: PhaseEntry) => Effect.Effect<unknown, E, R>
-  /** Called with what the run does or waits for, each time that this changes. A server that does not give it is no failure. */
+  /** Called with each change of the run's current activity. A server without this operation is not a failure. */
   readonly onProgress?: (progress: DeploymentProgress) => Effect.Effect<unknown, E, R>
-  /** Called when the server cannot be asked; waiting goes on. */
+  /** Called for each failed request. Waiting continues. */
   readonly onAway?: (failure: Away) => Effect.Effect<unknown, E, R>
-  /** How long the server may stay away until waiting ends with that failure, in milliseconds; default 10 minutes. */
+  /** How long the server may be unavailable before waiting fails, in milliseconds; default 10 minutes. */
   readonly patience?: number
 }
 
-/** How a run ended. A failure's text is `<code>: <text>`. */
+/** The end of a run. A failure's text is `<code>: <text>`. */
 export type Outcome =
   | { readonly outcome: "activated"; readonly deployment: DeploymentDetail }
   | { readonly outcome: "failed"; readonly deployment: DeploymentDetail; readonly failure: string }
@@ -44,26 +44,29 @@ const outcomeOf = (deployment: DeploymentDetail): Outcome | undefined => {
 
 const isAway = (failure: unknown): failure is Away => failure instanceof Unreachable || failure instanceof RateLimited || failure instanceof Unavailable
 
-/** Asks until the run is finished: soon after each new phase, then ever more rarely, every 5 s at the most. Nothing is asked twice at once. */
+/**
+ * Polls until the run is finished: soon after each new phase, then less often, at most every 5 s. Requests do not
+ * overlap.
+ */
 export const waitUntilFinished = <E, R, E2, R2>(
   detail: Effect.Effect<DeploymentDetail, E | Away, R>,
   progress: Effect.Effect<DeploymentProgress, unknown, R>,
   { onAway, onPhase, onProgress, patience = 600_000 }: WaitOptions<E2, R2>
 ): Effect.Effect<Outcome, E | Away | E2, R | R2> =>
   Effect.gen(function* () {
-    let told = 0
+    let reportedEntries = 0
     let interval = firstInterval
     let shown = ""
     let answered = yield* Clock.currentTimeMillis
     for (;;) {
-      const asked = yield* Effect.result(detail)
+      const result = yield* Effect.result(detail)
       let pause = interval
-      if (Result.isSuccess(asked)) {
+      if (Result.isSuccess(result)) {
         answered = yield* Clock.currentTimeMillis
-        const entries = asked.success.phases.slice(told)
+        const entries = result.success.phases.slice(reportedEntries)
         if (onPhase !== undefined) for (const entry of entries) yield* onPhase(entry)
-        told += entries.length
-        const outcome = outcomeOf(asked.success)
+        reportedEntries += entries.length
+        const outcome = outcomeOf(result.success)
         if (outcome !== undefined) return outcome
         if (onProgress !== undefined) {
           const current = yield* Effect.option(progress)
@@ -75,7 +78,7 @@ export const waitUntilFinished = <E, R, E2, R2>(
         if (entries.length > 0) interval = firstInterval
         pause = interval
       } else {
-        const { failure } = asked
+        const { failure } = result
         if (!isAway(failure) || (yield* Clock.currentTimeMillis) - answered >= patience) return yield* Effect.fail(failure)
         if (onAway !== undefined) yield* onAway(failure)
         pause = Math.max(interval, minimumPause(failure) ?? 0)

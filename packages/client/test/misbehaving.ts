@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { Effect } from "effect"
 
-export interface Seen {
+export interface ReceivedRequest {
   readonly method: string
   readonly url: string
   readonly authorization: string | undefined
@@ -9,19 +9,19 @@ export interface Seen {
   readonly body: string
 }
 
-/** How one request is answered; what is not here is a reset connection. */
+/** The response to one request; without it, the connection is reset. */
 export interface Scripted {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
   readonly body: string
-  /** Cut the connection in the middle of the body. */
+  /** Closes the connection in the middle of the body. */
   readonly cut?: boolean
 }
 
 export const reset = "reset"
 export const requestId = "req_01890000000000000000000000"
 
-/** An answer as a Seatrial server gives it. */
+/** A response with the headers of a Seatrial server. */
 export const seatrial = (status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Scripted => ({
   status,
   headers: { "content-type": "application/json", "x-request-id": requestId, ...headers },
@@ -45,16 +45,16 @@ const answer = (request: IncomingMessage, response: ServerResponse, scripted: Sc
   response.write(body.slice(0, body.length / 2), () => request.socket.resetAndDestroy())
 }
 
-/** A server on a free port that answers its requests by a script, in turn, and tells what it was sent. */
+/** A server on a free port that responds from a script in order and records the requests. */
 export const misbehaving = (script: ReadonlyArray<Scripted | typeof reset>) =>
   Effect.acquireRelease(
-    Effect.callback<{ readonly address: string; readonly seen: ReadonlyArray<Seen>; readonly close: () => void }>((resume) => {
-      const seen: Array<Seen> = []
+    Effect.callback<{ readonly address: string; readonly received: ReadonlyArray<ReceivedRequest>; readonly close: () => void }>((resume) => {
+      const received: Array<ReceivedRequest> = []
       const server = createServer(async (request, response) => {
         const { authorization, "idempotency-key": key } = request.headers
         const body = await readBody(request)
-        seen.push({ method: request.method ?? "", url: request.url ?? "", authorization, idempotencyKey: typeof key === "string" ? key : undefined, body })
-        answer(request, response, script[seen.length - 1] ?? reset)
+        received.push({ method: request.method ?? "", url: request.url ?? "", authorization, idempotencyKey: typeof key === "string" ? key : undefined, body })
+        answer(request, response, script[received.length - 1] ?? reset)
       })
       server.listen(0, "127.0.0.1", () => {
         const bound = server.address()
@@ -63,7 +63,7 @@ export const misbehaving = (script: ReadonlyArray<Scripted | typeof reset>) =>
           server.close()
           server.closeAllConnections()
         }
-        resume(Effect.succeed({ address: `http://127.0.0.1:${port}`, seen, close }))
+        resume(Effect.succeed({ address: `http://127.0.0.1:${port}`, received, close }))
       })
     }),
     ({ close }) => Effect.sync(close)

@@ -11,7 +11,7 @@ const refused = new Unreachable({ message: "Refused." })
 
 type Failure = RateLimited | Unavailable | InvalidCursor | Unreachable
 
-/** Fails as told, then succeeds; gives when each try was made, in milliseconds since the first. */
+/** Fails with the given failures, then succeeds. Returns the time of each attempt in milliseconds since the first. */
 const run = Effect.fnUntraced(function* (failures: ReadonlyArray<Failure>, policy: Partial<RetryPolicy> = {}) {
   const tries: Array<number> = []
   const once = Effect.gen(function* () {
@@ -26,9 +26,9 @@ const run = Effect.fnUntraced(function* (failures: ReadonlyArray<Failure>, polic
   return { result, pauses: tries.slice(1).map((at, index) => at - (tries[index] ?? 0)) }
 })
 
-describe("what failed in passing is tried again", () => {
+describe("a transient failure is retried", () => {
   for (const [name, failure] of [
-    ["a server that does not answer", refused],
+    ["a server that does not respond", refused],
     ["429", limited(0)],
     ["503", unavailable(0)]
   ] as const) {
@@ -61,8 +61,8 @@ describe("what failed in passing is tried again", () => {
   )
 })
 
-describe("no more is tried", () => {
-  it.effect("than the policy's attempts; the last failure is the answer", () =>
+describe("the number of attempts is limited", () => {
+  it.effect("by the policy; the last failure is the result", () =>
     Effect.gen(function* () {
       const { pauses, result } = yield* run([refused, refused, limited(1), refused], { attempts: 3 })
       assert.strictEqual(pauses.length, 2)
@@ -70,7 +70,7 @@ describe("no more is tried", () => {
     })
   )
 
-  it.effect("than its time allows: a pause that would end later is not begun", () =>
+  it.effect("by the total time: a pause that would end later is not started", () =>
     Effect.gen(function* () {
       const { pauses, result } = yield* run([limited(20), limited(50)], { totalTime: 60_000 })
       assert.strictEqual(pauses.length, 1)
@@ -78,7 +78,7 @@ describe("no more is tried", () => {
     })
   )
 
-  it.effect("where trying again would change nothing", () =>
+  it.effect("if another attempt cannot help", () =>
     Effect.gen(function* () {
       const { pauses, result } = yield* run([wrongCursor])
       assert.strictEqual(pauses.length, 0)
@@ -87,7 +87,7 @@ describe("no more is tried", () => {
   )
 })
 
-it.effect("a try that hangs is given up in time, and the next one may succeed", () =>
+it.effect("an attempt that hangs times out, and the next one may succeed", () =>
   Effect.gen(function* () {
     let tries = 0
     const once = Effect.suspend(() => (++tries === 1 ? Effect.never : Effect.succeed(tries)))

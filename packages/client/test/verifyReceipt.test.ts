@@ -23,7 +23,7 @@ const receipt: Receipt = {
 }
 const body = canonicalJson(receipt)
 
-/** A key and what it signs, both by another library than the one under test. */
+/** A key and its signatures, created by another library than the one under test. */
 const makeSigner = Effect.promise(async () => {
   const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true })
   const jwk = await exportJWK(publicKey)
@@ -40,22 +40,22 @@ const reasonOf = (options: { readonly document: string; readonly signature?: str
   Effect.map(Effect.result(verifyReceipt(options)), (result) => (Result.isFailure(result) ? result.failure.reason : "verified"))
 
 describe("a receipt", () => {
-  it.effect("is verified in each form that it comes in, also where its JSON was written anew", () =>
+  it.effect("is verified in each of its forms, even if its JSON was reformatted", () =>
     Effect.gen(function* () {
       const { kid, set, sign } = yield* makeSigner
       const jws = yield* sign(body)
       const signature = `${jws.protected}..${jws.signature}`
-      const whole = yield* verifyReceipt({ document: JSON.stringify(jws), keys: set })
-      // A signature of a version that named neither issuer nor organization.
-      assert.deepStrictEqual(whole, { receipt, kid, issuer: null, organization: null, digests: null, verbatim: true })
-      assert.deepStrictEqual(yield* verifyReceipt({ document: body, signature, keys: set }), whole)
-      assert.deepStrictEqual(yield* verifyReceipt({ document: `${body}\n`, signature: ` ${signature}\n`, keys: set }), whole)
+      const verified = yield* verifyReceipt({ document: JSON.stringify(jws), keys: set })
+      // A signature of a version that included neither issuer nor organization.
+      assert.deepStrictEqual(verified, { receipt, kid, issuer: null, organization: null, digests: null, verbatim: true })
+      assert.deepStrictEqual(yield* verifyReceipt({ document: body, signature, keys: set }), verified)
+      assert.deepStrictEqual(yield* verifyReceipt({ document: `${body}\n`, signature: ` ${signature}\n`, keys: set }), verified)
       const shuffled = JSON.stringify(Object.fromEntries(Object.entries(receipt).reverse()), null, 2)
-      assert.deepStrictEqual(yield* verifyReceipt({ document: shuffled, signature, keys: set }), { ...whole, verbatim: false })
+      assert.deepStrictEqual(yield* verifyReceipt({ document: shuffled, signature, keys: set }), { ...verified, verbatim: false })
     })
   )
 
-  it.effect("names who issued it and to which organization, if its signature does: another one is not genuine", () =>
+  it.effect("names its issuer and its organization if they are signed; another one is not genuine", () =>
     Effect.gen(function* () {
       const { set, sign } = yield* makeSigner
       const jws = yield* sign(body, { iss: "https://seatrial.example", org: "org_a" })
@@ -66,7 +66,7 @@ describe("a receipt", () => {
     })
   )
 
-  it.effect("of which any byte was changed, or any byte of its signature, is refused", () =>
+  it.effect("is rejected after a change of any byte, or of any byte of its signature", () =>
     Effect.gen(function* () {
       const { set, sign } = yield* makeSigner
       const jws = Schema.decodeUnknownSync(SignedReceipt)(yield* sign(body))
@@ -101,7 +101,7 @@ describe("a receipt", () => {
     })
   )
 
-  it.effect("that does not count says why", () =>
+  it.effect("that is not verified reports why", () =>
     Effect.gen(function* () {
       const { set, sign } = yield* makeSigner
       const other = yield* makeSigner
@@ -114,7 +114,7 @@ describe("a receipt", () => {
         ["not_genuine", { document: JSON.stringify({ ...jws, payload: Buffer.from(cheap).toString("base64url") }), keys: set }],
         ["unknown_key", { document: body, signature, keys: none }],
         ["unknown_key", { document: body, signature, keys: other.set }],
-        // The same name for another key is no help.
+        // The same name for another key does not help.
         ["not_genuine", { document: body, signature, keys: { keys: other.set.keys.map((key) => ({ ...key, kid: set.keys[0]?.kid ?? "" })) } }],
         ["malformed_signature", { document: body, keys: set }],
         ["malformed_signature", { document: body, signature: jws.signature, keys: set }],
@@ -122,9 +122,9 @@ describe("a receipt", () => {
         ["malformed_signature", { document: JSON.stringify(jws), signature, keys: set }],
         ["not_a_receipt", { document: "", signature, keys: set }],
         ["not_a_receipt", { document: "{", signature, keys: set }],
-        // Which of the two a reader takes, nobody knows.
+        // It is undefined which of the two a reader uses.
         ["not_a_receipt", { document: body.replace("{", '{"cost_micros":"1",'), signature, keys: set }],
-        // Longer or deeper than anybody can read.
+        // Too long or too deep to read.
         ["not_a_receipt", { document: JSON.stringify({ ...receipt, model: "x".repeat(30_000_000) }), signature, keys: set }],
         ["not_a_receipt", { document: `${"[".repeat(200_000)}${"]".repeat(200_000)}`, signature, keys: set }],
         ["not_a_receipt", { document: `{"payload":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, keys: set }],
@@ -136,7 +136,7 @@ describe("a receipt", () => {
     })
   )
 
-  it.effect("that has its signature inside and is not as it was given out says which member is wrong", () =>
+  it.effect("that contains its signature and was changed reports which member is wrong", () =>
     Effect.gen(function* () {
       const { set, sign } = yield* makeSigner
       const { payload, protected: head, signature } = yield* sign(body)
@@ -153,7 +153,7 @@ describe("a receipt", () => {
     })
   )
 
-  it("keys of other kinds are passed over, and what is no set of keys is none", () => {
+  it("keys of other types are skipped, and an invalid set of keys is none", () => {
     assert.deepStrictEqual(Option.getOrThrow(signingKeysOf('{"keys":[{"kty":"RSA","n":"x","e":"AQAB"}],"more":1}')), { keys: [] })
     for (const text of ["", "[]", "{}", '{"keys":{}}']) assert.isTrue(Option.isNone(signingKeysOf(text)), text)
   })

@@ -33,16 +33,16 @@ const away = new Unreachable({ message: "No." })
 const missing = new NotFound({ error: { message: "No.", type: "not_found_error", code: "not_found" } })
 type Answer = ReadonlyArray<Phase> | Away | NotFound
 
-/** Waits on a server that gives these answers in turn, the last one again and again. */
+/** Waits for a server that gives these responses in order and then repeats the last one. */
 const follow = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>, options: WaitOptions = {}, length = 3_600_000, knowsProgress = true) {
-  const seen: Array<Phase> = []
-  const asked: Array<number> = []
+  const phases: Array<Phase> = []
+  const pollTimes: Array<number> = []
   const answer = Effect.gen(function* () {
-    asked.push(yield* Clock.currentTimeMillis)
-    const next = answers[Math.min(asked.length, answers.length) - 1] ?? []
+    pollTimes.push(yield* Clock.currentTimeMillis)
+    const next = answers[Math.min(pollTimes.length, answers.length) - 1] ?? []
     return "_tag" in next ? yield* Effect.fail(next) : detail(next)
   })
-  const onPhase = (entry: { readonly status: Phase }) => Effect.sync(() => seen.push(entry.status))
+  const onPhase = (entry: { readonly status: Phase }) => Effect.sync(() => phases.push(entry.status))
   const progress = Effect.map(Clock.currentTimeMillis, (now): DeploymentProgress => {
     const minutes = Math.floor(now / 60_000)
     const updated_at = new Date(minutes * 60_000).toISOString()
@@ -50,20 +50,20 @@ const follow = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>, opti
   })
   const fiber = yield* Effect.forkChild(Effect.result(waitUntilFinished(answer, knowsProgress ? progress : Effect.fail(missing), { onPhase, ...options })))
   yield* TestClock.adjust(length)
-  return { seen, pauses: asked.slice(1).map((time, index) => time - (asked[index] ?? 0)), result: yield* Fiber.join(fiber) }
+  return { phases, pauses: pollTimes.slice(1).map((time, index) => time - (pollTimes[index] ?? 0)), result: yield* Fiber.join(fiber) }
 })
 
-it.effect("each phase is told once and in order, also one that is entered again, and the outcome is typed", () =>
+it.effect("each phase is reported once and in order, also if it is entered again, and the outcome is typed", () =>
   Effect.gen(function* () {
     const first: ReadonlyArray<Phase> = ["screening", "queued", "provisioning"]
     const last: ReadonlyArray<Phase> = [...first, "queued", "provisioning", "booting", "checking", "activating", "activated"]
-    const { result, seen } = yield* follow([["screening"], first, first, [...first, "queued"], last])
-    assert.deepStrictEqual(seen, last)
+    const { result, phases } = yield* follow([["screening"], first, first, [...first, "queued"], last])
+    assert.deepStrictEqual(phases, last)
     assert.isTrue(result._tag === "Success" && result.success.outcome === "activated")
   })
 )
 
-it.effect("a run that failed says why, and one that was cancelled that it was", () =>
+it.effect("a failed run reports why, and a cancelled run that it was cancelled", () =>
   Effect.gen(function* () {
     const failed = (yield* follow([["screening", "checking", "failed"]])).result
     assert.isTrue(failed._tag === "Success" && failed.success.outcome === "failed" && failed.success.failure === "checks_failed: 1 of 9")
@@ -72,7 +72,7 @@ it.effect("a run that failed says why, and one that was cancelled that it was", 
   })
 )
 
-it.effect("it asks ever more rarely, up to every 5 s, and soon again after a new phase", () =>
+it.effect("polls less and less often, at most every 5 s, and soon after a new phase", () =>
   Effect.gen(function* () {
     const still = Array.from({ length: 12 }, (): ReadonlyArray<Phase> => ["screening"])
     const { pauses } = yield* follow([...still, ["screening", "queued"], ["screening", "queued"], ["screening", "cancelled"]])
@@ -82,21 +82,21 @@ it.effect("it asks ever more rarely, up to every 5 s, and soon again after a new
   })
 )
 
-it.effect("a server that is away does not end it: it goes on where it was, and waits as long as it was told to", () =>
+it.effect("continues if the server is unavailable, and waits as long as the server asks", () =>
   Effect.gen(function* () {
-    const told: Array<string> = []
+    const messages: Array<string> = []
     const unavailable = new Unavailable({ error: { message: "Away.", type: "api_error", code: "unavailable" }, retryAfter: 30 })
-    const { pauses, result, seen } = yield* follow([["screening"], away, unavailable, away, ["screening", "activated"]], {
-      onAway: ({ _tag }) => Effect.sync(() => told.push(_tag))
+    const { pauses, result, phases } = yield* follow([["screening"], away, unavailable, away, ["screening", "activated"]], {
+      onAway: ({ _tag }) => Effect.sync(() => messages.push(_tag))
     })
     assert.isTrue(result._tag === "Success" && result.success.outcome === "activated")
-    assert.deepStrictEqual(seen, ["screening", "activated"])
-    assert.deepStrictEqual(told, ["Unreachable", "Unavailable", "Unreachable"])
+    assert.deepStrictEqual(phases, ["screening", "activated"])
+    assert.deepStrictEqual(messages, ["Unreachable", "Unavailable", "Unreachable"])
     assert.strictEqual(pauses[2], 30_000)
   })
 )
 
-it.effect("a server that stays away for longer than the patience ends it, and so does any other error at once", () =>
+it.effect("fails if the server is unavailable for longer than the patience, and immediately on any other error", () =>
   Effect.gen(function* () {
     const gone = yield* follow([["screening"], away], { patience: 60_000 })
     assert.isTrue(gone.result._tag === "Failure" && gone.result.failure instanceof Unreachable)
@@ -109,7 +109,7 @@ it.effect("a server that stays away for longer than the patience ends it, and so
   })
 )
 
-it.effect("progress is reported each time that it changes, and a server that does not know the operation ends nothing", () =>
+it.effect("progress is reported with each change, and a server without the operation is not a failure", () =>
   Effect.gen(function* () {
     const answers = [...Array.from({ length: 60 }, (): ReadonlyArray<Phase> => ["queued"]), ["queued", "activated"]] satisfies ReadonlyArray<Answer>
     for (const knowsProgress of [true, false]) {

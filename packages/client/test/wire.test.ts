@@ -34,7 +34,7 @@ const detail = (status: string) =>
 
 const quick = { firstPause: 1, longestPause: 2 }
 
-/** A client of a server with that script. */
+/** A client of a server with this script. */
 const stage = Effect.fnUntraced(function* (script: ReadonlyArray<Scripted | typeof reset>, retry: Partial<RetryPolicy> = quick) {
   const server = yield* misbehaving(script)
   const client = yield* SeatrialClient.make({ address: `${server.address}/`, apiKey: Redacted.make("seatrial_secret"), retry })
@@ -48,34 +48,34 @@ type FetchHttpClientScope = Effect.Services<ReturnType<typeof stage>>
 const payload = { source: { kind: "model_hub", repo: "acme/x" } } as const
 
 describe("a create", () => {
-  live("sends the same idempotency key with every try, whatever became of the one before", () =>
+  live("sends the same idempotency key with every attempt", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([reset, away, limited, { ...created, cut: true }, replayed])
-      const made = yield* client.deployments.create(payload)
-      assert.strictEqual(made.operation.id, "dep_x")
-      assert.isTrue(made.replayed)
-      assert.strictEqual(server.seen.length, 5)
-      assert.deepStrictEqual([...new Set(server.seen.map(({ idempotencyKey }) => idempotencyKey))], [made.idempotencyKey])
-      assert.strictEqual(new Set(server.seen.map(({ body }) => body)).size, 1)
+      const result = yield* client.deployments.create(payload)
+      assert.strictEqual(result.operation.id, "dep_x")
+      assert.isTrue(result.replayed)
+      assert.strictEqual(server.received.length, 5)
+      assert.deepStrictEqual([...new Set(server.received.map(({ idempotencyKey }) => idempotencyKey))], [result.idempotencyKey])
+      assert.strictEqual(new Set(server.received.map(({ body }) => body)).size, 1)
     })
   )
 
-  live("takes another key for another call, and the caller's where there is one", () =>
+  live("uses a new key for another call, and the caller's key if there is one", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([created, created, created])
       assert.isFalse((yield* client.deployments.create(payload)).replayed)
       yield* client.deployments.create(payload)
       yield* client.deployments.create(payload, { idempotencyKey: "mine" })
-      assert.strictEqual(new Set(server.seen.map(({ idempotencyKey }) => idempotencyKey)).size, 3)
-      assert.strictEqual(server.seen[2]?.idempotencyKey, "mine")
+      assert.strictEqual(new Set(server.received.map(({ idempotencyKey }) => idempotencyKey)).size, 3)
+      assert.strictEqual(server.received[2]?.idempotencyKey, "mine")
     })
   )
 
-  live("that is refused is not tried again", () =>
+  live("is not retried after a refusal", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([error(409, "conflict_error", "idempotency_key_reused")])
       assert.instanceOf(yield* Effect.flip(client.deployments.create(payload)), IdempotencyKeyReused)
-      assert.strictEqual(server.seen.length, 1)
+      assert.strictEqual(server.received.length, 1)
     })
   )
 })
@@ -84,20 +84,20 @@ describe("a change of a model", () => {
   const done: Scripted = { status: 204, headers: { "x-request-id": requestId }, body: "" }
   const missing = error(404, "not_found_error", "not_found")
 
-  live("names the model as one segment of the path, by id or by name", () =>
+  live("addresses the model as one path segment, by id or by name", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([done, done, done])
       yield* client.models.disable("acme/tiny")
       yield* client.models.enable("mdl_x")
       yield* client.models.delete("tiny")
       assert.deepStrictEqual(
-        server.seen.map(({ method, url }) => `${method} ${url}`),
+        server.received.map(({ method, url }) => `${method} ${url}`),
         ["POST /v1/models/acme%2Ftiny/disable", "POST /v1/models/mdl_x/enable", "DELETE /v1/models/tiny"]
       )
     })
   )
 
-  live("that deletes it may find no model after a try whose answer was lost, and at no other time", () =>
+  live("that deletes it may find no model after an attempt whose response was lost, and at no other time", () =>
     Effect.gen(function* () {
       yield* (yield* stage([reset, missing])).client.models.delete("tiny")
       for (const script of [[missing], [limited, missing]]) assert.instanceOf(yield* Effect.flip((yield* stage(script)).client.models.delete("tiny")), NotFound)
@@ -106,33 +106,33 @@ describe("a change of a model", () => {
 })
 
 describe("a cancel", () => {
-  live("that may have been carried out by a try whose answer was lost counts as done where the run is cancelled", () =>
+  live("succeeds if the run is cancelled after an attempt whose response was lost", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([reset, finished, detail("cancelled")])
       assert.deepStrictEqual(yield* client.deployments.cancel("dep_x"), { id: "dep_x", cancelled: true })
       assert.deepStrictEqual(
-        server.seen.map(({ method }) => method),
+        server.received.map(({ method }) => method),
         ["POST", "POST", "GET"]
       )
     })
   )
 
-  live("of a run that ended otherwise meanwhile is refused", () =>
+  live("is refused for a run that ended in another way in the meantime", () =>
     Effect.gen(function* () {
       const { client } = yield* stage([away, finished, detail("activated")])
       assert.instanceOf(yield* Effect.flip(client.deployments.cancel("dep_x")), DeploymentFinished)
     })
   )
 
-  live("of a run that was finished before is refused, without a second question", () =>
+  live("is refused for a run that was finished before, without a second request", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([limited, finished, detail("cancelled")])
       assert.instanceOf(yield* Effect.flip(client.deployments.cancel("dep_x")), DeploymentFinished)
-      assert.strictEqual(server.seen.length, 2)
+      assert.strictEqual(server.received.length, 2)
     })
   )
 
-  live("where the run cannot be looked at is refused as the server said", () =>
+  live("fails with the server's error if the run cannot be read", () =>
     Effect.gen(function* () {
       const { client } = yield* stage([reset, finished, error(403, "permission_error", "missing_scope", {}, "deployments:read")])
       assert.instanceOf(yield* Effect.flip(client.deployments.cancel("dep_x")), DeploymentFinished)
@@ -141,43 +141,43 @@ describe("a cancel", () => {
 })
 
 describe("a read", () => {
-  live("is tried again over resets, cut answers, proxies, 429 and 503, and carries the key each time", () =>
+  live("is retried after resets, truncated responses, proxies, 429 and 503, with the key each time", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([reset, { ...emptyPage, cut: true }, proxied, limited, away, emptyPage], { ...quick, attempts: 6 })
       assert.deepStrictEqual((yield* client.requests.page({ limit: 3, from: 5 })).data, [])
-      assert.strictEqual(server.seen.length, 6)
-      for (const { authorization, url } of server.seen) {
+      assert.strictEqual(server.received.length, 6)
+      for (const { authorization, url } of server.received) {
         assert.strictEqual(authorization, "Bearer seatrial_secret")
         assert.strictEqual(url, "/v1/requests?limit=3&from=5")
       }
     })
   )
 
-  live("gives the last refusal once its tries are used up, with the time that the server named", () =>
+  live("fails with the last refusal after all attempts, with the server's retry time", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([error(429, "rate_limit_error", "org_rate_limited", { "retry-after": "7" })], { attempts: 1 })
       const failure = yield* Effect.flip(client.requests.page())
       assert.isTrue(failure instanceof RateLimited && failure.retryAfter === 7 && failure.error.code === "org_rate_limited")
-      assert.strictEqual(server.seen.length, 1)
+      assert.strictEqual(server.received.length, 1)
     })
   )
 
-  live("escapes the id, and refuses one that would name another operation before anything is sent", () =>
+  live("escapes the id, and rejects an id that would address another operation before anything is sent", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([error(404, "not_found_error", "not_found")])
       assert.instanceOf(yield* Effect.flip(client.requests.get("a/b?c")), NotFound)
-      assert.strictEqual(server.seen[0]?.url, "/v1/requests/a%2Fb%3Fc")
+      assert.strictEqual(server.received[0]?.url, "/v1/requests/a%2Fb%3Fc")
       for (const id of ["", ".", ".."]) assert.instanceOf(yield* Effect.flip(client.requests.get(id)), InvalidInput)
-      assert.strictEqual(server.seen.length, 1)
+      assert.strictEqual(server.received.length, 1)
     })
   )
 
-  live("of what the contract does not take is refused before anything is sent", () =>
+  live("with invalid input is rejected before anything is sent", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([])
       assert.instanceOf(yield* Effect.flip(client.requests.page({ limit: 1000 })), InvalidInput)
       assert.instanceOf(yield* Effect.flip(client.deployments.create(payload, { idempotencyKey: "no spaces" })), InvalidInput)
-      assert.strictEqual(server.seen.length, 0)
+      assert.strictEqual(server.received.length, 0)
     })
   )
 })
@@ -193,7 +193,7 @@ describe("a list", () => {
       next_cursor: next
     })
 
-  live("follows the cursors with the filters unchanged, over an empty page too, and fetches no page before it is needed", () =>
+  live("follows the cursors with the same filters, also over an empty page, and fetches no page before it is needed", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([page(["a", "b"], "one"), page([], "two"), reset, page(["c"], null)])
       const rows = client.org.models.list({ q: "x%", pageSize: 2 })
@@ -201,11 +201,11 @@ describe("a list", () => {
         (yield* Stream.runCollect(Stream.take(rows, 2))).map(({ id }) => id),
         ["a", "b"]
       )
-      assert.strictEqual(server.seen.length, 1)
+      assert.strictEqual(server.received.length, 1)
     })
   )
 
-  live("ends with the page that has no cursor", () =>
+  live("ends with the page without a cursor", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([page(["a", "b"], "one"), page([], "two"), reset, page(["c"], null)])
       const rows = yield* Stream.runCollect(client.org.models.list({ q: "x%", pageSize: 2 }))
@@ -214,23 +214,23 @@ describe("a list", () => {
         ["a", "b", "c"]
       )
       assert.deepStrictEqual(
-        server.seen.map(({ url }) => new URLSearchParams(url.slice(url.indexOf("?"))).get("cursor")),
+        server.received.map(({ url }) => new URLSearchParams(url.slice(url.indexOf("?"))).get("cursor")),
         [null, "one", "two", "two"]
       )
-      for (const { url } of server.seen) assert.match(url, /limit=2/)
-      for (const { url } of server.seen) assert.match(url, /q=x%25/)
+      for (const { url } of server.received) assert.match(url, /limit=2/)
+      for (const { url } of server.received) assert.match(url, /q=x%25/)
     })
   )
 })
 
-describe("what is not the server that it should be is told apart", () => {
+describe("other servers are distinguished", () => {
   const cases: ReadonlyArray<readonly [promise: string, answer: Scripted, is: unknown]> = [
-    ["a page of something else", html, NotSeatrial],
-    ["JSON of something else", { status: 200, headers: { "content-type": "application/json" }, body: '{"hello": "world"}' }, NotSeatrial],
+    ["a page of another server", html, NotSeatrial],
+    ["JSON of another server", { status: 200, headers: { "content-type": "application/json" }, body: '{"hello": "world"}' }, NotSeatrial],
     ["a status that no operation has", { status: 418, body: "" }, NotSeatrial],
-    ["a status without a body that was not asked for", { status: 304, body: "" }, NotSeatrial],
-    ["a Seatrial server whose records are others", seatrial(200, { object: "request", id: 1 }), VersionSkew],
-    ["a Seatrial server that does not know the operation", error(405, "invalid_request_error", "method_not_allowed"), VersionSkew],
+    ["a status without a body for an unconditional request", { status: 304, body: "" }, NotSeatrial],
+    ["a Seatrial server with other records", seatrial(200, { object: "request", id: 1 }), VersionSkew],
+    ["a Seatrial server without the operation", error(405, "invalid_request_error", "method_not_allowed"), VersionSkew],
     ["a Seatrial server with an error that this client does not know", error(404, "not_found_error", "gone_fishing"), VersionSkew]
   ]
   for (const [promise, answer, is] of cases) {
@@ -239,12 +239,12 @@ describe("what is not the server that it should be is told apart", () => {
         const { client, server } = yield* stage([answer])
         const failure = yield* Effect.flip(client.requests.get("req_x"))
         assert.isTrue(typeof is === "function" && failure instanceof is, `${failure._tag}`)
-        assert.strictEqual(server.seen.length, 1)
+        assert.strictEqual(server.received.length, 1)
       })
     )
   }
 
-  live("nobody at the address", () =>
+  live("no server at the address", () =>
     Effect.gen(function* () {
       const { client, server } = yield* stage([])
       server.close()
@@ -255,13 +255,13 @@ describe("what is not the server that it should be is told apart", () => {
     })
   )
 
-  it.effect("an address that is none", () =>
+  it.effect("an invalid address", () =>
     Effect.gen(function* () {
       for (const address of ["", "localhost:8080", "ftp://x"]) assert.instanceOf(yield* Effect.flip(SeatrialClient.make({ address })), InvalidInput)
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it("input that was never sent is no error of the connection", () => {
+  it("input that was never sent is not a connection error", () => {
     const failure = toSeatrialError(new InvalidInput({ message: "limit is too large.", param: "limit" }))
     assert.instanceOf(failure, InputError)
     assert.deepStrictEqual([failure.name, failure.code, failure.param], ["InputError", "invalid_input", "limit"])

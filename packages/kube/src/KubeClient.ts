@@ -10,14 +10,14 @@ import { decoderOf, type Listed, logUndecodable, watchResource } from "./watch.t
 export interface DeleteOptions {
   readonly uid?: string | undefined
   readonly resourceVersion?: string | undefined
-  /** Absent: `Background`, for every kind. */
+  /** Absent: `Background` for every kind. */
   readonly propagation?: "Background" | "Foreground" | "Orphan"
   readonly gracePeriodSeconds?: number
 }
 
 const fieldManager = "seatrial"
 
-/** Of one pod's log, whatever its line length. */
+/** Maximum size of one pod's log, for any line length. */
 const maxLogBytes = 4 * 1024 * 1024
 
 const ListBody = Schema.fromJsonString(
@@ -29,7 +29,7 @@ const ListBody = Schema.fromJsonString(
 const decodeList = Schema.decodeUnknownEffect(ListBody)
 const decodeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
 
-const unreadable = (what: string) => new KubeError({ reason: "Invalid", message: `the API server's answer is no ${what}` })
+const unreadable = (what: string) => new KubeError({ reason: "Invalid", message: `invalid response of the API server: expected ${what}` })
 
 const make = Effect.fnUntraced(function* (settings: KubeSettings) {
   const transport = yield* makeTransport(settings)
@@ -39,10 +39,10 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
     const object = decoderOf(resource)(json)
     if (Exit.isSuccess(object)) return object.value
     yield* logUndecodable(resource, json, object.cause)
-    return yield* unreadable(resource.kind)
+    return yield* unreadable(`a ${resource.kind}`)
   })
 
-  /** One request about one object, answered with that object. */
+  /** A request about one object whose response is that object. */
   const write = <A extends KubeObject>(
     resource: Resource<A>,
     request: Omit<KubeRequest, "path">,
@@ -76,13 +76,13 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
           query: {
             labelSelector: selection.labelSelector,
             fieldSelector: selection.fieldSelector,
-            // A list that expired twice midway is asked for whole.
+            // After two expired continue tokens, request the list in one page.
             limit: restarts < 2 ? settings.pageSize : undefined,
             continue: token
           }
         })
         .pipe(
-          Effect.flatMap((body) => Effect.mapError(decodeList(body), () => unreadable("list"))),
+          Effect.flatMap((body) => Effect.mapError(decodeList(body), () => unreadable("a list"))),
           Effect.catch((error) => (error.reason === "Gone" && token !== undefined ? Effect.succeed("expired" as const) : Effect.fail(error)))
         )
       if (page === "expired") {
@@ -123,7 +123,7 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
     get: (resource, name, namespace) =>
       write(resource, { method: "GET" }, name, namespace).pipe(
         Effect.asSome,
-        // A path that the server does not know at all answers without a Status: the kind is missing, not the object.
+        // For an unknown path, the server answers 404 without a Status: the kind does not exist.
         Effect.catchIf(
           (error) => error.reason === "NotFound" && error.statusReason !== undefined,
           () => Effect.succeedNone
@@ -147,7 +147,7 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
           body: {
             apiVersion: "v1",
             kind: "DeleteOptions",
-            // Jobs are orphaned by default for history's sake, which leaves their pods behind.
+            // By default, the API server orphans the pods of a job for compatibility reasons.
             propagationPolicy: options?.propagation ?? "Background",
             gracePeriodSeconds: options?.gracePeriodSeconds,
             ...(options?.uid === undefined && options?.resourceVersion === undefined
@@ -178,21 +178,30 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
   })
 })
 
-/** The Kubernetes API. Server-side apply carries the field manager `seatrial` and takes conflicting fields over. */
+/**
+ * A client of the Kubernetes API. Server-side apply uses the field manager `seatrial` and takes over conflicting
+ * fields.
+ */
 export class KubeClient extends Context.Service<
   KubeClient,
   {
-    /** None where no such object exists; `NotFound` only where the kind does not. */
+    /** None if the object does not exist; `NotFound` if the kind does not exist. */
     readonly get: <A extends KubeObject>(resource: Resource<A>, name: string, namespace?: string) => Effect.Effect<Option.Option<A>, KubeError>
     readonly list: <A extends KubeObject>(resource: Resource<A>, selection: Selection) => Effect.Effect<ReadonlyArray<A>, KubeError>
-    /** Never ends by itself and never fails for what passes: it retries with back-off, relists after a gap, and fails only when access is denied or the kind does not exist. */
+    /**
+     * Never ends by itself. It retries transient errors with back-off and relists after a gap. It fails only if access
+     * is denied or the kind does not exist.
+     */
     readonly watch: <A extends KubeObject>(resource: Resource<A>, selection: Selection) => Stream.Stream<WatchEvent<A>, KubeError>
-    /** `object` is plain JSON. `Conflict` where one of its name is there: it stays as it is. Costs the API server about half of an apply that makes its object. */
+    /**
+     * `object` is plain JSON. Fails with `Conflict` if the object exists, and does not change it. Costs the API server
+     * about half as much as an apply that creates the object.
+     */
     readonly create: <A extends KubeObject>(resource: Resource<A>, object: A | KubeObject) => Effect.Effect<A, KubeError>
-    /** Replaces; the object's `resourceVersion`, where present, must be the stored one. */
+    /** Replaces the object. A `resourceVersion` in it must match the stored one. */
     readonly update: <A extends KubeObject>(resource: Resource<A>, object: A) => Effect.Effect<A, KubeError>
     readonly updateStatus: <A extends KubeObject>(resource: Resource<A>, object: A) => Effect.Effect<A, KubeError>
-    /** Server-side apply of the fields given. `object` is plain JSON with `apiVersion`, `kind` and `metadata.name`. */
+    /** Server-side apply of the fields in `object`: plain JSON with `apiVersion`, `kind` and `metadata.name`. */
     readonly apply: <A extends KubeObject>(resource: Resource<A>, object: KubeObject) => Effect.Effect<A, KubeError>
     readonly applyStatus: <A extends KubeObject>(resource: Resource<A>, object: KubeObject) => Effect.Effect<A, KubeError>
     readonly mergePatch: <A extends KubeObject>(
@@ -201,14 +210,14 @@ export class KubeClient extends Context.Service<
       namespace: string | undefined,
       patch: unknown
     ) => Effect.Effect<A, KubeError>
-    /** Not-found is success. */
+    /** Succeeds if the object does not exist. */
     readonly remove: <A extends KubeObject>(
       resource: Resource<A>,
       name: string,
       namespace: string | undefined,
       options?: DeleteOptions
     ) => Effect.Effect<void, KubeError>
-    /** The container's log so far: its last `tailLines` lines, else all from its beginning; at most 4 MiB. */
+    /** The container's log: its last `tailLines` lines, by default everything from the start; at most 4 MiB. */
     readonly podLog: (
       name: string,
       namespace: string,
@@ -221,13 +230,16 @@ export class KubeClient extends Context.Service<
 
   static readonly layer: Layer.Layer<KubeClient, never, KubeConnection> = KubeClient.layerWith({})
 
-  /** The client of the cluster that `KUBECONFIG` and `KUBE_CONTEXT` name, else the one around the program, else that of `~/.kube/config`. */
+  /**
+   * The client for the cluster of `KUBECONFIG` and `KUBE_CONTEXT`. Without them: the cluster that the program runs in,
+   * then the cluster of `~/.kube/config`.
+   */
   static readonly layerConfig: Layer.Layer<KubeClient | KubeConnection, KubeConnectionError | Config.ConfigError> = KubeClient.layer.pipe(
     Layer.provideMerge(KubeConnection.layerConfig)
   )
 }
 
-/** The client of the cluster that these settings name. */
+/** The client for the cluster in these settings. */
 export const layerKubeClient = (
   config: Config.Wrap<KubeConnectionConfig>
 ): Layer.Layer<KubeClient | KubeConnection, KubeConnectionError | Config.ConfigError> =>

@@ -1,17 +1,16 @@
 import { Data, Option, Schema } from "effect"
 
 /**
- * What the API server, or the way to it, answered.
- * `Conflict` is 409 (also AlreadyExists), `Gone` 410, `Retryable` 429, 5xx and lost connections,
- * `Denied` 401 and 403, `Invalid` 400, 415 and 422, `NotFound` 404.
+ * An error of the API server or of the connection to it. `Conflict`: 409, including AlreadyExists. `Gone`: 410.
+ * `Retryable`: 429, 5xx and lost connections. `Denied`: 401 and 403. `Invalid`: 400, 415 and 422. `NotFound`: 404.
  */
 export class KubeError extends Data.TaggedError("KubeError")<{
   readonly reason: "NotFound" | "Conflict" | "Gone" | "Retryable" | "Denied" | "Invalid"
   readonly message: string
   readonly status?: number
-  /** From `Retry-After`, in milliseconds. */
+  /** Milliseconds, from `Retry-After`. */
   readonly retryAfter?: number
-  /** The `reason` of the server's Status, for example `AlreadyExists`. Absent where the answer was no Status. */
+  /** The `reason` of the server's Status, for example `AlreadyExists`. Absent if the response was not a Status. */
   readonly statusReason?: string
 }> {}
 
@@ -44,7 +43,7 @@ const reasonOf = (status: number): KubeError["reason"] => {
   }
 }
 
-/** Milliseconds until the time that a `Retry-After` names, as seconds or as an HTTP date; undefined where it says nothing. */
+/** Milliseconds until the time in a `Retry-After` header (seconds or an HTTP date); undefined if it is invalid. */
 const parseRetryAfter = (header: string | undefined, now: number): number | undefined => {
   if (header === undefined || header.trim() === "") return undefined
   const seconds = Number(header)
@@ -54,25 +53,25 @@ const parseRetryAfter = (header: string | undefined, now: number): number | unde
 }
 
 const make = (status: number, decoded: Option.Option<typeof Status.Type>, fallback: string, retryAfterHeader: number | undefined): KubeError => {
-  const said = Option.getOrUndefined(decoded)
-  const seconds = said?.details?.retryAfterSeconds
+  const body = Option.getOrUndefined(decoded)
+  const seconds = body?.details?.retryAfterSeconds
   const retryAfter = retryAfterHeader ?? (seconds === undefined ? undefined : seconds * 1000)
   return new KubeError({
     reason: reasonOf(status),
     status,
-    message: said?.message ?? fallback,
+    message: body?.message ?? fallback,
     ...(retryAfter === undefined ? {} : { retryAfter }),
-    ...(said === undefined ? {} : { statusReason: said.reason ?? "" })
+    ...(body === undefined ? {} : { statusReason: body.reason ?? "" })
   })
 }
 
-/** The error that an HTTP answer with a status of 300 or more means. `now` is in epoch milliseconds. */
+/** The error for an HTTP response with a status of 300 or more. `now` is in Unix milliseconds. */
 export const fromAnswer = (status: number, body: string, retryAfter: string | undefined, now: number): KubeError =>
   make(status, decodeStatusText(body), `HTTP ${status}: ${body.slice(0, 300)}`, parseRetryAfter(retryAfter, now))
 
-/** The error that the object of an ERROR event means. */
+/** The error for the object of an ERROR event. */
 export const fromStatusObject = (object: unknown): KubeError => {
   const decoded = decodeStatus(object)
   const code = Option.getOrUndefined(decoded)?.code ?? 500
-  return make(code, decoded, "the watch ended in an error", undefined)
+  return make(code, decoded, "the watch ended with an error", undefined)
 }

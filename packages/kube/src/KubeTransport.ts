@@ -5,19 +5,19 @@ import { KubeConnection } from "./KubeConnection.ts"
 import { fromAnswer, KubeError } from "./KubeError.ts"
 
 export interface KubeSettings {
-  /** From sending a request to the last byte of its answer; of a watch, to its first. */
+  /** From sending a request to the last byte of its response; for a watch, to the first byte. */
   readonly requestTimeout: Duration.Input
-  /** Objects a page of a list: all of a page, as it came, as text and decoded, is in memory at once, for each kind that is read. */
+  /** Objects per page of a list. For each kind, one page is in memory at once, as text and decoded. */
   readonly pageSize: number
-  /** Sockets at most for requests; more requests than these wait for one, within their timeout. */
+  /** Maximum number of sockets for requests. Further requests wait for a socket within their timeout. */
   readonly connections: number
-  /** Sockets at most for watches: more watches than these never start. */
+  /** Maximum number of sockets for watches. Further watches never start. */
   readonly watches: number
-  /** A watch on which nothing came for this long is opened again. Servers send bookmarks each minute. */
+  /** A watch without data for this long is reopened. Servers send bookmarks every minute. */
   readonly watchIdle: Duration.Input
-  /** A watch starts over with a full list about this often, give or take a fifth. */
+  /** Period after which a watch starts over with a full list, plus or minus 20%. */
   readonly relistEvery: Duration.Input
-  /** Delay after the first failure of a watch; doubles for each that follows. */
+  /** Delay after the first failure of a watch; doubles with each further failure. */
   readonly backoff: Duration.Input
   readonly maxBackoff: Duration.Input
 }
@@ -34,12 +34,12 @@ export const defaultSettings: KubeSettings = {
 }
 
 /**
- * Whether a fibre may still write; asked the moment before the first byte of a write goes out, after whatever it had to wait for (credentials, a socket, a connection).
- * Always, unless somebody says otherwise.
+ * Whether the current fiber may write. It is evaluated immediately before the first byte of a write is sent, after all
+ * waiting (for credentials, a socket, a connection). Default: always.
  */
 export const MayWrite = Context.Reference<() => boolean>("seatrial/MayWrite", { defaultValue: () => () => true })
 
-export const notSent = new KubeError({ reason: "Retryable", message: "not sent: the lease has run out" })
+export const notSent = new KubeError({ reason: "Retryable", message: "not sent: the lease has expired" })
 
 export interface KubeRequest {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
@@ -51,13 +51,13 @@ export interface KubeRequest {
 }
 
 export interface KubeTransport {
-  /** The body of a successful answer. */
+  /** The body of a successful response. */
   readonly send: (request: KubeRequest) => Effect.Effect<string, KubeError>
-  /** A successful answer whose body is still to be read; closing the scope closes its socket at once. */
+  /** A successful response with an unread body. Closing the scope closes its socket immediately. */
   readonly open: (request: KubeRequest) => Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope>
 }
 
-/** More than any page of 100 objects; an answer beyond it is cut off rather than kept in memory. */
+/** Larger than any page of 100 objects. A larger response is aborted to bound memory. */
 const maxBodyBytes = 256 * 1024 * 1024
 
 const lost = (cause: unknown): KubeError => {
@@ -84,14 +84,18 @@ const readText = (response: http.IncomingMessage): Effect.Effect<string, KubeErr
     catch: lost
   })
 
-/** Requests over `node:http` on kept connections, with the connection's credentials; answers of 300 and more are `KubeError`s. */
+/**
+ * Requests over `node:http` with keep-alive and the connection's credentials. Responses with a status of 300 or more
+ * fail with `KubeError`.
+ */
 export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings) {
   const connection = yield* KubeConnection
   const secure = connection.server.protocol === "https:"
   const agentOf = (maxSockets: number) =>
     Effect.acquireRelease(
       Effect.sync(() => {
-        // `timeout` ends idle kept sockets before a server does, which would lose the request then sent on one.
+        // `timeout` closes idle keep-alive sockets before the server does; otherwise a request sent at that moment
+        // would be lost.
         const options = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: maxSockets, timeout: 45_000, scheduling: "lifo" as const }
         return secure ? new https.Agent(options) : new http.Agent(options)
       }),
@@ -117,7 +121,7 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
     }
     const options = { ...credentials.tls, method: request.method, headers, agent: credentials.proxy ?? pool }
 
-    // A kept socket may have been closed by the server while the request was on its way: reading is then safe to repeat.
+    // The server may have closed a keep-alive socket while the request was in transit. Only reads are safe to repeat.
     const attempt = (mayRepeat: boolean): Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope> =>
       Effect.gen(function* () {
         let answer: http.IncomingMessage | undefined
@@ -131,7 +135,8 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
             response.on("error", () => undefined)
             resume(Effect.succeed(response))
           })
-          // Stays attached: the error of a request destroyed on purpose must not reach the process.
+          // The listener stays attached, so that the error of a deliberately destroyed request does not reach the
+          // process.
           outgoing.on("error", (cause) => resume(mayRepeat && outgoing.reusedSocket ? Effect.succeed("stale") : Effect.fail(lost(cause))))
           if (request.method === "GET") return void outgoing.end(body)
           const go = () => {
@@ -160,7 +165,8 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
     )
   const timed = Effect.timeoutOrElse({ duration: settings.requestTimeout, orElse: late })
 
-  // Credentials that were rotated meanwhile look like wrong ones: once with fresh ones, before the answer counts.
+  // Rotated credentials look like wrong ones, so the call is repeated once with fresh credentials before the error
+  // counts.
   const withFreshCredentials = <A, R>(call: Effect.Effect<A, KubeError, R>): Effect.Effect<A, KubeError, R> =>
     Effect.catch(call, (error) => (error.status === 401 ? Effect.andThen(connection.forget, call) : Effect.fail(error)))
 

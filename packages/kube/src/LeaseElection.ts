@@ -8,17 +8,20 @@ import { Lease } from "./resources.ts"
 export interface LeaseElectionOptions {
   readonly name: string
   readonly namespace: string
-  /** Of this candidate; unique, also over restarts. */
+  /** Unique identity of this candidate, also across restarts. */
   readonly identity: string
-  /** How long the others wait, since they last saw the lease change, before they take it. Default 15 s. */
+  /** How long other candidates wait after the last observed change of the lease before they take it. Default 15 s. */
   readonly leaseDuration?: Duration.Input
-  /** How long a leader that cannot renew goes on; shorter than `leaseDuration`. Default 10 s. */
+  /** How long a leader continues without a successful renewal; shorter than `leaseDuration`. Default 10 s. */
   readonly renewDeadline?: Duration.Input
-  /** Between two attempts. Default 2 s. */
+  /** Time between two attempts. Default 2 s. */
   readonly retryPeriod?: Duration.Input
 }
 
-/** The lease as last seen, and when that was on our own monotonic clock: the times written in it are another machine's. */
+/**
+ * The last observed lease, and the time of the observation on the local monotonic clock. The times in the lease come
+ * from another machine's clock.
+ */
 interface Observation {
   readonly lease: Lease
   readonly at: number
@@ -26,7 +29,9 @@ interface Observation {
 
 const microTime = Effect.map(DateTime.now, (now) => DateTime.formatIso(now).replace("Z", "000Z"))
 
-/** A record is seen anew only when what its holder writes has changed, not when anything else in the object has. */
+/**
+ * The holder is considered alive only if the fields that it writes change, not if anything else in the object changes.
+ */
 const sameRecord = (one: Lease, other: Lease) =>
   one.spec?.holderIdentity === other.spec?.holderIdentity &&
   one.spec?.renewTime === other.spec?.renewTime &&
@@ -34,13 +39,15 @@ const sameRecord = (one: Lease, other: Lease) =>
   one.metadata.uid === other.metadata.uid
 
 /**
- * Runs `whileLeader` while this candidate holds the lease, with the arithmetic of Kubernetes' own components (client-go `leaderelection`).
- *
- * It waits until the lease is free, released or expired; runs the effect; renews meanwhile; and interrupts the effect when another holder shows, or when no
- * renewal has succeeded within `renewDeadline`. Then it stands again, so it ends only as the effect ends, or by interruption. However it ends, a lease still
- * held is released after the effect has stopped, so that the next candidate starts at once. What the API server refuses or fails is logged and tried again.
- *
- * The effect's own `KubeClient` writes nothing once `renewDeadline` has passed: a process that was stopped for a while goes on where it was, and its timers come late.
+ * Runs `whileLeader` while this candidate holds the lease, with the timing of Kubernetes' own components (client-go
+ * `leaderelection`).
+ * It waits until the lease is free, released or expired, then runs the effect and keeps renewing the lease. It
+ * interrupts the effect if another holder appears, or if no renewal has succeeded within `renewDeadline`. After a loss
+ * it waits for the lease again, so it ends only when the effect ends or by interruption. At the end, a lease still held
+ * is released after the effect has stopped, so that the next candidate starts immediately. Errors of the API server are
+ * logged and retried.
+ * The `KubeClient` of the effect rejects writes after `renewDeadline`. A process that was suspended continues at the
+ * same place, and its timers fire late.
  */
 const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions, whileLeader: Effect.Effect<A, E, R>) {
   const client = yield* KubeClient
@@ -55,31 +62,31 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   const leading = (leads: 0 | 1) => kubeMetrics.leader.update(labels, leads)
   yield* leading(0)
 
-  let seen: Observation | undefined
-  /** Until when we lead by what the API server has answered; monotonic milliseconds. */
+  let observation: Observation | undefined
+  /** End of the leadership that the API server has confirmed, in monotonic milliseconds. */
   let leadsUntil = 0
   const clock = yield* Clock.Clock
   const fenced = fenceWrites(client, () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) < leadsUntil)
 
   const observe = (lease: Lease, at: number) => {
-    seen = seen !== undefined && sameRecord(seen.lease, lease) ? { lease, at: seen.at } : { lease, at }
+    observation = observation !== undefined && sameRecord(observation.lease, lease) ? { lease, at: observation.at } : { lease, at }
   }
-  const held = () => seen?.lease.spec?.holderIdentity === identity
+  const held = () => observation?.lease.spec?.holderIdentity === identity
 
   const read = Effect.gen(function* () {
-    const found = yield* client.get(Lease, name, namespace)
+    const stored = yield* client.get(Lease, name, namespace)
     const now = yield* monotonicMillis
-    if (Option.isNone(found)) seen = undefined
-    else observe(found.value, now)
+    if (Option.isNone(stored)) observation = undefined
+    else observe(stored.value, now)
   })
 
-  /** Writes our name into the lease, unless another holds it: false then. */
+  /** Writes this identity into the lease. Returns false if another candidate holds it. */
   const attempt = Effect.gen(function* () {
     if (!held()) yield* read
-    const before = seen
+    const before = observation
     const now = yield* monotonicMillis
     const holder = before?.lease.spec?.holderIdentity ?? ""
-    // A released lease says one second; any other counts as long as its own holder promised.
+    // A released lease has a duration of one second. Otherwise the holder's own lease duration applies.
     const promised = (before?.lease.spec?.leaseDurationSeconds ?? 0) * 1000
     if (before !== undefined && holder !== "" && holder !== identity && now < before.at + promised) return false
     const time = yield* microTime
@@ -93,13 +100,16 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
     const written =
       before === undefined
         ? yield* client.create(Lease, { metadata: { name, namespace }, spec: ours })
-        : // With the version that was read: of two candidates that saw the same expiry, one gets a conflict.
+        : // Includes the observed version: if two candidates see the same expiry, one of them gets a conflict.
           yield* client.update(Lease, { ...before.lease, spec: { ...before.lease.spec, ...ours } })
     observe(written, yield* monotonicMillis)
     return true
   })
 
-  /** `attempt` whose failures are answers: after a conflict or a lost answer the lease is read again before anything is concluded. */
+  /**
+   * `attempt` with errors as values. After a conflict or a lost response, the lease is read again before anything is
+   * concluded.
+   */
   const settled = attempt.pipe(
     Effect.catch((error) =>
       Effect.gen(function* () {
@@ -115,12 +125,15 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
       const sentAt = yield* monotonicMillis
       const acquired = yield* Effect.timeoutOption(settled, renewDeadline)
       if (Option.isSome(acquired) && acquired.value === true) return sentAt
-      // Spread out, so that candidates that began together do not collide for ever.
+      // Random delays, so that candidates that start together do not keep colliding.
       yield* Effect.sleep(retryPeriod * (1 + 1.2 * (yield* Random.next)))
     }
   })
 
-  /** Ends when the lease is lost: with the reason. The deadline counts from before the last good renewal was sent, so the others' clocks started later. */
+  /**
+   * Renews the lease until it is lost and returns the reason. The deadline counts from the time before the last
+   * successful renewal was sent, so the clocks of other candidates started later.
+   */
   const keep = Effect.fnUntraced(function* (acquiredAt: number) {
     let renewedAt = acquiredAt
     while (true) {
@@ -139,14 +152,14 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   })
 
   const release = Effect.gen(function* () {
-    if (!held() || seen === undefined) return
+    if (!held() || observation === undefined) return
     const time = yield* microTime
-    const free = { ...seen.lease.spec, holderIdentity: "", leaseDurationSeconds: 1, acquireTime: time, renewTime: time }
-    yield* client.update(Lease, { ...seen.lease, spec: free })
+    const free = { ...observation.lease.spec, holderIdentity: "", leaseDurationSeconds: 1, acquireTime: time, renewTime: time }
+    yield* client.update(Lease, { ...observation.lease, spec: free })
   }).pipe(
     Effect.timeout(Math.min(renewDeadline, 3000)),
     Effect.catch((error) => Effect.logWarning(`lease ${namespace}/${name} was not released: ${error.message}`)),
-    Effect.ensuring(Effect.sync(() => (seen = undefined)))
+    Effect.ensuring(Effect.sync(() => (observation = undefined)))
   )
 
   const term = Effect.uninterruptibleMask((restore) =>

@@ -5,36 +5,47 @@ import { type KubeObject, keyOf, type Resource, type Selection, toKey } from "./
 import type { Unreadable, WatchEvent } from "./WatchEvent.ts"
 
 /**
- * The last known objects of one kind, kept by a list-and-watch for as long as the scope that made it. Reads never wait and never ask the server. An object that does not
- * match its schema any more stays as it was last known until it does again or is gone; one that never did is not known.
+ * A cache of the objects of one kind, maintained by a list-and-watch for the lifetime of its scope. Reads never wait
+ * and never call the server. If an object no longer matches its schema, its last valid state stays in the cache until
+ * it matches again or is deleted. An object that never matched is not in the cache.
  */
 export interface Reflector<A extends KubeObject> {
-  /** What was last known; none before `synced` too. */
+  /** The cached object; none before `synced`. */
   readonly get: (name: string, namespace?: string) => Effect.Effect<Option.Option<A>>
   readonly list: () => Effect.Effect<ReadonlyArray<A>>
-  /** The objects whose label has that value, without a scan where the label is among `indexLabels`. */
+  /** The objects whose label has this value. Without a scan if the label is in `indexLabels`. */
   readonly listByLabel: (label: string, value: string) => Effect.Effect<ReadonlyArray<A>>
-  /** The objects that one of `indexBy` gives that value, without a scan; none of an index that there is not. */
+  /** The objects with this value in an index of `indexBy`, without a scan; empty for an unknown index. */
   readonly listBy: (index: string, value: string) => Effect.Effect<ReadonlyArray<A>>
   /**
-   * Keys (see `keyOf`) of objects that appeared, changed or went: first every one known, then each as it changes, also those that went while nobody could
-   * watch. A key that changes many times before it is taken comes once, so a slow consumer holds at most one entry a key. Fails as the watch fails.
+   * Keys (see `keyOf`) of added, changed and deleted objects: first all known ones, then each as it changes, including
+   * deletions during a gap of the watch. A key that changes several times before it is consumed appears once, so a slow
+   * consumer holds at most one entry per key. Fails when the watch fails.
    */
   readonly changes: Stream.Stream<string, KubeError>
-  /** Ends once the first list is known; fails as the watch fails. */
+  /** Completes when the first list is in the cache. Fails when the watch fails. */
   readonly synced: Effect.Effect<void, KubeError>
 }
 
 export interface ReflectorOptions<A> {
-  /** What is kept of each object, from what the server sent: name, uid and version have to stay. By default all but `managedFields`. */
+  /**
+   * The part of each object that the cache keeps. Name, uid and version must stay. Default: everything except
+   * `managedFields`.
+   */
   readonly keep?: (object: A) => A
-  /** Labels by which `listByLabel` looks up without a scan. */
+  /** Labels that `listByLabel` finds without a scan. */
   readonly indexLabels?: ReadonlyArray<string>
-  /** Further indexes for `listBy`, by name: the value that an object is found by, of the object as it was sent; undefined: by none. */
+  /**
+   * Further indexes for `listBy`, by name: a function from the object as sent by the server to its index value;
+   * undefined: not in the index.
+   */
   readonly indexBy?: Readonly<Record<string, (object: A) => string | undefined>>
-  /** Told of each object as it is known from now on, before `changes` tells its key; undefined: it went. */
+  /** Called with each new state of an object before `changes` emits its key; undefined: deleted. */
   readonly onChange?: (name: string, object: A | undefined) => void
-  /** Told of each object that went, as it was last known, before `changes` tells its key; also of one that another of the same name replaced unseen. */
+  /**
+   * Called with the last state of each deleted object before `changes` emits its key, including an object that was
+   * replaced by another one of the same name during a gap.
+   */
   readonly onGone?: (object: A) => void
 }
 
@@ -54,7 +65,7 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
   const client = yield* KubeClient
   const objects = new Map<string, A>()
   const labelled = (label: string) => (object: A) => object.metadata.labels?.[label]
-  /** `values`: what the object of each key is found by, so that nobody has to read it again from an object that goes. */
+  /** `values`: the index value of each key, because the value cannot be computed from a deleted object. */
   const makeIndex = (valueOf: (object: A) => string | undefined) => ({ valueOf, keys: new Map<string, Set<string>>(), values: new Map<string, string>() })
   const byLabel = new Map((options?.indexLabels ?? []).map((label) => [label, makeIndex(labelled(label))]))
   const byName = new Map(Object.entries(options?.indexBy ?? {}).map(([name, valueOf]) => [name, makeIndex(valueOf)]))
@@ -111,7 +122,7 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     wake(key)
   }
 
-  /** Whether the very object is known, and not an earlier one of its name. */
+  /** Whether this object is in the cache, not an earlier one with the same name. */
   const isKnown = ({ key, uid }: Unreadable) => objects.get(key)?.metadata.uid === uid
 
   const take = (event: WatchEvent<A>) => {
@@ -123,7 +134,8 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
       case "RemovedUnreadable":
         return isKnown(event) ? drop(event.key) : undefined
       case "Synced": {
-        // What is there but cannot be read stays as it was last known: it is no deletion, on which somebody would make it anew or let go of what it stands for.
+        // An unreadable object keeps its last valid state. Treating it as deleted would make controllers recreate it or
+        // release what it represents.
         const present = new Set([...event.items.map(keyOf), ...(event.unreadable ?? []).filter(isKnown).map(({ key }) => key)])
         for (const key of [...objects.keys()]) if (!present.has(key)) drop(key)
         for (const item of event.items) put(item)
@@ -149,20 +161,20 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     Effect.gen(function* () {
       const subscriber = yield* Effect.acquireRelease(
         Effect.sync(() => {
-          const made: Subscriber = { dirty: new Set(objects.keys()), latch: Latch.makeUnsafe(true) }
-          subscribers.add(made)
-          return made
+          const subscriber: Subscriber = { dirty: new Set(objects.keys()), latch: Latch.makeUnsafe(true) }
+          subscribers.add(subscriber)
+          return subscriber
         }),
-        (made) => Effect.sync(() => subscribers.delete(made))
+        (subscriber) => Effect.sync(() => subscribers.delete(subscriber))
       )
       return Stream.fromPull(
         Effect.succeed(
           Effect.gen(function* () {
             while (true) {
               yield* subscriber.latch.await
-              const [first, ...others] = subscriber.dirty
+              const [first, ...rest] = subscriber.dirty
               subscriber.dirty.clear()
-              if (first !== undefined) return [first, ...others] as const
+              if (first !== undefined) return [first, ...rest] as const
               if (failure !== undefined) return yield* Effect.failCause(failure)
               subscriber.latch.closeUnsafe()
             }
@@ -172,19 +184,19 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     })
   )
 
-  const found = ({ keys }: ReturnType<typeof makeIndex>, value: string) => [...(keys.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
+  const objectsByValue = ({ keys }: ReturnType<typeof makeIndex>, value: string) => [...(keys.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
   const reflector: Reflector<A> = {
     get: (name, namespace) => Effect.sync(() => Option.fromNullishOr(objects.get(toKey(name, namespace)))),
     list: () => Effect.sync(() => [...objects.values()]),
     listByLabel: (label, value) =>
       Effect.sync(() => {
         const index = byLabel.get(label)
-        return index === undefined ? [...objects.values()].filter((object) => labelled(label)(object) === value) : found(index, value)
+        return index === undefined ? [...objects.values()].filter((object) => labelled(label)(object) === value) : objectsByValue(index, value)
       }),
     listBy: (name, value) =>
       Effect.sync(() => {
         const index = byName.get(name)
-        return index === undefined ? [] : found(index, value)
+        return index === undefined ? [] : objectsByValue(index, value)
       }),
     changes,
     synced: Deferred.await(synced)

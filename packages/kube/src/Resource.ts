@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** Which kind of object a call is about, and the schema that its JSON is decoded with. */
+/** The kind of object that a call refers to, and the schema for its JSON. */
 export interface Resource<A extends KubeObject> {
   /** `""` for the core group. */
   readonly group: string
@@ -41,19 +41,19 @@ export interface KubeObject {
 }
 
 export interface Selection {
-  /** Absent: all namespaces (or a cluster-scoped resource). */
+  /** Absent: all namespaces, or a cluster-scoped resource. */
   readonly namespace?: string
   readonly labelSelector?: string
   readonly fieldSelector?: string
 }
 
-/** The name of an object within its kind: `namespace/name`, or `/name` where it has no namespace. */
+/** The key of an object within its kind: `namespace/name`, or `/name` without a namespace. */
 export const keyOf = (object: KubeObject): string => toKey(object.metadata.name, object.metadata.namespace)
 
-/** The key of the object of that name; see `keyOf`. */
+/** The key for a name; see `keyOf`. */
 export const toKey = (name: string, namespace?: string): string => `${namespace ?? ""}/${name}`
 
-/** The two halves of a key; see `keyOf`. */
+/** Name and namespace of a key; see `keyOf`. */
 export const fromKey = (key: string): { readonly name: string; readonly namespace?: string } => {
   const slash = key.indexOf("/")
   const name = key.slice(slash + 1)
@@ -62,7 +62,7 @@ export const fromKey = (key: string): { readonly name: string; readonly namespac
 
 export const apiVersionOf = (resource: Resource<KubeObject>): string => (resource.group === "" ? resource.version : `${resource.group}/${resource.version}`)
 
-/** The path of a collection, or of one object in it, or of a subresource of that object. */
+/** The path of a collection, of an object in it, or of a subresource of that object. */
 export const pathOf = (resource: Resource<KubeObject>, namespace: string | undefined, name?: string, subresource?: string): string => {
   const root = resource.group === "" ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`
   const within = resource.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : ""
@@ -70,7 +70,7 @@ export const pathOf = (resource: Resource<KubeObject>, namespace: string | undef
   return `${root}${within}/${resource.plural}${object}${subresource === undefined ? "" : `/${subresource}`}`
 }
 
-/** A struct that keeps the fields that it does not know, so that an object read and written back loses nothing. */
+/** A struct that preserves unknown fields, so that reading and writing an object loses nothing. */
 export function open<const Fields extends { readonly [key: string]: Schema.Codec<unknown, unknown> }>(
   fields: Fields
 ): Schema.Codec<Schema.Struct<Fields>["Type"], unknown>
@@ -89,7 +89,7 @@ const OwnerReferenceSchema = open({
 
 const Labels = Schema.Record(Schema.String, Schema.String)
 
-/** The schema of `metadata`; it keeps the fields that it does not know. */
+/** The schema of `metadata`. It preserves unknown fields. */
 export const ObjectMetaSchema: Schema.Codec<ObjectMeta, unknown> = open({
   name: Schema.String,
   namespace: Schema.optionalKey(Schema.String),
@@ -104,7 +104,10 @@ export const ObjectMetaSchema: Schema.Codec<ObjectMeta, unknown> = open({
   ownerReferences: Schema.optionalKey(Schema.Array(OwnerReferenceSchema))
 })
 
-/** The schema of an object with these fields beside `apiVersion`, `kind` and `metadata`; it keeps the fields that it does not know. */
+/**
+ * The schema of an object with these fields in addition to `apiVersion`, `kind` and `metadata`. It preserves unknown
+ * fields.
+ */
 export const objectSchema = <const Fields extends { readonly [key: string]: Schema.Codec<unknown, unknown> }>(fields: Fields) =>
   open({ apiVersion: Schema.optionalKey(Schema.String), kind: Schema.optionalKey(Schema.String), metadata: ObjectMetaSchema, ...fields })
 

@@ -1,19 +1,22 @@
 import { Data } from "effect"
 
-/** An object that is there but does not match its schema, so that nothing is known of it but which one it is. */
+/** An existing object that does not match its schema. Only its identity is available. */
 export interface Unreadable {
   /** See `keyOf`. */
   readonly key: string
   readonly uid: string | undefined
 }
 
-/** What a list-and-watch tells: a full list (at the start, and after every gap), then single changes. A change that cannot be read is logged and not told. */
+/**
+ * An event of a list-and-watch: a full list (at the start and after every gap), then single changes. A change that
+ * cannot be decoded is logged and skipped.
+ */
 export type WatchEvent<A> = Data.TaggedEnum<{
-  /** `unreadable`: what is in the list too, though not among `items`: it has not gone. */
+  /** `unreadable`: existing objects that are not in `items` because they cannot be decoded. */
   Synced: { readonly items: ReadonlyArray<A>; readonly unreadable?: ReadonlyArray<Unreadable> }
   Changed: { readonly object: A }
   Removed: { readonly object: A }
-  /** What went could not be read any more. */
+  /** The deleted object could not be decoded. */
   RemovedUnreadable: Unreadable
 }>
 

@@ -3,53 +3,62 @@ import { KubeError } from "./KubeError.ts"
 import { kubeMetrics } from "./metrics.ts"
 import { monotonicMillis } from "./monotonicMillis.ts"
 
-/** Work by key: one pass at a time for each key, and what is added during a pass becomes one more pass. */
+/** Work by key. At most one pass per key runs at a time. Keys that are added during their pass get one more pass. */
 export interface WorkQueue<K extends string = string> {
-  /** A pass for this key as soon as there is room; at once also where a later one was waited for. */
+  /** Schedules a pass for the key as soon as a worker is free, and cancels a pending delay. */
   readonly add: (key: K) => Effect.Effect<void>
-  /** A pass for this key after this time, unless one comes earlier. */
+  /** Schedules a pass for the key after a delay, unless an earlier one is scheduled. */
   readonly addAfter: (key: K, delay: Duration.Input) => Effect.Effect<void>
-  /** Keys at work, ready, or waiting for their time. A key that rests is not among them. */
+  /** Number of keys that are running, ready or delayed. Idle keys are not included. */
   readonly size: Effect.Effect<number>
-  /** Keys that are ready and wait for a worker. */
+  /** Number of keys that are ready and wait for a worker. */
   readonly backlog: () => number
-  /** Whether a pass for this key is under way, is ready, or waits for a time that has not come. */
+  /** Whether a pass for the key is running, ready or delayed. */
   readonly isScheduled: (key: K) => Effect.Effect<boolean>
 }
 
 export interface WorkQueueOptions<K extends string, E, R> {
-  /** What its metrics call it; none of a queue without a name. */
+  /** The queue's label in metrics. A queue without a name has no metrics. */
   readonly name?: string
-  /** Passes at once, over all keys. */
+  /** Maximum number of concurrent passes over all keys. */
   readonly concurrency: number
-  /** Whether a key that becomes ready goes before those of which this is false; of these one in eight has its turn all the same. Default: none does. */
+  /**
+   * Whether a key takes precedence when it becomes ready. Every eighth turn goes to a key without precedence. Default:
+   * no key has it.
+   */
   readonly isUrgent?: (key: K) => boolean
-  /** One pass. A duration means: look again after it. A failure, a defect too, means: again after a back-off, or as late as the server asked. */
+  /**
+   * Runs one pass. A returned duration schedules the next pass. After a failure or defect, the pass is retried after a
+   * back-off or the server's `Retry-After`, whichever is later.
+   */
   readonly work: (key: K) => Effect.Effect<Option.Option<Duration.Duration>, E, R>
-  /** Delay after a key's first failure, doubled by each that follows. Default 500 ms. */
+  /** Delay after a key's first failure; doubles with each further failure. Default 500 ms. */
   readonly backoff?: Duration.Input
   /** Default one minute. */
   readonly maxBackoff?: Duration.Input
-  /** After which a pass that has not ended is interrupted, and counts as failed. By default a pass may take any time. */
+  /** A pass that takes longer is interrupted and counts as failed. Default: no limit. */
   readonly passTimeout?: Duration.Input
 }
 
 interface Entry {
   state: "ready" | "working" | "waiting"
   failures: number
-  /** Added while at work. */
+  /** Whether the key was added during its pass. */
   again: boolean
-  /** Since when it has been `ready`, monotonic milliseconds. */
+  /** When the key became `ready`, in monotonic milliseconds. */
   since: number
-  /** The earliest time asked for, in monotonic milliseconds: while `waiting` its timer's, while `working` that of an `addAfter` meanwhile. */
+  /**
+   * The earliest requested time in monotonic milliseconds. While `waiting`: the timer's. While `working`: the time of
+   * an `addAfter` during the pass.
+   */
   due: number
 }
 
-/** Of so many turns one is for those who are not urgent, where some wait. */
+/** One of this number of turns goes to a key without precedence, if there is one. */
 const turnsOfUrgent = 8
 
-/** As a watch: whatever a server asks for. */
-const longestAsked = 300_000
+/** The upper bound for a server's `Retry-After`, as for watches. */
+const maxRetryAfterMillis = 300_000
 
 const kubeErrorOf = (cause: Cause.Cause<unknown>): KubeError | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -63,15 +72,15 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   const maxBackoff = Duration.toMillis(options.maxBackoff ?? "1 minute")
   const work = (key: K) => (options.passTimeout === undefined ? options.work(key) : Effect.timeout(options.work(key), options.passTimeout))
   const entries = new Map<K, Entry>()
-  // They hold each key that is ready once, in the order in which they became so.
+  // Each ready key is in exactly one of these sets, in the order in which the keys became ready.
   const urgent = new Set<K>()
-  const others = new Set<K>()
-  // One for each of them.
+  const normal = new Set<K>()
+  // One element per ready key.
   const ready = yield* Queue.unbounded<undefined>()
   let turns = 0
   const takeNext = (): K | undefined => {
     turns += 1
-    const lane = urgent.size > 0 && (others.size === 0 || turns % turnsOfUrgent !== 0) ? urgent : others
+    const lane = urgent.size > 0 && (normal.size === 0 || turns % turnsOfUrgent !== 0) ? urgent : normal
     const [key] = lane
     if (key !== undefined) lane.delete(key)
     return key
@@ -84,11 +93,11 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     entry.since = now
     entry.due = Number.POSITIVE_INFINITY
     if (options.isUrgent?.(key) === true) urgent.add(key)
-    else others.add(key)
+    else normal.add(key)
     Queue.offerUnsafe(ready, undefined)
   }
 
-  // Without a yield between its steps, so that no other fibre sees a key half moved.
+  // This must run without a yield, so that no other fiber sees an inconsistent state.
   const wait = (key: K, entry: Entry, due: number, now: number) => {
     entry.state = "waiting"
     entry.due = due
@@ -102,9 +111,9 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     Effect.flatMap(monotonicMillis, (now) => {
       const entry = entries.get(key)
       if (entry === undefined) {
-        const made: Entry = { state: "ready", failures: 0, again: false, since: now, due: Number.POSITIVE_INFINITY }
-        entries.set(key, made)
-        enqueue(key, made, now)
+        const entry: Entry = { state: "ready", failures: 0, again: false, since: now, due: Number.POSITIVE_INFINITY }
+        entries.set(key, entry)
+        enqueue(key, entry, now)
       } else if (entry.state === "working") {
         entry.again = true
       } else if (entry.state === "waiting") {
@@ -119,9 +128,9 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
       const due = now + Duration.toMillis(delay)
       const entry = entries.get(key)
       if (entry === undefined) {
-        const made: Entry = { state: "waiting", failures: 0, again: false, since: now, due }
-        entries.set(key, made)
-        wait(key, made, due, now)
+        const entry: Entry = { state: "waiting", failures: 0, again: false, since: now, due }
+        entries.set(key, entry)
+        wait(key, entry, due, now)
       } else if (entry.state === "working") {
         entry.due = Math.min(entry.due, due)
       } else if (entry.state === "waiting" && due < entry.due) {
@@ -145,11 +154,11 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
       yield* measured((labels) => Effect.andThen(kubeMetrics.passErrors.update({ ...labels, reason }, 1), kubeMetrics.queueRetries.update(labels, 1)))
       entry.failures += 1
       const base = Math.min(maxBackoff, backoff * 2 ** Math.min(entry.failures - 1, 30))
-      // A little more than a server asked for, so that not all keys come back at once.
-      const asked = Math.min(retryAfter, longestAsked) * (1 + 0.1 * (yield* Random.next))
-      const delay = Math.max(asked, base * (0.5 + 0.5 * (yield* Random.next)))
-      yield* Effect.logWarning(`work on ${key} failed ${entry.failures} times and is tried again in ${Math.round(delay)} ms`, Cause.pretty(exit.cause))
-      // What was added meanwhile waits too: it may be what the failed pass itself has written.
+      // Add up to 10% to the requested delay, so that not all keys return at once.
+      const requestedDelay = Math.min(retryAfter, maxRetryAfterMillis) * (1 + 0.1 * (yield* Random.next))
+      const delay = Math.max(requestedDelay, base * (0.5 + 0.5 * (yield* Random.next)))
+      yield* Effect.logWarning(`work on ${key} failed ${entry.failures} times and will be retried in ${Math.round(delay)} ms`, Cause.pretty(exit.cause))
+      // A key added during the failed pass also waits, because the pass itself may have caused the change.
       return wait(key, entry, Math.min(now + delay, entry.due), now)
     }
     entry.failures = 0
@@ -176,7 +185,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     add,
     addAfter,
     size: Effect.sync(() => entries.size),
-    backlog: () => urgent.size + others.size,
+    backlog: () => urgent.size + normal.size,
     isScheduled: (key) =>
       Effect.map(monotonicMillis, (now) => {
         const entry = entries.get(key)

@@ -3,18 +3,18 @@ import type { RequestOptions } from "node:https"
 import { Data, type Effect } from "effect"
 import type { KubeError } from "./KubeError.ts"
 
-/** No way to the cluster is configured, or what is configured cannot be read. */
+/** No access to the cluster is configured, or the configuration cannot be read. */
 export class KubeConnectionError extends Data.TaggedError("KubeConnectionError")<{ readonly message: string }> {}
 
-/** What a request carries to be let in: headers, and for TLS the authority and client certificate. */
+/** The authentication of a request: headers, and for TLS the certificate authority and client certificate. */
 export interface Credentials {
   readonly headers: OutgoingHttpHeaders
   readonly tls: RequestOptions
-  /** Only where the kubeconfig names a proxy. */
+  /** Undefined unless the kubeconfig has a proxy. */
   readonly proxy: Agent | undefined
 }
 
-/** Where a server is and how to be let in, before anything is kept. */
+/** The address of a server and the source of credentials, before caching. */
 export interface Access {
   readonly server: URL
   readonly namespace: string

@@ -3,7 +3,10 @@ import type { KubeClient } from "./KubeClient.ts"
 import type { KubeError } from "./KubeError.ts"
 import { MayWrite, notSent } from "./KubeTransport.ts"
 
-/** The client, whose writes fail unsent (`Retryable`) while `mayWrite` is false, also where it becomes so while they wait for a connection. What was sent before is not taken back. */
+/**
+ * A client whose writes fail unsent (`Retryable`) while `mayWrite` returns false, even if that changes while they wait
+ * for a connection. Writes that were already sent are not undone.
+ */
 export const fenceWrites = (client: KubeClient["Service"], mayWrite: () => boolean): KubeClient["Service"] => {
   const fence = <A>(write: Effect.Effect<A, KubeError>) =>
     Effect.suspend(() => (mayWrite() ? Effect.provideService(write, MayWrite, mayWrite) : Effect.fail(notSent)))

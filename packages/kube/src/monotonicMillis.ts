@@ -1,4 +1,4 @@
 import { Clock, Effect } from "effect"
 
-/** For what lasts: a clock that is set back or forward changes nothing of it. */
+/** A clock for durations. Adjustments of the wall clock do not affect it. */
 export const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))

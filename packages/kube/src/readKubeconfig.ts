@@ -19,9 +19,12 @@ const load = ([first, ...others]: ReadonlyArray<string>, context: string): KubeC
 
 const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
-/** The access that kubeconfigs give, merged: of the one context, or where that is empty of the first one's current context. */
-export const readKubeconfig = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, named: string): Effect.fn.Return<Access, KubeConnectionError> {
-  const loaded = yield* Effect.try({ try: () => load(paths, named), catch: (cause) => new KubeConnectionError({ message: messageOf(cause) }) })
+/**
+ * The access of a context in the merged kubeconfigs. Without a context name: the current context of the first one that
+ * sets it.
+ */
+export const readKubeconfig = Effect.fnUntraced(function* (paths: ReadonlyArray<string>, contextName: string): Effect.fn.Return<Access, KubeConnectionError> {
+  const loaded = yield* Effect.try({ try: () => load(paths, contextName), catch: (cause) => new KubeConnectionError({ message: messageOf(cause) }) })
   const context = loaded.getContextObject(loaded.getCurrentContext())
   const cluster = loaded.getCurrentCluster()
   if (context === null || cluster === null) {
@@ -31,9 +34,9 @@ export const readKubeconfig = Effect.fnUntraced(function* (paths: ReadonlyArray<
   }
   const server = yield* Effect.try({
     try: () => new URL(cluster.server),
-    catch: () => new KubeConnectionError({ message: `the server of cluster ${cluster.name} is no URL` })
+    catch: () => new KubeConnectionError({ message: `the server of cluster ${cluster.name} is not a URL` })
   })
-  // The library refuses to prepare any options for a plain-text server unless it is told that nothing is verified there.
+  // For a plain HTTP server, the library returns options only if certificate verification is disabled.
   if (server.protocol === "http:") {
     loaded.clusters = loaded.clusters.map((each) => (each.name === cluster.name ? { ...each, skipTLSVerify: true } : each))
   }
@@ -45,8 +48,8 @@ export const readKubeconfig = Effect.fnUntraced(function* (paths: ReadonlyArray<
       const { agent, headers: _, ...tls } = prepared
       return { headers, tls, proxy: cluster.proxyUrl !== undefined && typeof agent === "object" ? agent : undefined }
     },
-    // What a credential plug-in printed may hold secrets, so its message is not repeated.
-    catch: () => new KubeError({ reason: "Retryable", message: "the credentials of the kubeconfig could not be had" })
+    // The output of a credential plug-in may contain secrets, so its message is not repeated.
+    catch: () => new KubeError({ reason: "Retryable", message: "the credentials of the kubeconfig could not be obtained" })
   })
   return { server, namespace: context.namespace ?? "default", prepare }
 })

@@ -25,7 +25,7 @@ const ContainerState = open({
   running: optional(open({ startedAt: optional(Schema.NullOr(Schema.String)) })),
   terminated: optional(Terminated)
 })
-/** How a device plugin says that the devices it gave to a container are. */
+/** The health of devices that a device plugin has allocated to a container. */
 const AllocatedResource = open({
   name: Schema.String,
   resources: optional(Schema.Array(open({ resourceID: Schema.String, health: optional(Schema.String), message: optional(Schema.NullOr(Schema.String)) })))
@@ -55,7 +55,7 @@ const Container = open({
     Schema.Array(open({ name: Schema.String, mountPath: Schema.String, readOnly: optional(Schema.Boolean), subPath: optional(Schema.String) }))
   )
 })
-/** Quantities are written by the server as strings, and by hand often as numbers. */
+/** The server writes quantities as strings. Manifests often have numbers. */
 function Quantities() {
   return Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Number]))
 }

@@ -6,20 +6,23 @@ import { monotonicMillis } from "./monotonicMillis.ts"
 import { type KubeObject, pathOf, type Resource, type Selection, toKey } from "./Resource.ts"
 import { type Unreadable, WatchEvent } from "./WatchEvent.ts"
 
-/** No object is near this; a line beyond it is a fault, not something to keep in memory. */
+/** Much larger than any object. A longer line is an error and is not buffered. */
 const maxLineLength = 64 * 1024 * 1024
 
-/** How often access is refused in a row, after it had been granted once, before the watch fails. */
-const refusalsBorne = 5
+/** Number of consecutive denials, after access had been granted, before the watch fails. */
+const maxConsecutiveDenials = 5
 
 export interface Listed<A> {
   readonly items: ReadonlyArray<A>
-  /** What does not match its schema. */
+  /** Objects that do not match their schema. */
   readonly unreadable: ReadonlyArray<Unreadable>
   readonly resourceVersion: string
 }
 
-/** Decodes what the server sent, without `managedFields`: nobody reads them, and a write without them leaves the stored ones alone. */
+/**
+ * Decodes an object without `managedFields`. No code reads them, and a write without them leaves the stored ones
+ * unchanged.
+ */
 export const decoderOf = <A extends KubeObject>(resource: Resource<A>): ((input: unknown) => Exit.Exit<A, Schema.SchemaError>) => {
   const decode = Schema.decodeUnknownExit(resource.schema)
   return (input) => {
@@ -34,17 +37,19 @@ const decodeName = Schema.decodeUnknownOption(
 )
 const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ type: Schema.String, object: Schema.Unknown })))
 
-/** Logs that an object is left out because it does not match its schema, and tells which one it is, as far as that can be read. */
+/**
+ * Logs that an object was skipped because it does not match its schema, and returns its identity if that can be read.
+ */
 export const logUndecodable = Effect.fnUntraced(function* (resource: Resource<KubeObject>, input: unknown, cause: Cause.Cause<Schema.SchemaError>) {
   const { name, namespace, uid }: Partial<KubeObject["metadata"]> = Option.getOrUndefined(decodeName(input))?.metadata ?? {}
   const shown = `${namespace === undefined ? "" : `${namespace}/`}${name ?? "(unnamed)"}`
-  yield* Effect.logWarning(`left out ${resource.kind} ${shown}: it does not match its schema; what was known of it before is kept`, cause)
-  const found: ReadonlyArray<Unreadable> = name === undefined ? [] : [{ key: toKey(name, namespace), uid }]
-  return found
+  yield* Effect.logWarning(`skipped ${resource.kind} ${shown}: it does not match its schema; its last valid state is kept`, cause)
+  const identity: ReadonlyArray<Unreadable> = name === undefined ? [] : [{ key: toKey(name, namespace), uid }]
+  return identity
 })
 
 interface State {
-  /** Where the next watch begins; undefined: a list comes first. */
+  /** The version at which the next watch starts; undefined: it starts with a list. */
   resourceVersion: string | undefined
   synced: boolean
   failures: number
@@ -53,7 +58,7 @@ interface State {
   heardAt: number
 }
 
-/** The list-and-watch of one kind: see `KubeClient.watch` for what it promises. */
+/** The list-and-watch of one kind. See `KubeClient.watch` for its guarantees. */
 export const watchResource = <A extends KubeObject>(
   transport: KubeTransport,
   settings: KubeSettings,
@@ -79,7 +84,7 @@ export const watchResource = <A extends KubeObject>(
       return WatchEvent.Synced({ items: listed.items, unreadable: listed.unreadable })
     })
 
-  /** One watch request, from opening to its end. */
+  /** One watch request from opening to end. */
   const follow = (state: State, resourceVersion: string) =>
     Effect.gen(function* () {
       const openedAt = yield* monotonicMillis
@@ -96,7 +101,7 @@ export const watchResource = <A extends KubeObject>(
         }
       })
       response.setEncoding("utf8")
-      // Reading by iteration pauses the socket while the consumer is busy: the kernel's window is the only buffer that fills.
+      // Iterating pauses the socket while the consumer is busy, so the only buffer is the kernel's.
       const chunks: AsyncIterator<unknown> = response[Symbol.asyncIterator]()
       let partial = ""
       let heard = false
@@ -104,9 +109,9 @@ export const watchResource = <A extends KubeObject>(
 
       const read = Effect.fnUntraced(function* (line: string) {
         const decoded = Option.getOrUndefined(decodeLine(line))
-        if (decoded === undefined) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line that is no event` })
+        if (decoded === undefined) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line that is not an event` })
         if (decoded.type === "ERROR") {
-          // The server says that it cannot go on from here, so neither can the next watch.
+          // The server cannot continue from this version, so the next watch must list again.
           state.resourceVersion = undefined
           return yield* fromStatusObject(decoded.object)
         }
@@ -130,11 +135,11 @@ export const watchResource = <A extends KubeObject>(
         const brief = now - openedAt < 1000
         if (heard || !brief) {
           state.failures = 0
-          // A server that ends every watch after a moment is not asked without pause.
+          // Pause before the next request if the server ends every watch early.
           if (brief) yield* Effect.sleep(settings.backoff)
           return yield* Cause.done()
         }
-        return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} was closed as soon as it was opened` })
+        return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} was closed immediately after it was opened` })
       })
 
       return Stream.fromPull(
@@ -150,7 +155,8 @@ export const watchResource = <A extends KubeObject>(
               state.heardAt = yield* monotonicMillis
               const lines = (partial + String(next.value.value)).split("\n")
               partial = lines.pop() ?? ""
-              if (partial.length > maxLineLength) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line without end` })
+              if (partial.length > maxLineLength)
+                return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line that is too long` })
               const events: Array<WatchEvent<A>> = []
               for (const line of lines) {
                 if (line === "") continue
@@ -161,33 +167,33 @@ export const watchResource = <A extends KubeObject>(
                 }
                 if (event.success !== undefined) events.push(event.success)
               }
-              const [first, ...others] = events
-              if (first !== undefined) return [first, ...others] as const
+              const [first, ...rest] = events
+              if (first !== undefined) return [first, ...rest] as const
             }
           })
         )
       )
     })
 
-  /** Waits as long as the failure asks for, or fails where waiting helps nothing. */
+  /** Waits as long as the failure requires. Fails if waiting cannot help. */
   const recover = Effect.fnUntraced(function* (state: State, error: KubeError) {
     const first = state.failures === 0
     state.failures += 1
     if (error.reason === "Gone") {
       state.resourceVersion = undefined
-      yield* Effect.logDebug(`the watch of ${what} lost its place and lists again`)
+      yield* Effect.logDebug(`the watch of ${what} expired and lists again`)
       if (first) return
     } else if (error.reason === "Denied" || error.reason === "NotFound" || error.reason === "Invalid") {
       state.resourceVersion = undefined
       state.refusals += 1
-      if (!state.synced || state.refusals >= refusalsBorne) return yield* error
+      if (!state.synced || state.refusals >= maxConsecutiveDenials) return yield* error
     }
     const base = Duration.toMillis(settings.backoff) * 2 ** Math.min(state.failures - 1, 20)
     const jittered = Math.min(base, Duration.toMillis(settings.maxBackoff)) * (0.5 + 0.5 * (yield* Random.next))
-    // Five minutes at most, whatever a server asks for; a little more than asked, so that not all come back at once.
-    const asked = Math.min(error.retryAfter ?? 0, 300_000) * (1 + 0.1 * (yield* Random.next))
-    const delay = Math.max(jittered, asked)
-    if (error.reason !== "Gone") yield* Effect.logWarning(`the watch of ${what} failed and goes on in ${Math.round(delay)} ms: ${error.message}`)
+    // At most five minutes for any `Retry-After`, plus up to 10%, so that not all watches return at once.
+    const requestedDelay = Math.min(error.retryAfter ?? 0, 300_000) * (1 + 0.1 * (yield* Random.next))
+    const delay = Math.max(jittered, requestedDelay)
+    if (error.reason !== "Gone") yield* Effect.logWarning(`the watch of ${what} failed and will be retried in ${Math.round(delay)} ms: ${error.message}`)
     yield* Effect.sleep(delay)
   })
 

@@ -7,7 +7,7 @@ import { KubeClient } from "../src/KubeClient.ts"
 import { KubeConnection, type KubeConnectionConfig } from "../src/KubeConnection.ts"
 import type { KubeSettings } from "../src/KubeTransport.ts"
 
-/** One request as the server saw it, and its answer to be made. */
+/** A request that the server received, with the means to respond to it. */
 export interface Exchange {
   readonly method: string
   readonly path: string
@@ -21,15 +21,18 @@ export interface Exchange {
 
 export type Answer = (exchange: Exchange) => void
 
-/** An API server on loopback that answers the requests in their order by a script, and leaves what comes after it unanswered. */
+/**
+ * An API server on loopback that answers requests in order from a script. Requests after the end of the script get no
+ * response.
+ */
 export class ApiServer {
   readonly requests: Array<Exchange> = []
   readonly sockets = new Set<Socket>()
   mostSockets = 0
   address = ""
   readonly script: Array<Answer> = []
-  /** Answers what the script does not. */
-  otherwise: Answer | undefined
+  /** Answers requests beyond the script. */
+  fallback: Answer | undefined
   private waiting: Array<() => void> = []
   private readonly server: Server
 
@@ -49,7 +52,7 @@ export class ApiServer {
           socket: request.socket,
           isWatch: url.searchParams.get("watch") === "true"
         }
-        const answer = this.script[this.requests.length] ?? this.otherwise
+        const answer = this.script[this.requests.length] ?? this.fallback
         this.requests.push(exchange)
         answer?.(exchange)
         this.changed()
@@ -72,14 +75,14 @@ export class ApiServer {
     for (const wake of woken) wake()
   }
 
-  /** Waits until what the server saw makes this true. */
+  /** Waits until the condition holds. */
   until(condition: () => boolean): Effect.Effect<void> {
     return Effect.promise(async () => {
       while (!condition()) await new Promise<void>((resolve) => this.waiting.push(resolve))
     })
   }
 
-  /** The request of that number, from 1, once it has come. */
+  /** The request with this number (from 1), once it has arrived. */
   request(number: number): Effect.Effect<Exchange> {
     return Effect.andThen(
       this.until(() => this.requests.length >= number),
@@ -128,14 +131,14 @@ export const pod = (name: string, resourceVersion: string, more: object = {}) =>
   spec: { containers: [{ name: "main" }] }
 })
 
-/** A pod whose specification is none. */
+/** A pod with an invalid specification. */
 export const unreadable = (name: string, resourceVersion: string, more: object = {}) => ({ ...pod(name, resourceVersion, more), spec: 1 })
 
 export const line = (type: string, object: unknown) => `${JSON.stringify({ type, object })}\n`
 export const added = (name: string, version: string) => line("ADDED", pod(name, version))
 export const bookmark = (version: string) => line("BOOKMARK", { kind: "Pod", metadata: { resourceVersion: version } })
 
-/** Opens a watch, sends the lines, and leaves it open. */
+/** Opens a watch, sends the lines, and keeps it open. */
 export const watching =
   (...lines: ReadonlyArray<string>): Answer =>
   ({ response }) => {
@@ -144,7 +147,7 @@ export const watching =
     for (const each of lines) response.write(each)
   }
 
-/** Opens a watch, sends the lines, and ends it as a server does at its `timeoutSeconds`. */
+/** Opens a watch, sends the lines, and ends it as servers do after `timeoutSeconds`. */
 export const watchedUntilEnd =
   (...lines: ReadonlyArray<string>): Answer =>
   (exchange) => {
@@ -152,7 +155,7 @@ export const watchedUntilEnd =
     exchange.response.end()
   }
 
-/** Opens a watch, sends the lines, and resets the connection once they are on their way. */
+/** Opens a watch, sends the lines, and then resets the connection. */
 export const watchedUntilReset =
   (...lines: ReadonlyArray<string>): Answer =>
   ({ response, socket }) => {
@@ -180,10 +183,10 @@ const kubeconfig = (server: string, user: object, cluster: object) =>
     ]
   })
 
-/** Short delays, so that recovery is quick where no promise is about its time. */
+/** Short delays for tests that do not depend on their length. */
 const quick: Partial<KubeSettings> = { backoff: "5 millis", maxBackoff: "20 millis" }
 
-/** The connection to the server, through a kubeconfig file that lives as long as the layer. */
+/** A connection to the server through a kubeconfig file that exists for the lifetime of the layer. */
 export const layerConnection = (server: ApiServer, user: object = { token: "secret-token" }, cluster: object = {}, context?: string) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -8,7 +8,7 @@ const names = (pods: ReadonlyArray<Pod>) => pods.map((each) => each.metadata.nam
 const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Unknown))
 
 describe("KubeClient", () => {
-  it.live("a list is read in pages of 100 and comes back whole", () =>
+  it.live("a list is read in pages of 100 and returned complete", () =>
     against([page([pod("a", "1"), pod("b", "2")], "9", "next"), page([pod("c", "3")], "9")], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -26,7 +26,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("a list that expires between two pages starts over, and the second time asks for everything at once", () => {
+  it.live("a list that expires between two pages starts over, and the second time is requested in one page", () => {
     const expired = status(410, "Expired", "the continue token is too old")
     return against(
       [page([pod("a", "1")], "9", "t1"), expired, page([pod("a", "1")], "9", "t2"), expired, page([pod("a", "1"), pod("b", "2")], "9")],
@@ -48,7 +48,7 @@ describe("KubeClient", () => {
     )
   })
 
-  it.live("an object that does not match its schema is left out of a list and hides no other", () =>
+  it.live("an object that does not match its schema is skipped in a list and hides no other", () =>
     against([page([pod("a", "1"), { metadata: { name: "broken" }, spec: { containers: "none" } }, pod("b", "2")], "9")], () =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -57,7 +57,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("server-side apply sends JSON as an apply patch, under our field manager, and takes conflicts over", () =>
+  it.live("server-side apply sends a JSON apply patch with the field manager seatrial and takes over conflicts", () =>
     against([json(200, pod("a", "5")), json(200, pod("a", "6"))], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -76,7 +76,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("an object read and written back keeps the fields that its schema does not name", () => {
+  it.live("an object that is read and written back keeps unknown fields", () => {
     const stored = { ...pod("a", "5", { selfMade: true }), spec: { containers: [{ name: "main", unknown: [1] }], alsoUnknown: { deep: 1 } } }
     return against([json(200, { ...stored, metadata: { ...stored.metadata, managedFields: [{ manager: "x" }] } }), json(200, stored)], (server) =>
       Effect.gen(function* () {
@@ -89,7 +89,7 @@ describe("KubeClient", () => {
     )
   })
 
-  it.live("create posts to the collection, a merge patch and a status update say what they are", () =>
+  it.live("create posts to the collection; a merge patch and a status update use their content type and path", () =>
     against([json(201, pod("a", "1")), json(200, pod("a", "2")), json(200, pod("a", "3"))], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -109,7 +109,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("a delete carries its preconditions, never orphans by default, and finds nothing wrong with nothing to delete", () =>
+  it.live("a delete carries its preconditions, does not orphan by default, and succeeds if the object does not exist", () =>
     against([json(200, { kind: "Status", status: "Success" }), status(404, "NotFound", "gone"), status(409, "Conflict", "the UID does not match")], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -129,7 +129,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("a log comes back as it is", () =>
+  it.live("a log is returned unchanged", () =>
     against([({ response }) => response.end("one\ntwo ✓\n")], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -149,18 +149,22 @@ describe("KubeClient", () => {
       status(409, "AlreadyExists", "it exists"),
       { reason: "Conflict", status: 409, message: "it exists", statusReason: "AlreadyExists" }
     ],
-    ["a refused object is invalid", status(422, "Invalid", "spec.x: required"), { reason: "Invalid", status: 422, message: "spec.x: required" }],
-    ["a missing right is denied", status(403, "Forbidden", "no"), { reason: "Denied", status: 403 }],
+    ["a rejected object is invalid", status(422, "Invalid", "spec.x: required"), { reason: "Invalid", status: 422, message: "spec.x: required" }],
+    ["a missing permission is denied", status(403, "Forbidden", "no"), { reason: "Denied", status: 403 }],
     ["an expired version is gone", status(410, "Expired", "too old"), { reason: "Gone", status: 410 }],
     ["a missing namespace is not found", status(404, "NotFound", "namespaces not found"), { reason: "NotFound", status: 404 }],
     [
-      "too many requests may be repeated after the time named",
+      "too many requests may be retried after the given time",
       status(429, "TooManyRequests", "slow down", { "retry-after": "3" }),
       { reason: "Retryable", retryAfter: 3000 }
     ],
-    ["a proxy's page of HTML is no crash", ({ response }) => response.writeHead(502).end("<html>bad gateway</html>"), { reason: "Retryable", status: 502 }],
-    ["an answer that is no JSON is no crash", ({ response }) => response.writeHead(200).end("<html>hello</html>"), { reason: "Invalid" }],
-    ["a reset connection may be repeated", reset, { reason: "Retryable" }]
+    [
+      "an HTML page from a proxy does not crash the client",
+      ({ response }) => response.writeHead(502).end("<html>bad gateway</html>"),
+      { reason: "Retryable", status: 502 }
+    ],
+    ["a response that is not JSON does not crash the client", ({ response }) => response.writeHead(200).end("<html>hello</html>"), { reason: "Invalid" }],
+    ["a reset connection may be retried", reset, { reason: "Retryable" }]
   ]
   for (const [promise, answer, expected] of failures) {
     it.live(promise, () =>
@@ -174,7 +178,7 @@ describe("KubeClient", () => {
     )
   }
 
-  it.live("no such object is none, but no such kind is an error", () =>
+  it.live("a missing object is none, but a missing kind is an error", () =>
     against([status(404, "NotFound", "pods a not found"), ({ response }) => response.writeHead(404).end("404 page not found\n")], () =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -184,7 +188,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("a server that does not answer in time may be asked again, and its socket is not kept", () =>
+  it.live("a server that does not respond in time may be retried, and its socket is closed", () =>
     against(
       [() => undefined],
       (server) =>
@@ -197,13 +201,13 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("requests beyond the connection limit wait for a socket, and sockets are used again", () =>
+  it.live("requests beyond the connection limit wait for a socket, and sockets are reused", () =>
     against(
       [],
       (server) =>
         Effect.gen(function* () {
           const client = yield* KubeClient
-          server.otherwise = json(200, pod("a", "1"))
+          server.fallback = json(200, pod("a", "1"))
           yield* Effect.forEach(Array.from({ length: 40 }), () => client.get(Pod, "a", "default"), { concurrency: "unbounded" })
           assert.strictEqual(server.requests.length, 40)
           assert.isAtMost(server.mostSockets, 3)
@@ -212,13 +216,13 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("a write that may no longer be made once it has a socket is never sent, and one that may is", () =>
+  it.live("a write is not sent if it is no longer allowed when it gets a socket", () =>
     against(
       [() => undefined],
       (server) =>
         Effect.gen(function* () {
           const client = yield* KubeClient
-          server.otherwise = json(200, pod("a", "1"))
+          server.fallback = json(200, pod("a", "1"))
           let may = true
           const fenced = fenceWrites(client, () => may)
           const first = yield* Effect.forkChild(client.get(Pod, "a", "default"))
@@ -229,7 +233,7 @@ describe("KubeClient", () => {
           const [held] = server.requests
           if (held !== undefined) json(200, pod("a", "1"))(held)
           yield* Fiber.join(first)
-          assert.strictEqual((yield* Fiber.join(waiting)).message, "not sent: the lease has run out")
+          assert.strictEqual((yield* Fiber.join(waiting)).message, "not sent: the lease has expired")
           assert.strictEqual(server.requests.length, 1)
           may = true
           yield* fenced.mergePatch(Pod, "a", "default", {})
@@ -242,7 +246,7 @@ describe("KubeClient", () => {
     )
   )
 
-  it.live("credentials that were rotated are taken up after a refusal", () =>
+  it.live("rotated credentials are used after a rejection", () =>
     against([status(401, "Unauthorized", "expired"), json(200, pod("a", "1"))], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient

@@ -21,7 +21,7 @@ const getPod = Effect.gen(function* () {
 const clientFor = (connection: ReturnType<typeof layerConnection>) => KubeClient.layer.pipe(Layer.provide(connection))
 
 describe("KubeConnection", () => {
-  it.live("a context chosen by name brings its own user", () =>
+  it.live("a context selected by name uses its own user", () =>
     Effect.gen(function* () {
       const server = yield* ApiServer.start(json(200, pod("a", "1")), json(200, pod("a", "1")))
       yield* getPod.pipe(Effect.provide(clientFor(layerConnection(server))))
@@ -33,7 +33,7 @@ describe("KubeConnection", () => {
     })
   )
 
-  it.live("a credential plug-in is asked for the token", () =>
+  it.live("a credential plug-in provides the token", () =>
     Effect.gen(function* () {
       const server = yield* ApiServer.start(json(200, pod("a", "1")))
       const credential = JSON.stringify({ apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", status: { token: "from-plug-in" } })
@@ -43,7 +43,7 @@ describe("KubeConnection", () => {
     })
   )
 
-  it.live("over TLS the server must be the cluster's own, and the client shows its certificate", () =>
+  it.live("over TLS, the server must match the cluster's authority and the client presents its certificate", () =>
     Effect.gen(function* () {
       const options = {
         key: readFileSync(fixture("server.key")),
@@ -59,8 +59,8 @@ describe("KubeConnection", () => {
       const unknown = yield* Effect.flip(getPod.pipe(Effect.provide(clientFor(layerConnection(server, {}, { "certificate-authority": fixture("ca.crt") })))))
       assert.strictEqual(unknown._tag === "KubeError" ? unknown.reason : unknown._tag, "Retryable")
       assert.strictEqual(server.requests.length, 0)
-      const found = yield* getPod.pipe(Effect.provide(clientFor(layerConnection(server, user, { "certificate-authority": fixture("ca.crt") }))))
-      assert.isTrue(Option.isSome(found))
+      const received = yield* getPod.pipe(Effect.provide(clientFor(layerConnection(server, user, { "certificate-authority": fixture("ca.crt") }))))
+      assert.isTrue(Option.isSome(received))
     })
   )
 
@@ -80,7 +80,7 @@ describe("KubeConnection", () => {
     (folder) => Effect.promise(() => rm(folder, { recursive: true }))
   )
 
-  it.live("in a pod its ServiceAccount leads to the API server over TLS, with the token of the moment and no more files", () =>
+  it.live("in a pod, the ServiceAccount gives access over TLS with the current token and no further files", () =>
     Effect.gen(function* () {
       const options = { key: readFileSync(fixture("server.key")), cert: readFileSync(fixture("server.crt")) }
       const answers = [json(200, pod("a", "1")), status(401, "Unauthorized", "expired"), json(200, pod("a", "1"))]
@@ -99,17 +99,17 @@ describe("KubeConnection", () => {
     })
   )
 
-  it.effect("a ServiceAccount without an address of the API server, or with a context that nobody has, is told before anything starts", () =>
+  it.effect("a ServiceAccount without an API server address, or with an unknown context, is reported at the start", () =>
     Effect.gen(function* () {
       const folder = yield* serviceAccount
-      const nowhere = KubeConnection.layer({ serviceAccount: folder }).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))
-      assert.include((yield* Effect.flip(Layer.build(nowhere))).message, "KUBERNETES_SERVICE_HOST")
+      const withoutAddress = KubeConnection.layer({ serviceAccount: folder }).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))
+      assert.include((yield* Effect.flip(Layer.build(withoutAddress))).message, "KUBERNETES_SERVICE_HOST")
       const context = yield* Effect.flip(Layer.build(KubeConnection.layer({ serviceAccount: folder, context: "absent" })))
       assert.include(context.message, "absent")
     })
   )
 
-  it.live("who reads no kubeconfig does not load the library that does: it takes more memory than all else here", () =>
+  it.live("a program that reads no kubeconfig does not load the kubeconfig library, which takes more memory than the rest", () =>
     Effect.gen(function* () {
       const program = `
         import { registerHooks } from "node:module"
@@ -123,7 +123,7 @@ describe("KubeConnection", () => {
     })
   )
 
-  it.live("a server below a path keeps that path", () =>
+  it.live("a server URL with a path keeps that path", () =>
     Effect.gen(function* () {
       const server = yield* ApiServer.start(json(200, pod("a", "1")))
       server.address += "/k8s/clusters/c1"
@@ -135,7 +135,7 @@ describe("KubeConnection", () => {
   const configured = (settings: Record<string, string>) =>
     KubeConnection.layerConfig.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings))))
 
-  it.effect("a kubeconfig that is not there, or has no such context, is told before anything starts", () =>
+  it.effect("a missing kubeconfig or context is reported at the start", () =>
     Effect.gen(function* () {
       const missing = yield* Effect.flip(Layer.build(configured({ KUBECONFIG: "/nowhere/config" })))
       assert.strictEqual(missing._tag, "KubeConnectionError")
@@ -146,7 +146,7 @@ describe("KubeConnection", () => {
     })
   )
 
-  it.effect("gives the namespace of the context", () =>
+  it.effect("returns the namespace of the context", () =>
     Effect.gen(function* () {
       const server = yield* ApiServer.start()
       const connection = yield* KubeConnection.pipe(Effect.provide(layerConnection(server)))

@@ -7,7 +7,10 @@ import { type Answer, against, json, status } from "./ApiServer.ts"
 const conflict = new KubeError({ reason: "Conflict", message: "the object has been modified", status: 409 })
 const away = new KubeError({ reason: "Retryable", message: "connection refused" })
 
-/** Keeps one lease with the API server's optimistic locking; `away` makes it fail for one candidate, `hang` never answer. */
+/**
+ * Stores one lease with the API server's optimistic locking. `away` makes requests of one candidate fail; `hang` leaves
+ * them without a response.
+ */
 const makeLeases = () => {
   let stored: Lease | undefined
   let version = 0
@@ -54,7 +57,7 @@ const makeLeases = () => {
   }
 }
 
-/** Candidates whose work notes who leads, and when each began and stopped. */
+/** Candidates whose work records who leads and when each started and stopped. */
 const makeElection = () => {
   const leases = makeLeases()
   const leading = new Set<string>()
@@ -84,7 +87,7 @@ const makeElection = () => {
 }
 
 describe("LeaseElection", () => {
-  it.effect("one of two candidates leads, and goes on leading", () =>
+  it.effect("one of two candidates leads and stays the leader", () =>
     Effect.gen(function* () {
       const election = makeElection()
       yield* election.candidate("one")
@@ -101,7 +104,7 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("a leader cut off stops by its deadline, and only later does another begin, once the lease has been still for its duration", () =>
+  it.effect("a leader without a connection stops by its deadline, and another starts only after the lease duration has passed", () =>
     Effect.gen(function* () {
       const election = makeElection()
       yield* election.candidate("one")
@@ -127,16 +130,16 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("what a leader would still write once its deadline has passed is not sent, as after a process was stopped for a while", () =>
+  it.effect("writes after the deadline are not sent, as after a process was suspended", () =>
     Effect.gen(function* () {
       const { away, clientOf } = makeLeases()
-      const said: Array<string> = []
+      const messages: Array<string> = []
       const write = Effect.gen(function* () {
         const client = yield* KubeClient
         const error = yield* Effect.flip(client.create(Lease, { metadata: { name: "other", namespace: "seatrial" } }))
-        said.push(error.message)
+        messages.push(error.message)
       })
-      // It cannot be interrupted, as what has not come to run again cannot.
+      // Uninterruptible, like a process that has not resumed yet.
       const late = Effect.uninterruptible(Effect.andThen(Effect.andThen(Effect.sleep("5 seconds"), write), Effect.andThen(Effect.sleep("15 seconds"), write)))
       yield* LeaseElection.run({ name: "operator", namespace: "seatrial", identity: "one" }, Effect.orDie(late)).pipe(
         Effect.provide(clientOf("one")),
@@ -145,11 +148,11 @@ describe("LeaseElection", () => {
       yield* TestClock.adjust("1 second")
       away.add("one")
       yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(said, ["connection refused", "not sent: the lease has run out"])
+      assert.deepStrictEqual(messages, ["connection refused", "not sent: the lease has expired"])
     })
   )
 
-  it.effect("a leader whose requests are never answered stops by its deadline too", () =>
+  it.effect("a leader whose requests get no response also stops by its deadline", () =>
     Effect.gen(function* () {
       const election = makeElection()
       yield* election.candidate("one")
@@ -161,7 +164,7 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("a short absence of the API server changes nothing", () =>
+  it.effect("a short outage of the API server changes nothing", () =>
     Effect.gen(function* () {
       const election = makeElection()
       yield* election.candidate("one")
@@ -176,7 +179,7 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("a lease that another took interrupts the work at the next renewal", () =>
+  it.effect("a lease taken by another candidate interrupts the work at the next renewal", () =>
     Effect.gen(function* () {
       const election = makeElection()
       yield* election.candidate("one")
@@ -191,7 +194,7 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("a clean shutdown releases the lease after the work has stopped, and the next one starts without waiting for expiry", () =>
+  it.effect("a clean shutdown releases the lease after the work has stopped, and the next candidate starts without waiting for expiry", () =>
     Effect.gen(function* () {
       const election = makeElection()
       const one = yield* election.candidate("one")
@@ -206,7 +209,7 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("a release that is never answered does not hold up the shutdown", () =>
+  it.effect("a release without a response does not delay the shutdown", () =>
     Effect.gen(function* () {
       const election = makeElection()
       const one = yield* election.candidate("one")
@@ -218,7 +221,7 @@ describe("LeaseElection", () => {
     })
   )
 
-  it.effect("ends with the work's own result, and says who leads", () =>
+  it.effect("ends with the result of the work, and reports who leads", () =>
     Effect.gen(function* () {
       const leases = makeLeases()
       const done = yield* Deferred.make<string>()
@@ -240,7 +243,7 @@ describe("LeaseElection", () => {
   )
 
   it.effect.prop(
-    "two never lead at once, whatever comes and goes",
+    "two candidates never lead at the same time under any sequence of failures",
     [Schema.Array(Schema.Struct({ who: Schema.Literals(["one", "two", "three"]), away: Schema.Boolean, seconds: Schema.Literals([1, 3, 8, 12, 20]) }))],
     ([steps]) =>
       Effect.gen(function* () {
@@ -258,7 +261,7 @@ describe("LeaseElection", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.live("over the wire: creates the lease, and gives it back with the version that it read", () => {
+  it.live("over the wire: creates the lease, and releases it with the version that it read", () => {
     const echo: Answer = (exchange) => {
       const lease = Option.getOrThrow(Schema.decodeUnknownOption(Schema.fromJsonString(Lease.schema))(exchange.body))
       json(200, { ...lease, metadata: { ...lease.metadata, resourceVersion: "7" } })(exchange)

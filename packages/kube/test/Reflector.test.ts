@@ -6,7 +6,7 @@ import { added, against, line, page, pod, status, unreadable, watchedUntilEnd, w
 const names = (pods: ReadonlyArray<Pod>) => pods.map((each) => each.metadata.name).sort()
 
 describe("Reflector", () => {
-  it.live("knows every object once it has synced, by name, as a list and by label", () =>
+  it.live("has every object after the sync, by name, as a list and by label", () =>
     against([page([pod("a", "1", { labels: { app: "x" } }), pod("b", "2", { labels: { app: "y" } })], "5"), watching()], () =>
       Effect.gen(function* () {
         const pods = yield* Reflector.make(Pod, {}, { indexLabels: ["app"] })
@@ -19,7 +19,7 @@ describe("Reflector", () => {
     )
   )
 
-  it.live("a gap ends in changes for what went, what came and what changed meanwhile, and for nothing else", () =>
+  it.live("after a gap, emits exactly the objects that were deleted, added or changed during it", () =>
     against(
       [
         page([pod("kept", "1"), pod("gone", "2"), pod("changed", "3")], "5"),
@@ -54,7 +54,7 @@ describe("Reflector", () => {
     )
   )
 
-  it.live("follows changes and removals, in its label index too", () =>
+  it.live("follows changes and deletions, including its label index", () =>
     against(
       [
         page([pod("a", "1", { labels: { app: "x" } })], "5"),
@@ -79,13 +79,13 @@ describe("Reflector", () => {
     )
   )
 
-  it.live("what cannot be read any more is no deletion: it stays as it was known, over relists too, until it can be read again, is replaced, or goes", () =>
+  it.live("an unreadable object is not a deletion: its last valid state stays, across relists, until it is readable, replaced or deleted", () =>
     against(
       [
         page([pod("a", "1"), pod("b", "2"), pod("c", "3")], "5"),
         watchedUntilReset(line("MODIFIED", unreadable("a", "6"))),
         status(410, "Expired", "too old"),
-        // `c` is another one of its name, and `never` was never known.
+        // `c` is another object of the same name, and `never` was never in the cache.
         page([unreadable("a", "6"), unreadable("b", "7"), unreadable("c", "8", { uid: "another" }), unreadable("never", "9")], "10"),
         watching(added("relisted", "11"))
       ],
@@ -94,7 +94,7 @@ describe("Reflector", () => {
           const gone: Array<string> = []
           const pods = yield* Reflector.make(Pod, {}, { onGone: ({ metadata }) => gone.push(metadata.name) })
           const keys = yield* Queue.unbounded<string>()
-          const seen = (key: string) =>
+          const cached = (key: string) =>
             Effect.gen(function* () {
               while ((yield* Queue.take(keys)) !== key);
             })
@@ -102,13 +102,13 @@ describe("Reflector", () => {
             Stream.runForEach((key) => Queue.offer(keys, key)),
             Effect.forkScoped
           )
-          yield* seen("default/relisted")
+          yield* cached("default/relisted")
           assert.deepStrictEqual(names(yield* pods.list()), ["a", "b", "relisted"])
           assert.deepStrictEqual(gone, ["c"])
           assert.strictEqual(Option.getOrThrow(yield* pods.get("a", "default")).metadata.resourceVersion, "1")
           const { response } = yield* server.request(5)
           response.write(line("MODIFIED", pod("a", "12")) + line("DELETED", unreadable("b", "13")))
-          yield* seen("default/b")
+          yield* cached("default/b")
           assert.deepStrictEqual(names(yield* pods.list()), ["a", "relisted"])
           assert.strictEqual(Option.getOrThrow(yield* pods.get("a", "default")).metadata.resourceVersion, "12")
           assert.deepStrictEqual(gone, ["c", "b"])
@@ -116,7 +116,7 @@ describe("Reflector", () => {
     )
   )
 
-  it.live("a key that changes many times before it is looked at comes once", () => {
+  it.live("a key that changes several times before it is consumed appears once", () => {
     const changes = Array.from({ length: 1000 }, (_, at) => line("MODIFIED", pod("a", `${at + 10}`)))
     return against([page([pod("a", "1")], "5"), watchedUntilEnd(...changes, added("end", "2000")), watching()], (server) =>
       Effect.gen(function* () {
@@ -141,7 +141,7 @@ describe("Reflector", () => {
     )
   })
 
-  it.live("says that it was denied rather than wait for ever", () =>
+  it.live("reports a denial instead of waiting forever", () =>
     against([status(403, "Forbidden", "no")], () =>
       Effect.gen(function* () {
         const pods = yield* Reflector.make(Pod, {})
@@ -151,7 +151,7 @@ describe("Reflector", () => {
     )
   )
 
-  it("a key names its object, with and without a namespace", () => {
+  it("a key identifies its object, with and without a namespace", () => {
     assert.deepStrictEqual(fromKey(toKey("a", "default")), { name: "a", namespace: "default" })
     assert.deepStrictEqual(fromKey(toKey("node-1")), { name: "node-1" })
   })

@@ -5,13 +5,13 @@ import { KubeError, WorkQueue } from "../src/index.ts"
 
 const rest = Option.none<Duration.Duration>()
 
-/** Lets every fibre that can run do so, without moving time. */
+/** Lets every runnable fiber run without advancing time. */
 const settle = TestClock.adjust(0)
 
 const noteTime = (at: Array<number>) => Effect.map(Clock.currentTimeMillis, (now) => at.push(now))
 
 describe("WorkQueue", () => {
-  it.effect("what is added during a pass becomes exactly one more pass, after it", () =>
+  it.effect("an add during a pass causes exactly one more pass after it", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       let passes = 0
@@ -36,7 +36,7 @@ describe("WorkQueue", () => {
   )
 
   it.effect.prop(
-    "one pass at a time for each key, no more at once than allowed, every add is followed by a pass, and nothing is left behind",
+    "one pass at a time per key, no more at once than allowed, every add is followed by a pass, and no key is left over",
     [Schema.Array(Schema.Struct({ key: Schema.Literals(["a", "b", "c", "d", "e"]), wait: Schema.Literals([0, 1, 5, 20]), fails: Schema.Boolean }))],
     ([steps]) =>
       Effect.gen(function* () {
@@ -51,7 +51,7 @@ describe("WorkQueue", () => {
           concurrency,
           work: (key: string) =>
             Effect.gen(function* () {
-              // Noted, not asserted here: the queue would take a throw for a failure and try again.
+              // Recorded, not asserted: the queue would treat a throw as a failure and retry.
               if (working.has(key)) faults.push(`two passes of ${key} at once`)
               working.add(key)
               if (working.size > concurrency) faults.push(`${working.size} passes at once`)
@@ -76,7 +76,7 @@ describe("WorkQueue", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.effect("a returned duration means another pass after it, and an earlier add comes first", () =>
+  it.effect("a returned duration schedules another pass, and an earlier add takes precedence", () =>
     Effect.gen(function* () {
       const at: Array<number> = []
       const queue = yield* WorkQueue.make({
@@ -93,7 +93,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("of two times asked for, the earlier one counts", () =>
+  it.effect("of two requested times, the earlier one counts", () =>
     Effect.gen(function* () {
       const at: Array<number> = []
       const queue = yield* WorkQueue.make({ concurrency: 1, work: () => Effect.as(noteTime(at), rest) })
@@ -120,7 +120,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("a time asked for during a pass comes no later where the clock is set back in that pass", () =>
+  it.effect("a time requested during a pass is not delayed if the clock is set back in that pass", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("10 hours")
       const clock = yield* Clock.Clock
@@ -147,7 +147,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("failures wait longer each time up to the cap, defects too, and a success starts over", () =>
+  it.effect("failures and defects wait longer each time up to the maximum, and a success resets the delay", () =>
     Effect.gen(function* () {
       const at: Array<number> = []
       let healthy = false
@@ -179,7 +179,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("what failed because the server is busy is not tried before the server asked for it", () =>
+  it.effect("a pass that failed because the server is busy is not retried before the requested time", () =>
     Effect.gen(function* () {
       const at: Array<number> = []
       const busy = new KubeError({ reason: "Retryable", message: "the server is busy", status: 429, retryAfter: 30_000 })
@@ -196,7 +196,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("a key that fails does not delay the others, and an add ends its waiting", () =>
+  it.effect("a failing key does not delay other keys, and an add ends its delay", () =>
     Effect.gen(function* () {
       const passes: Array<string> = []
       const queue = yield* WorkQueue.make({
@@ -220,7 +220,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("an urgent key goes before those that wait already, of which one in eight has its turn all the same", () =>
+  it.effect("an urgent key takes precedence over waiting keys, but every eighth turn is theirs", () =>
     Effect.gen(function* () {
       const passes: Array<string> = []
       const done = yield* Deferred.make<void>()
@@ -246,7 +246,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("a pass that takes longer than it may is interrupted, counts as failed and is tried again, and others wait no longer for it", () =>
+  it.effect("a pass that exceeds its timeout is interrupted, counts as failed and is retried, and does not delay other keys", () =>
     Effect.gen(function* () {
       const passes: Array<string> = []
       const queue = yield* WorkQueue.make({
@@ -270,7 +270,7 @@ describe("WorkQueue", () => {
     })
   )
 
-  it.effect("a key is scheduled while it is ready, at work or waits for its time, and not while it rests", () =>
+  it.effect("a key is scheduled while it is ready, running or delayed, and not while it is idle", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const queue = yield* WorkQueue.make({ concurrency: 1, work: () => Effect.as(Deferred.await(gate), rest) })

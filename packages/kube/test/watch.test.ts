@@ -7,7 +7,7 @@ import { watchFor } from "./watchFor.ts"
 const tooOld = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old resource version" }
 
 describe("watch", () => {
-  it.live("lists first, then tells each change", () =>
+  it.live("lists first, then emits each change", () =>
     against([page([pod("a", "1")], "5"), watching(added("b", "6"), line("MODIFIED", pod("a", "7")), line("DELETED", pod("b", "8")))], (server) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* watchFor(4), ["Synced a", "Changed b", "Changed a", "Removed b"])
@@ -19,7 +19,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("goes on from the last bookmark when the server ends the watch, without another list", () =>
+  it.live("continues from the last bookmark without another list when the server ends the watch", () =>
     against([page([], "5"), watchedUntilEnd(added("a", "6"), bookmark("400")), watching(added("b", "401"))], (server) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
@@ -28,7 +28,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("an event split over many packets, and many events in one, are all told", () => {
+  it.live("emits an event that is split over many packets, and many events in one packet", () => {
     const bytes = Buffer.from(added("ünïcode", "6") + added("b", "7") + added("c", "8"))
     const dribble: Answer = ({ response }) => {
       response.writeHead(200)
@@ -44,7 +44,7 @@ describe("watch", () => {
     )
   })
 
-  it.live("a reset connection is opened again from the last event", () =>
+  it.live("a reset connection is reopened from the last event", () =>
     against([page([], "5"), watchedUntilReset(added("a", "6")), watching(added("b", "7"))], (server) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
@@ -53,7 +53,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("a list and a watch that fail for a while are tried until they succeed", () =>
+  it.live("a list and a watch that fail temporarily are retried until they succeed", () =>
     against(
       [
         reset,
@@ -75,7 +75,7 @@ describe("watch", () => {
     )
   )
 
-  it.effect("waits as long as Retry-After asks, although its own back-off is shorter", () =>
+  it.effect("waits as long as Retry-After requires, even if its own back-off is shorter", () =>
     against(
       [status(429, "TooManyRequests", "wait", { "retry-after": "7" }), page([], "5"), watching()],
       (server) =>
@@ -93,7 +93,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("410 as a status leads to a new list", () =>
+  it.live("410 as a status causes a new list", () =>
     against([page([pod("a", "1")], "5"), status(410, "Expired", "too old"), page([pod("b", "8")], "9"), watching(added("c", "10"))], (server) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* watchFor(3), ["Synced a", "Synced b", "Changed c"])
@@ -102,7 +102,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("410 inside a stream that stays open leads to a new list at once, and the stream is closed", () =>
+  it.live("410 inside an open stream causes a new list immediately and closes the stream", () =>
     against([page([], "5"), watching(added("a", "6") + line("ERROR", tooOld)), page([pod("b", "8")], "9"), watching(added("c", "10"))], (server) =>
       Effect.gen(function* () {
         const old = yield* Effect.forkChild(Effect.flatMap(server.request(2), ({ socket }) => server.until(() => socket.destroyed)))
@@ -112,7 +112,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("another error inside the stream leads to a new list as well", () =>
+  it.live("another error inside the stream also causes a new list", () =>
     against(
       [
         page([], "5"),
@@ -127,7 +127,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("an event that does not match the schema, or is no JSON, does not end the stream", () =>
+  it.live("an event that does not match the schema, or is not JSON, does not end the stream", () =>
     against(
       [
         page([], "5"),
@@ -142,7 +142,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("an object that went is told of also where it could not be read any more", () =>
+  it.live("the deletion of an unreadable object is emitted", () =>
     against([page([pod("a", "1")], "5"), watching(line("MODIFIED", unreadable("a", "6")), line("DELETED", unreadable("a", "7")))], () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* watchFor(2), ["Synced a", "RemovedUnreadable default/a"])
@@ -150,14 +150,14 @@ describe("watch", () => {
     )
   )
 
-  it.effect("a watch on which nothing comes any more is opened again", () =>
+  it.effect("a watch without data is reopened", () =>
     against(
       [page([], "5"), watching(added("a", "6")), watching(added("b", "7"))],
       (server) =>
         Effect.gen(function* () {
           const fiber = yield* Effect.forkChild(watchFor(3))
           yield* server.request(2)
-          // Far more turns than what was sent takes to come.
+          // Far more turns than the sent lines need to arrive.
           while (server.requests.length < 3) {
             yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
             yield* TestClock.adjust("100 millis")
@@ -169,7 +169,7 @@ describe("watch", () => {
     )
   )
 
-  it.live("a full list comes again after its time, so that nothing missed is missed for ever", () =>
+  it.live("a full list is repeated after its period, so that a missed event is corrected", () =>
     against(
       [page([], "5"), watchedUntilEnd(added("a", "6")), page([pod("a", "6"), pod("missed", "3")], "7"), watching()],
       () =>
@@ -184,7 +184,7 @@ describe("watch", () => {
     [403, "Denied"],
     [404, "NotFound"]
   ] as const) {
-    it.live(`fails when the first answer is ${code}`, () =>
+    it.live(`fails if the first response is ${code}`, () =>
       against([status(code, "x", "no")], () =>
         Effect.gen(function* () {
           assert.strictEqual((yield* Effect.flip(watchFor(1))).reason, reason)
@@ -193,7 +193,7 @@ describe("watch", () => {
     )
   }
 
-  it.live("access that was granted before is asked for again before the watch gives up", () => {
+  it.live("after access was granted once, a denial is retried before the watch fails", () => {
     const denied = status(403, "Forbidden", "no")
     return against([page([], "5"), denied, denied, page([pod("a", "6")], "7"), watching(added("b", "8"))], () =>
       Effect.gen(function* () {
@@ -202,10 +202,10 @@ describe("watch", () => {
     )
   })
 
-  it.live("access that stays refused fails the watch", () =>
+  it.live("a permanent denial fails the watch", () =>
     against([page([], "5")], (server) =>
       Effect.gen(function* () {
-        server.otherwise = status(403, "Forbidden", "no")
+        server.fallback = status(403, "Forbidden", "no")
         assert.strictEqual((yield* Effect.flip(watchFor(2))).reason, "Denied")
       })
     )

@@ -3,7 +3,7 @@ import { Deferred, Effect, Fiber, Metric, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { KubeClient, Pod } from "../src/index.ts"
 import { type Answer, added, against, line, page, pod, watching } from "./ApiServer.ts"
-import { told, watchFor } from "./watchFor.ts"
+import { formatEvent, watchFor } from "./watchFor.ts"
 
 describe("the connection of a watch", () => {
   it.live("an interrupted watch closes its socket", () =>
@@ -12,7 +12,7 @@ describe("the connection of a watch", () => {
         const client = yield* KubeClient
         const events = yield* Queue.unbounded<string>()
         const fiber = yield* client.watch(Pod, {}).pipe(
-          Stream.runForEach((event) => Queue.offer(events, told(event))),
+          Stream.runForEach((event) => Queue.offer(events, formatEvent(event))),
           Effect.forkChild
         )
         yield* Queue.takeN(events, 2)
@@ -36,7 +36,7 @@ describe("the connection of a watch", () => {
     )
   )
 
-  it.live("a slow consumer stops the server, not our memory, and loses nothing", () => {
+  it.live("a slow consumer blocks the server instead of filling memory, and loses nothing", () => {
     const total = 400
     const padding = "x".repeat(200_000)
     let written = 0
@@ -69,12 +69,13 @@ describe("the connection of a watch", () => {
           Effect.forkChild
         )
         yield* Deferred.await(first)
-        // Both ends live in this event loop: when its turns move nothing more, the kernel's buffers are full. 80 MB would never fit into them.
-        let seen = -1
+        // Both ends run in this event loop. When its turns move no more data, the kernel's buffers are full; 80 MB do
+        // not fit into them.
+        let lastCount = -1
         for (let quiet = 0; quiet < 200; ) {
           yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
-          quiet = written === seen ? quiet + 1 : 0
-          seen = written
+          quiet = written === lastCount ? quiet + 1 : 0
+          lastCount = written
         }
         assert.isBelow(written, total)
         yield* Deferred.succeed(go, undefined)
@@ -87,7 +88,7 @@ describe("the connection of a watch", () => {
     )
   })
 
-  it.effect("tells how long ago it last heard from the server, and forgets that when it ends", () =>
+  it.effect("reports the time since the last data from the server, and removes the metric when it ends", () =>
     against(
       [page([], "5"), watching()],
       (server) =>
@@ -96,9 +97,9 @@ describe("the connection of a watch", () => {
           const fiber = yield* Effect.forkChild(watchFor(2))
           yield* server.request(2)
           yield* TestClock.adjust("40 seconds")
-          const seen = yield* age
-          assert.strictEqual(seen?.type === "Gauge" ? seen.state.value : undefined, 40)
-          assert.strictEqual(seen?.attributes?.resource, "pods")
+          const currentAge = yield* age
+          assert.strictEqual(currentAge?.type === "Gauge" ? currentAge.state.value : undefined, 40)
+          assert.strictEqual(currentAge?.attributes?.resource, "pods")
           yield* Fiber.interrupt(fiber)
           assert.isUndefined(yield* age)
         }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())),

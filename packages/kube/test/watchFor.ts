@@ -2,15 +2,15 @@ import { Effect, Stream } from "effect"
 import { KubeClient, Pod, type WatchEvent } from "../src/index.ts"
 
 /** An event of a watch as a short line. */
-export const told = (event: WatchEvent<Pod>) =>
+export const formatEvent = (event: WatchEvent<Pod>) =>
   event._tag === "Synced"
     ? `Synced ${event.items.map((item) => item.metadata.name).join()}`
     : `${event._tag} ${event._tag === "RemovedUnreadable" ? event.key : event.object.metadata.name}`
 
-/** Watches until so many events have come, and gives them as short lines. */
+/** Watches until this number of events has arrived, and returns them as short lines. */
 export const watchFor = (count: number) =>
   Effect.gen(function* () {
     const client = yield* KubeClient
     const events = yield* client.watch(Pod, { namespace: "default" }).pipe(Stream.take(count), Stream.runCollect)
-    return events.map(told)
+    return events.map(formatEvent)
   })
