@@ -23,6 +23,8 @@ describe("seatrial admin without its Postgres", () => {
   )
 })
 
+const decodeText = <S extends Schema.Decoder<unknown>>(schema: S, text: string): S["Type"] => Schema.decodeUnknownSync(schema)(parse(text))
+
 /** An organization with an owner, made without the command. */
 const makeOrganization = Effect.fnUntraced(function* (slug: string) {
   const { DATABASE_URL = "" } = yield* Env
@@ -44,6 +46,10 @@ layer(Env.layer)("seatrial admin", (it) => {
       const refused = yield* rename("Third", { SEATRIAL_ADMIN: "a".repeat(59) })
       assert.strictEqual(refused.code, 2)
       assert.match(refused.err, /SEATRIAL_ADMIN/)
+      // An image's account is not a name.
+      const inPod = yield* rename("Fourth", { KUBERNETES_SERVICE_HOST: "10.0.0.1" })
+      assert.deepStrictEqual([inPod.code, inPod.out], [2, ""])
+      assert.match(inPod.err, /Set SEATRIAL_ADMIN to your name/)
       const actors = yield* Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         return yield* sql`
@@ -55,6 +61,55 @@ layer(Env.layer)("seatrial admin", (it) => {
         { actor_kind: "admin", actor_user_id: "admin:ada@platform.example" },
         { actor_kind: "admin", actor_user_id: `admin:${account}` }
       ])
+    })
+  )
+
+  it.effect("sets and shows what an organization and its keys may spend, and refuses what is no limit", () =>
+    Effect.gen(function* () {
+      const env = yield* Env
+      yield* makeOrganization("limited")
+      const admin = (...args: ReadonlyArray<string>) => seatrial(["admin", ...args, "--json"], env)
+      const made = decodeText(KeyMade, (yield* admin("keys", "create", "--org", "limited", "--email", "ann@limited.example", "--scope", "requests:read")).out)
+      const record = Schema.Record(Schema.String, Schema.Unknown)
+      const print = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
+        const ran = yield* admin(...args)
+        assert.strictEqual(ran.code, 0, ran.err)
+        return ran.out
+      })
+      const set = decodeText(record, yield* print("limits", "set", "--org", "limited", "--day", "5000000", "--month", "50000000"))
+      assert.deepInclude(set, { org: "limited", day_limit_micros: "5000000", month_limit_micros: "50000000", mode: "invoiced" })
+      const ofKey = yield* print("limits", "set", "--org", "limited", "--key", made.id, "--day", "7")
+      assert.deepStrictEqual(decodeText(record, ofKey), { org: "limited", api_key_id: made.id, day_limit_micros: "7", month_limit_micros: null })
+      // A limit that is not named stays.
+      assert.deepInclude(decodeText(record, yield* print("limits", "set", "--org", "limited", "--month", "none")), {
+        day_limit_micros: "5000000",
+        month_limit_micros: null
+      })
+      assert.deepInclude(decodeText(record, yield* print("billing", "mode", "prepaid", "--org", "limited")), { mode: "prepaid", day_limit_micros: "5000000" })
+      assert.deepInclude(decodeText(record, yield* print("limits", "show", "--org", "limited")), {
+        mode: "prepaid",
+        day_limit_micros: "5000000",
+        gpu_limit: null
+      })
+      const spent = decodeText(Keys, yield* print("limits", "spent", "--org", "limited"))
+      const row = (allowance: string, limit: string, key: string | null = null) => ({ api_key_id: key, allowance, limit_micros: limit, spent_micros: "0" })
+      assert.deepStrictEqual(
+        spent.map(({ alert_percent, ...shown }) => shown),
+        [row("balance", "0"), row("day", "5000000"), row("day", "7", made.id)]
+      )
+
+      const wrong: ReadonlyArray<readonly [code: number, says: RegExp, args: ReadonlyArray<string>]> = [
+        [2, /--gpus, --day or --month/, ["limits", "set", "--org", "limited"]],
+        [2, /no limit of GPUs/, ["limits", "set", "--org", "limited", "--key", made.id, "--gpus", "1"]],
+        [2, /whole micro-dollars/, ["limits", "set", "--org", "limited", "--day", "1.5"]],
+        [1, /no live key/, ["limits", "set", "--org", "limited", "--key", `${made.id.slice(0, -1)}${made.id.endsWith("0") ? "1" : "0"}`, "--day", "1"]]
+      ]
+      for (const [code, says, args] of wrong) {
+        const ran = yield* admin(...args)
+        assert.deepStrictEqual([ran.code, ran.out], [code, ""], args.join(" "))
+        assert.match(ran.err, says)
+      }
+      assert.deepInclude(decodeText(record, yield* print("limits", "show", "--org", "limited")), { day_limit_micros: "5000000" })
     })
   )
 

@@ -1,8 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, layer } from "@effect/vitest"
 import { type HostClass, type Phase, scopes, workingPhases } from "@seatrial/domain"
-import { Deployments, HostClasses, Runs } from "@seatrial/store"
+import { Billing, Deployments, HostClasses, Organizations, Runs } from "@seatrial/store"
 import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { type Answer, jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
 
 const Operation = Schema.Struct({ id: Schema.String, model_id: Schema.String, status: Schema.String, status_url: Schema.String })
@@ -193,6 +194,39 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
         const refused = yield* create(key, newModel())
         assert.strictEqual(refused.status, 402)
         assert.deepInclude(errorOf(refused), { code: "first_purchase_required", type: "billing_error" })
+      })
+    )
+
+    it.effect("is 402 at a create and at a redeploy while the balance or a limit is used up, and binds no key", () =>
+      Effect.gen(function* () {
+        const billing = yield* Billing
+        const sql = yield* SqlClient.SqlClient
+        const tenant = yield* makeTenant()
+        const { orgId } = tenant
+        const made = operationOf(yield* create(tenant.key, newModel()))
+        const attempts = [newModel({ model_name: "next" }), { model_id: made.model_id, ref: "v2" }]
+        const key = Effect.map(tenant.withKey(scopes), ({ secret }) => secret)
+        const refusedWith = Effect.fnUntraced(function* (code: string, says: RegExp) {
+          // A new key each time: the server has not remembered its organization's rules.
+          const secret = yield* key
+          for (const [index, body] of attempts.entries()) {
+            const refused = yield* create(secret, body, `unpaid-${index}`)
+            assert.strictEqual(refused.status, 402, refused.text)
+            assert.deepInclude(errorOf(refused), { code, type: "billing_error" })
+            assert.match(refused.text, says)
+          }
+        })
+        yield* billing.setSpendLimit(orgId, { day: 0n })
+        yield* refusedWith("spend_limit_reached", /day/)
+        yield* billing.setSpendLimit(orgId, { day: null, month: 0n })
+        yield* refusedWith("spend_limit_reached", /month/)
+        yield* billing.setSpendLimit(orgId, { month: null })
+        yield* billing.setPrepaid(orgId, true)
+        yield* sql`DELETE FROM purchases WHERE org_id = ${orgId}`
+        yield* refusedWith("insufficient_balance", /purchase/)
+        yield* (yield* Organizations).recordPurchase({ orgId, micros: 1_000_000n })
+        const paid = yield* key
+        for (const [index, body] of attempts.entries()) assert.strictEqual((yield* create(paid, body, `unpaid-${index}`)).status, 201)
       })
     )
 

@@ -9,6 +9,8 @@ import type { NamedModelRefused } from "./applied/NamedModelRefused.ts"
 import type { ModelNameTaken } from "./Deployments.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 import { leads, whileLeading } from "./OperatorTerms.ts"
+import type { Allowance } from "./spending/Account.ts"
+import { makeReadAccount } from "./spending/readAccount.ts"
 
 /** A `ModelDeployment` of the cluster by its place there. */
 export interface ResourcePlace {
@@ -52,9 +54,14 @@ export interface AdoptInput {
   readonly serve: boolean
 }
 
-const OwnerRow = Schema.Struct({ orgId: OrgId, active: Schema.Boolean, firstPurchase: Schema.Boolean })
-/** An organization as far as it may deploy. `firstPurchase`: it has paid, and its billing is not suspended. */
-export type ResourceOwner = typeof OwnerRow.Type
+const OwnerRow = Schema.Struct({ orgId: OrgId, active: Schema.Boolean, firstPurchase: Schema.Boolean, spendLimited: Schema.Boolean })
+
+/**
+ * An organization as far as it may deploy. `firstPurchase`: it has paid, and its billing is not suspended. `usedUp`: the allowance of the organization that is used up; null for none.
+ */
+export interface ResourceOwner extends Omit<typeof OwnerRow.Type, "spendLimited"> {
+  readonly usedUp: Allowance["kind"] | null
+}
 
 /** The door through which a `ModelDeployment` that somebody applied becomes a deployment like any other. */
 export class AppliedResources extends Context.Service<
@@ -82,6 +89,7 @@ export class AppliedResources extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
+      const readAccount = makeReadAccount(sql)
       const remove = deleteModel(sql, ids)
       const cancel = cancelApplied(sql)
 
@@ -89,7 +97,8 @@ export class AppliedResources extends Context.Service<
         Request: Schema.String,
         Result: OwnerRow,
         execute: (slug) => sql`
-          SELECT id AS "orgId", status = 'active' AS active, first_purchase_at IS NOT NULL AND billing_suspended_at IS NULL AS "firstPurchase"
+          SELECT id AS "orgId", status = 'active' AS active, first_purchase_at IS NOT NULL AND billing_suspended_at IS NULL AS "firstPurchase",
+            spend_limited AS "spendLimited"
           FROM organizations WHERE slug = ${slug}`
       })
       // By the object's place alone: which organisation it belongs to is what is asked.
@@ -124,7 +133,13 @@ export class AppliedResources extends Context.Service<
       })
 
       return AppliedResources.of({
-        owner: Effect.fn("AppliedResources.owner")((slug) => Effect.orDie(findOwner(slug))),
+        owner: Effect.fn("AppliedResources.owner")(function* (slug) {
+          const found = yield* Effect.orDie(findOwner(slug))
+          if (Option.isNone(found)) return Option.none()
+          const { spendLimited, ...owner } = found.value
+          const usedUp = spendLimited ? (yield* Effect.orDie(readAccount(owner.orgId))).usedUp() : undefined
+          return Option.some({ ...owner, usedUp: usedUp?.kind ?? null })
+        }),
         find: Effect.fn("AppliedResources.find")((place) =>
           Effect.orDie(findBinding(place)).pipe(Effect.map(Option.map((row) => ({ ...row, generation: Number(row.generation) }))))
         ),

@@ -208,7 +208,7 @@ export class Billing extends Context.Service<
         }),
         usedUp: Effect.fn("Billing.usedUp")(function* (orgId) {
           const account = yield* Effect.orDie(readAccount(orgId))
-          return Option.fromUndefinedOr(account.allowances(null, { organization: 0n, key: 0n }).find(({ limit, spent }) => spent >= limit))
+          return Option.fromUndefinedOr(account.usedUp())
         }),
         setSuspended: Effect.fn("Billing.setSuspended")(function* (orgId, suspended) {
           const at = yield* Clock.currentTimeMillis

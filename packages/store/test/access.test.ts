@@ -283,7 +283,7 @@ describe("access to the database", () => {
       ],
       admin: ["SELECT retire_old_month('requests', 1)", "UPDATE applied_access SET definition = '' WHERE false; DROP POLICY seatrial_admin_all ON models"]
     } as const
-    for (const role of ["gateway", "server"] as const) {
+    for (const role of ["gateway", "operator", "server"] as const) {
       it.effect(`of the ${role} suffices to read what an organization spends`, () =>
         Effect.gen(function* () {
           const { own } = yield* twoOrganizations

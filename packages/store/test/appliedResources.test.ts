@@ -181,8 +181,16 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const { caller } = yield* makeCaller("applied-owner")
-      assert.deepStrictEqual(yield* applied.owner("applied-owner"), Option.some({ orgId: caller.orgId, active: true, firstPurchase: true }))
+      assert.deepStrictEqual(yield* applied.owner("applied-owner"), Option.some({ orgId: caller.orgId, active: true, firstPurchase: true, usedUp: null }))
       assert.isTrue(Option.isNone(yield* applied.owner("nobody")))
+      const sql = yield* PgClient.PgClient
+      const usedUp = Effect.map(applied.owner("applied-owner"), (owner) => Option.getOrThrow(owner).usedUp)
+      yield* sql`UPDATE organizations SET prepaid = true, spend_limited = true WHERE id = ${caller.orgId}`
+      assert.strictEqual(yield* usedUp, null)
+      yield* sql`UPDATE organizations SET day_limit_micros = 0 WHERE id = ${caller.orgId}`
+      assert.strictEqual(yield* usedUp, "day")
+      yield* sql`DELETE FROM purchases WHERE org_id = ${caller.orgId}`
+      assert.strictEqual(yield* usedUp, "balance")
     })
   )
 })

@@ -11,6 +11,7 @@ export const storeFailure = (cause: Cause.Cause<unknown>): CommandError => {
   const problem = startProblem(cause, url, endedWithoutStopping() ? notRunning : "Set it in the environment, or run this where `npm start` runs.")
   if (problem !== undefined) return new CommandError(problem)
   const error = Cause.squash(cause)
+  if (error instanceof CommandError) return error
   const reason = error instanceof Error ? error.message : String(error)
   return new CommandError({ message: `Postgres cannot be used: ${reason}. Look whether it answers at DATABASE_URL, then run this again.` })
 }

@@ -41,6 +41,18 @@ export type Applied = Data.TaggedEnum<{
 }>
 export const Applied = Data.taggedEnum<Applied>()
 
+/** The object is checked again every minute, so that it is deployed when there is money again. */
+const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["usedUp"]>) =>
+  usedUp === "balance"
+    ? {
+        reason: "BalanceUsedUp",
+        message: `The prepaid balance of the organization ${organization} is used up, so no GPU is requested: record a purchase (seatrial admin purchases record --org ${organization} <micro-dollars>) or grant a credit. It is deployed within a minute after that.`
+      }
+    : {
+        reason: "SpendLimitReached",
+        message: `The spend limit of the ${usedUp} of the organization ${organization} is used up, so no GPU is requested: raise it (seatrial admin limits set --org ${organization} --${usedUp} <micro-dollars>), or wait until the next ${usedUp} begins (UTC).`
+      }
+
 /** Why the specification becomes no run, and what to do; null where nothing speaks against it. */
 const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message: string } | null => {
   const { binding, namespace, organization, owner, problem, requireFirstPurchase, resource } = seen
@@ -81,7 +93,7 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
       message: `The organization ${organization} may deploy after its first purchase (seatrial admin purchases record --org ${organization} <micro-dollars>), and while its billing is not suspended (seatrial admin billing resume --org ${organization}).`
     }
   }
-  return null
+  return owner.usedUp === null ? null : waitsForMoney(organization, owner.usedUp)
 }
 
 /** Pure: from what is seen of an object that somebody applied to what is done. The same object is decided on again and again, and made once. */

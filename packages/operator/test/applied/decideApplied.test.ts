@@ -24,7 +24,7 @@ const binding: Binding = {
   deploymentId,
   phase: "booting"
 }
-const owner = { orgId, active: true, firstPurchase: true }
+const owner = { orgId, active: true, firstPurchase: true, usedUp: null }
 const seen: AppliedSeen = {
   namespace: "seatrial",
   resource: object(),
@@ -87,7 +87,13 @@ describe("an object that somebody applied", () => {
     ["OrganizationMismatch", /delete this object/, { binding: { ...binding, orgSlug: "other" }, resource: object({ generation: 2 }), specHash: "other" }],
     ["Invalid", /a ref has no/, { problem: "a ref has no '..'." }],
     ["Invalid", /another name/, { binding: { ...binding, repo: "a/b" }, resource: object({ generation: 2 }), specHash: "other" }],
-    ["FirstPurchaseRequired", /seatrial admin purchases record --org acme/, { owner: { ...owner, firstPurchase: false } }]
+    ["FirstPurchaseRequired", /seatrial admin purchases record --org acme/, { owner: { ...owner, firstPurchase: false } }],
+    ["BalanceUsedUp", /purchases record --org acme/, { owner: { ...owner, usedUp: "balance" } }],
+    [
+      "SpendLimitReached",
+      /limits set --org acme --day/,
+      { owner: { ...owner, usedUp: "day" }, binding, resource: object({ generation: 2 }), specHash: "other" }
+    ]
   ]
   for (const [reason, says, change] of refusals) {
     it(`is refused with ${reason}, and told what to do: ${says.source}`, () => {

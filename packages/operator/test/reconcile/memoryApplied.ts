@@ -32,7 +32,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
   const reached = Effect.suspend(() => (away ? Effect.die(new Error("Postgres is away")) : Effect.void))
 
   const service = AppliedResources.of({
-    owner: (slug) => Effect.as(reached, slug === "acme" ? Option.some({ orgId, active: true, firstPurchase: true }) : Option.none()),
+    owner: (slug) => Effect.as(reached, slug === "acme" ? Option.some({ orgId, active: true, firstPurchase: true, usedUp: null }) : Option.none()),
     find: ({ name }) =>
       Effect.map(reached, () => {
         const binding = bindings.get(name)

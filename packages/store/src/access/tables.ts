@@ -28,11 +28,19 @@ const published = "EXISTS (SELECT FROM models m WHERE m.id = revisions.model_id 
  * security; the others work for all organizations. A new table needs a line here: a test fails without it.
  */
 export const tables: Readonly<Record<string, TableAccess>> = {
-  api_keys: { tenant: "org_id", across: "true", grants: { server: ["SELECT", "UPDATE (last_used_at)"], gateway: ["SELECT", "UPDATE (last_used_at)"] } },
+  api_keys: {
+    tenant: "org_id",
+    across: "true",
+    grants: {
+      server: ["SELECT", "UPDATE (last_used_at)"],
+      gateway: ["SELECT", "UPDATE (last_used_at)"],
+      operator: ["SELECT (org_id, id, day_limit_micros, month_limit_micros)"]
+    }
+  },
   applied_access: { tenant: null, migrated: true, grants: {} },
   applied_resources: { tenant: "org_id", grants: { server: read, operator: all } },
   audit_events: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["INSERT"] } },
-  credits: { tenant: "org_id", grants: { server: amounts, gateway: amounts } },
+  credits: { tenant: "org_id", grants: { server: amounts, gateway: amounts, operator: amounts } },
   deployment_phases: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
   deployment_progress: { tenant: "org_id", grants: { server: read, operator: all } },
   deployments: { tenant: "org_id", grants: { server: write, gateway: read, operator: write } },
@@ -52,7 +60,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   operator_terms: { tenant: null, grants: { operator: write } },
   organizations: { tenant: "id", across: "true", grants: { server: read, gateway: read, operator: read } },
   outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
-  purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts } },
+  purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts, operator: amounts } },
   receipts: { tenant: "org_id", grants: { server: read, gateway: write } },
   request_sweeps: { tenant: null, grants: { gateway: write } },
   requests: { tenant: "org_id", grants: { server: read, gateway: write, operator: read } },
@@ -63,7 +71,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
   spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"] } },
   // Written by a trigger, with the rights of its owner.
-  spend_sums: { tenant: "org_id", grants: { server: read, gateway: read } },
+  spend_sums: { tenant: "org_id", grants: { server: read, gateway: read, operator: read } },
   stored_weights: { tenant: null, grants: { operator: all } },
   usage_days: { tenant: "org_id", grants: {} },
   users: { tenant: null, grants: {} }

@@ -90,6 +90,11 @@ export class Account {
     if (reported.day > this.#today) this.#today = reported.day
   }
 
+  /** The first allowance of the organization that is used up, of what is recorded. */
+  usedUp(): Allowance | undefined {
+    return this.allowances(null, { organization: 0n, key: 0n }).find(({ limit, spent }) => spent >= limit)
+  }
+
   /** Everything that limits a key of the organization; null: the organization alone. `spooled`: costs that are recorded and that the database does not have yet. */
   allowances(keyId: string | null, spooled: { readonly organization: bigint; readonly key: bigint }): ReadonlyArray<Allowance> {
     const { fundsMicros, gpuMicros, isPrepaid, keyLimits, limit } = this.facts
