@@ -6,6 +6,7 @@ import { writeAudit } from "./audit.ts"
 import { IsoFromDate } from "./columns.ts"
 import { gpuDaysOf } from "./gpuDays.ts"
 import type { Allowance } from "./spending/Account.ts"
+import { completeSums } from "./spending/completeSums.ts"
 import { makeReadAccount } from "./spending/readAccount.ts"
 import { reachedPercent } from "./spending/reportAlerts.ts"
 import type { SpendLimit } from "./spending/statements.ts"
@@ -130,6 +131,9 @@ export class Billing extends Context.Service<
         )
         SELECT pg_notify('api_keys', ${orgId}), pg_notify('spend', ${orgId})`
 
+      /** The sums of an organization must be complete before anything limits it. */
+      const limited = (orgId: OrgId) => Effect.andThen(Effect.andThen(sql`SET LOCAL statement_timeout = 0`, completeSums(sql, orgId)), announce(orgId))
+
       return Billing.of({
         grantCredit: Effect.fn("Billing.grantCredit")(function* ({ micros, note, orgId }) {
           const at = yield* Clock.currentTimeMillis
@@ -160,7 +164,7 @@ export class Billing extends Context.Service<
             if (after.day === before.dayLimitMicros && after.month === before.monthLimitMicros) return before
             yield* sql`
               UPDATE organizations SET day_limit_micros = ${after.day}, month_limit_micros = ${after.month}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
-            yield* announce(orgId)
+            yield* limited(orgId)
             yield* audit(orgId, "updated", limitJson({ day: before.dayLimitMicros, month: before.monthLimitMicros }), limitJson(after), at)
             return { ...before, dayLimitMicros: after.day, monthLimitMicros: after.month }
           }).pipe(sql.withTransaction, Effect.orDie)
@@ -176,7 +180,7 @@ export class Billing extends Context.Service<
             const after = withLimit(before, limit)
             if (after.day === before.day && after.month === before.month) return found
             yield* sql`UPDATE api_keys SET day_limit_micros = ${after.day}, month_limit_micros = ${after.month} WHERE org_id = ${orgId} AND id = ${keyId}`
-            yield* announce(orgId)
+            yield* limited(orgId)
             const event = { orgId, actorKind: "admin", resourceType: "api_key", resourceId: keyId, action: "updated" } as const
             yield* writeAudit(sql, ids, { ...event, before: limitJson(before), after: limitJson(after), at })
             return Option.some(after)
@@ -188,7 +192,7 @@ export class Billing extends Context.Service<
             const before = yield* lock(orgId)
             if (before.prepaid === prepaid) return before
             yield* sql`UPDATE organizations SET prepaid = ${prepaid}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
-            yield* announce(orgId)
+            yield* limited(orgId)
             yield* audit(orgId, "updated", { prepaid: before.prepaid }, { prepaid }, at)
             return { ...before, prepaid }
           }).pipe(sql.withTransaction, Effect.orDie)

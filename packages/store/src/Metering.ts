@@ -17,6 +17,7 @@ import {
 } from "./metering/statements.ts"
 import { sweepLost } from "./metering/sweep.ts"
 import { ensurePartitions } from "./Partitions.ts"
+import { makeAnnounceSums } from "./spending/announceSums.ts"
 import { ProcessSpooledCosts } from "./spending/SpooledCosts.ts"
 
 export interface RequestStart {
@@ -104,6 +105,7 @@ export class Metering extends Context.Service<
     Metering,
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
+      const announceSums = yield* makeAnnounceSums(sql)
       /** Those of the ends that find their request swept. */
       const findSwept = Effect.fnUntraced(function* <Row extends EndRow>(ends: ReadonlyArray<Row>, ended: ReadonlyArray<{ readonly id: string }>) {
         if (ended.length === ends.length) return []
@@ -121,6 +123,7 @@ export class Metering extends Context.Service<
         })
         // A month for which nobody made a partition ahead.
         const ended = yield* Effect.catchReason(statement, "SqlError", "ConstraintError", () => withPartitions)
+        announceSums(rows)
         return yield* findSwept(rows.filter(isEnd), ended)
       })
       const commitCheckpoints = (rows: ReadonlyArray<CheckpointRow>) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
@@ -140,6 +143,7 @@ export class Metering extends Context.Service<
                 if (others.size > 0) swept.push(...(yield* findSwept([...others.values()], yield* endStatement(sql, [...others.values()], "running"))))
                 // Their callers were told these ends.
                 if (swept.length > 0) yield* endStatement(sql, swept, "swept")
+                announceSums(rows)
                 spooled.remove(rows.map(({ id }) => id))
               })
             })
@@ -187,7 +191,7 @@ export class Metering extends Context.Service<
           }),
         refuse: (refusal) => records.write({ ...refusal, state: "refused", revisionId: null, costMicros: 0n }),
         checkpoint: ({ id, orgId }, usage) => checkpoint.write({ id, orgId, ...tokensOf(usage) }),
-        sweep: Effect.orDie(sweepLost(sql)).pipe(Effect.withSpan("Metering.sweep"))
+        sweep: Effect.orDie(sweepLost(sql, announceSums)).pipe(Effect.withSpan("Metering.sweep"))
       })
     })
   )

@@ -1,8 +1,9 @@
-import { PgClient } from "@effect/sql-pg"
+import { PgClient, PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { Prices, Usage } from "@seatrial/domain"
-import { Effect, Layer, Option, type Redacted } from "effect"
+import { Effect, Layer, Option, Queue, type Redacted, Schema } from "effect"
 import { Allowances, ApiKeys, Billing, type Caller, Metering, Organizations, type Spending } from "../src/index.ts"
+import { SpendNotice } from "../src/spending/statements.ts"
 import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
@@ -152,6 +153,76 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
       ])
       assert.strictEqual((yield* billing.allowances(orgId)).length, 0)
     })
+  )
+
+  it.effect("what was spent before the sums began counts once the organization is limited, exactly also while requests end, and for its keys", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { addKey, billing, caller, orgId, spend } = yield* setUp("earlier")
+      const second = yield* addKey
+      yield* Effect.forEach([100, 200, 300], (micros) => spend(micros), { discard: true })
+      yield* spend(40, { orgId, keyId: second.key.id })
+      // As if these requests had ended before the trigger was there, and a month of others had been dropped.
+      yield* sql`DELETE FROM spend_sums WHERE org_id = ${orgId}`
+      yield* sql`
+        INSERT INTO usage_days (org_id, day, api_key_id, requests, refused, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros)
+        VALUES (${orgId}, '2020-01-01', ${caller.keyId}, 1, 0, 0, 0, 0, 0, 7)`
+      yield* spend(1)
+      const ends = Effect.forEach(Array.from({ length: 100 }), () => spend(10), { concurrency: 10, discard: true })
+      const limits = Effect.gen(function* () {
+        yield* billing.setSpendLimit(orgId, { month: 10_000n })
+        yield* billing.setPrepaid(orgId, true)
+        yield* billing.setKeySpendLimit(orgId, second.key.id, { day: 100n })
+      })
+      yield* Effect.all([ends, limits], { concurrency: "unbounded" })
+      yield* spend(2)
+      assert.deepStrictEqual(
+        (yield* billing.allowances(orgId)).map(({ keyId, kind, spent }) => [keyId, kind, spent]),
+        [
+          [null, "balance", 1_650n],
+          [null, "month", 1_643n],
+          [second.key.id, "day", 40n]
+        ]
+      )
+    })
+  )
+
+  it.effect("a record's transaction announces nothing: all transactions that do so would wait for each other", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { billing, orgId, spend } = yield* setUp("quiet")
+      const start = yield* spend(1)
+      yield* billing.setSpendLimit(orgId, { month: 1_000n })
+      const connection = yield* PgConnection.make(sql.config)
+      const notifications = yield* connection.listen("spend")
+      yield* sql`UPDATE requests SET cost_micros = 2 WHERE org_id = ${orgId} AND id = ${start.id}`
+      yield* sql`SELECT pg_notify('spend', ${orgId})`
+      // The gateway may still announce the cost of 1 that it has committed.
+      const announced: Array<string> = []
+      while (!announced.includes(orgId)) announced.push((yield* Queue.take(notifications)).payload)
+      for (const payload of announced) {
+        if (!payload.includes(`"${orgId}"`)) continue
+        assert.notStrictEqual((yield* Schema.decodeUnknownEffect(SpendNotice)(payload)).total_micros, 2n)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("what a gateway has committed is announced, with the sum of each shard", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const { billing, orgId, spend } = yield* setUp("announced")
+      yield* billing.setSpendLimit(orgId, { month: 1_000_000n })
+      const connection = yield* PgConnection.make(sql.config)
+      const notifications = yield* connection.listen("spend")
+      yield* Effect.forEach(Array.from({ length: 50 }), () => spend(10), { concurrency: 10, discard: true })
+      const totals = new Map<number, bigint>()
+      while ([...totals.values()].reduce((sum, total) => sum + total, 0n) < 500n) {
+        const { payload } = yield* Queue.take(notifications)
+        if (!payload.includes(`"${orgId}"`)) continue
+        const { key, shard, total_micros } = yield* Schema.decodeUnknownEffect(SpendNotice)(payload)
+        if (key === "") totals.set(shard, total_micros)
+      }
+    }).pipe(Effect.scoped)
   )
 
   it.effect("each share of a limit is reported once, with the limit that it is of", () =>

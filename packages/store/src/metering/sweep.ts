@@ -43,15 +43,19 @@ const lostEnd = (row: typeof LostRow.Type): EndRow =>
     receipt: { prices: row.prices, hfRevision: row.hfRevision, engineVersion: row.engineVersion }
   })
 
-/** Ends the requests of gateways that are not heard of any more; how many. */
-export const sweepLost = (sql: PgClient.PgClient) => {
+/** Ends the requests of gateways that are not heard of any more; how many. `onEnded` gets the rows that were written. */
+export const sweepLost = (sql: PgClient.PgClient, onEnded: (rows: ReadonlyArray<EndRow>) => void) => {
   const findLost = SqlSchema.findAll({ Request: Schema.Void, Result: LostRow, execute: () => lostStatement(sql, sweepRound) })
   return Effect.gen(function* () {
     let ended = 0
     while (true) {
       const lost = yield* findLost()
       // One that gives a sign of life meanwhile is left alone.
-      if (lost.length > 0) ended += (yield* endStatement(sql, lost.map(lostEnd), "lost")).length
+      if (lost.length > 0) {
+        const rows = lost.map(lostEnd)
+        ended += (yield* endStatement(sql, rows, "lost")).length
+        onEnded(rows)
+      }
       if (lost.length < sweepRound) return ended
     }
   })

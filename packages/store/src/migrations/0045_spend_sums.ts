@@ -6,6 +6,8 @@ import { SqlClient } from "effect/sql"
  * to an organization (`api_key_id` is empty) or to a key, and to one of 16 shards, chosen by the connection: commits of several gateways seldom wait for each other. The sum is
  * that of all shards. `day` is the last UTC day, by the database's clock, on which the row changed; `day_micros` and `month_micros` belong to it and to its month.
  *
+ * What was spent before is added when an organization is first limited (`completeSums`): no table is read here.
+ *
  * Each change of a limited organization's row is announced with the row's new values. A row's `version` grows with each change, so a listener keeps the newest values of each
  * shard, in whichever order they arrive and however often.
  */
@@ -78,28 +80,10 @@ export const spendSums = Effect.gen(function* () {
       RETURN NULL;
     END
     $$`
-  // No request may be recorded between the sums of what exists and the first that the trigger counts: this waits for records under way and holds up those that follow.
   const [row] = yield* sql<{ readonly schema: string }>`SELECT quote_ident(current_schema()) AS schema`
   yield* sql`ALTER FUNCTION count_spend() SET search_path = ${sql.literal(row?.schema ?? "public")}, pg_temp`
   yield* sql`CREATE TRIGGER count_inserted_spend AFTER INSERT ON requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION count_spend()`
   yield* sql`
     CREATE TRIGGER count_updated_spend AFTER UPDATE ON requests REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION count_spend()`
-  // A request counts on the day of its end; of those that have ended only the begin is recorded, at most an hour earlier.
-  yield* sql`
-    INSERT INTO spend_sums (org_id, api_key_id, shard, version, day, day_micros, month_micros, total_micros, largest_micros)
-    SELECT org_id, subject, 0, 0, today, coalesce(sum(cost) FILTER (WHERE day = today), 0), coalesce(sum(cost) FILTER (WHERE in_month), 0), sum(cost),
-      coalesce(max(cost) FILTER (WHERE in_month), 0)
-    FROM (
-      SELECT org_id, CASE WHEN of_key THEN api_key_id ELSE '' END COLLATE "C" AS subject, cost_micros AS cost, day, today,
-        date_trunc('month', day) = date_trunc('month', today) AS in_month
-      FROM (
-        SELECT org_id, api_key_id, cost_micros, (created_at AT TIME ZONE 'UTC')::date AS day FROM requests WHERE cost_micros > 0
-        UNION ALL SELECT org_id, api_key_id, cost_micros, day FROM usage_days WHERE cost_micros > 0
-      ) costs
-      CROSS JOIN (VALUES (false), (true)) AS subjects (of_key)
-      CROSS JOIN (VALUES ((now() AT TIME ZONE 'UTC')::date)) AS clock (today)
-      WHERE NOT of_key OR api_key_id IS NOT NULL
-    ) parts
-    GROUP BY org_id, subject, today`
 })

@@ -35,6 +35,7 @@ import { retiredMonths } from "./0052_retired_months.ts"
 import { schemaRequirements } from "./0053_schema_requirements.ts"
 import { access } from "./0054_access.ts"
 import { receiptDigests } from "./0055_receipt_digests.ts"
+import { quietSpendSums } from "./0056_quiet_spend_sums.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -74,5 +75,6 @@ export const migrations = {
   "0052_retired_months": retiredMonths,
   "0053_schema_requirements": schemaRequirements,
   "0054_access": access,
-  "0055_receipt_digests": receiptDigests
+  "0055_receipt_digests": receiptDigests,
+  "0056_quiet_spend_sums": quietSpendSums
 }
