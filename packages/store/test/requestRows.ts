@@ -17,7 +17,7 @@ export interface Served {
 }
 
 /** A request of that model; its id holds `millis`, Unix milliseconds, or else the time. */
-export const startOf = Effect.fnUntraced(function* (caller: Caller, served: Served, millis?: number) {
+export const startOf = Effect.fnUntraced(function* (caller: Pick<Caller, "keyId" | "orgId">, served: Served, millis?: number) {
   const ids = yield* Ids
   const start: RequestStart = {
     id: yield* ids.make(RequestId, millis),

@@ -3,13 +3,17 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Ids } from "@seatrial/domain"
+import { Ids, KeyId, ModelId, OrgId, RevisionId } from "@seatrial/domain"
 import { ConfigProvider, Context, Effect, Exit, Layer, Option, type Redacted, Schema, Scope } from "effect"
+import { ConstraintError, SqlError } from "effect/sql/SqlError"
 import { inject } from "vitest"
 import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, type RequestStart, Requests, Runs, SpoolSettings } from "../src/index.ts"
 import { endRow } from "../src/metering/endRow.ts"
+import { Spool } from "../src/metering/Spool.ts"
 import { maxPayload, SpoolFile } from "../src/metering/SpoolFile.ts"
 import { toPayload } from "../src/metering/spoolRow.ts"
+import type { EndRow } from "../src/metering/statements.ts"
+import { ProcessSpooledCosts, SpooledCosts } from "../src/spending/SpooledCosts.ts"
 import { beginRequest, makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { encryptionKey, layerRole, soon } from "./stage.ts"
@@ -93,6 +97,32 @@ it.effect("a payload that could not be read again is not taken, and nothing of i
     assert.deepStrictEqual([texts, damaged], [[String(longest)], 0])
     yield* Effect.promise(() => file.close())
   }).pipe(Effect.scoped)
+)
+
+it.live("records that are put aside are not charged: they no longer count as spent, whether the database refuses them or they are too long to be kept", () =>
+  Effect.gen(function* () {
+    const folder = yield* scratch
+    const costs = new SpooledCosts()
+    const ids = yield* Ids
+    const orgId = yield* ids.make(OrgId)
+    const keyId = yield* ids.make(KeyId)
+    const refuses = () => Effect.fail(new SqlError({ reason: new ConstraintError({ cause: new Error("refused") }) }))
+    const spool = yield* Spool.make({ folder, maxBytes: 1_000_000 }, { insert: refuses, checkpoint: refuses, end: refuses }).pipe(
+      Effect.provideService(ProcessSpooledCosts, costs)
+    )
+    const served = { modelId: yield* ids.make(ModelId), model: "a/b", revisionId: yield* ids.make(RevisionId) }
+    const endRowOf = Effect.fnUntraced(function* (note: string | null) {
+      const start = yield* startOf({ orgId, keyId }, served)
+      return endRow(endOf(start, { note }))
+    })
+    const { keep } = spool.fallback<EndRow>((row) => ({ kind: "end", row }))
+    yield* keep([yield* endRowOf("x".repeat(maxPayload))], false)
+    assert.strictEqual(costs.of(orgId), 0n)
+    yield* keep([yield* endRowOf(null)], false)
+    assert.strictEqual(costs.of(orgId), 700n)
+    yield* soon(Effect.sync(() => costs.of(orgId) === 0n))
+    assert.isAbove(statSync(join(folder, "records.spool.refused")).size, maxPayload)
+  }).pipe(Effect.provide(Ids.layer), Effect.scoped)
 )
 
 class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {}

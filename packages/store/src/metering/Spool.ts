@@ -92,8 +92,8 @@ export class Spool {
   #keep(rows: ReadonlyArray<SpoolRow>): Effect.Effect<void, SqlError> {
     return Effect.suspend(() => {
       const begun = rows.flatMap((row) => (isBegin(row) ? [row.row.id] : []))
-      const all = rows.map(toPayload)
-      const payloads = all.filter(({ length }) => length <= maxPayload)
+      const all = rows.map((row) => ({ row, payload: toPayload(row) }))
+      const payloads = all.flatMap(({ payload }) => (payload.length <= maxPayload ? [payload] : []))
       const bytes = payloads.reduce((sum, { length }) => sum + length, 0)
       if (this.#file.size + bytes > (begun.length > 0 ? this.#maxBytes * 0.75 : this.#maxBytes)) return Effect.fail(away("the spool is full"))
       // Before the replay can see the begins: it takes them away again.
@@ -108,7 +108,7 @@ export class Spool {
         }),
         Effect.andThen(
           // What could not be read again must not hold up the others, nor be lost without a word.
-          Effect.suspend(() => (payloads.length === all.length ? Effect.void : this.#putAside(all.filter(({ length }) => length > maxPayload))))
+          Effect.suspend(() => (payloads.length === all.length ? Effect.void : this.#putAside(all.filter(({ payload }) => payload.length > maxPayload))))
         ),
         Effect.andThen(
           Effect.suspend(() => {
@@ -150,18 +150,20 @@ export class Spool {
     )
   }
 
-  #putAside(payloads: ReadonlyArray<Buffer>) {
-    return Effect.promise(() => this.#file.putAside(payloads)).pipe(
-      Effect.andThen(storeMetrics.spoolRefusedRows.update({}, payloads.length)),
+  /** Puts records aside that cannot be written. They are not charged, so their costs no longer wait; `row` is undefined if it cannot be read. */
+  #putAside(records: ReadonlyArray<{ readonly payload: Buffer; readonly row: SpoolRow | undefined }>) {
+    return Effect.promise(() => this.#file.putAside(records.map(({ payload }) => payload))).pipe(
+      Effect.andThen(Effect.sync(() => this.#costs.remove(records.flatMap(({ row }) => (row?.kind === "end" ? [row.row.id] : []))))),
+      Effect.andThen(storeMetrics.spoolRefusedRows.update({}, records.length)),
       Effect.andThen(Effect.logError("records of the spool could not be written and were put aside in records.spool.refused")),
-      Effect.annotateLogs("records", payloads.length)
+      Effect.annotateLogs("records", records.length)
     )
   }
 
   /** Begins, then what turned requests away, then usage, then ends: what concerns one request stays in order. */
   #writeAll(waiting: ReadonlyArray<Waiting>) {
-    const payloadOf = new Map<unknown, Buffer>(waiting.map(({ payload, row }) => [row.row, payload]))
-    const aside = (row: unknown) => this.#putAside([payloadOf.get(row) ?? Buffer.alloc(0)])
+    const recordOf = new Map<unknown, Waiting>(waiting.map((record) => [record.row.row, record]))
+    const aside = (row: unknown) => this.#putAside([recordOf.get(row) ?? { row: undefined, payload: Buffer.alloc(0) }])
     const inserts = waiting.flatMap(({ row }) => (row.kind === "insert" ? [row.row] : []))
     const checkpoints = waiting.flatMap(({ row }) => (row.kind === "checkpoint" ? [row.row] : []))
     const ends = waiting.flatMap(({ row }) => (row.kind === "end" ? [row.row] : []))
@@ -180,6 +182,13 @@ export class Spool {
     })
   }
 
+  /** Both at once, also if the replay is interrupted: from behind the end of an empty file, the next one would never end. */
+  async #clear(length: number): Promise<boolean> {
+    const isCleared = await this.#file.clear(length)
+    if (isCleared) this.#replayed = 0
+    return isCleared
+  }
+
   /** Writes all that is there, and empties the file; fails where the database is away. */
   readonly #replay: Effect.Effect<void, SqlError> = Effect.gen({ self: this }, function* () {
     const startedAt = yield* Clock.currentTimeMillis
@@ -190,7 +199,7 @@ export class Spool {
       if (damaged > 0) yield* Effect.logError("a part of the spool is damaged").pipe(Effect.annotateLogs("bytes", damaged))
       const rows = payloads.map((payload) => ({ payload, row: fromPayload(payload) }))
       const unreadable = rows.filter(({ row }) => Option.isNone(row))
-      if (unreadable.length > 0) yield* this.#putAside(unreadable.map(({ payload }) => payload))
+      if (unreadable.length > 0) yield* this.#putAside(unreadable.map(({ payload }) => ({ payload, row: undefined })))
       yield* this.#writeAll(rows.flatMap(({ payload, row }) => (Option.isSome(row) ? [{ payload, row: row.value }] : [])))
       this.#away = false
       written += payloads.length
@@ -198,9 +207,8 @@ export class Spool {
         this.#replayed = next
         continue
       }
-      if (yield* Effect.promise(() => this.#file.clear(at))) break
+      if (yield* Effect.promise(() => this.#clear(at))) break
     }
-    this.#replayed = 0
     yield* storeMetrics.spoolBytes.update({}, 0)
     yield* Effect.logInfo("the records of the spool are in the database").pipe(
       Effect.annotateLogs({ records: written, milliseconds: (yield* Clock.currentTimeMillis) - startedAt })
