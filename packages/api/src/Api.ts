@@ -8,7 +8,7 @@ import { SystemGroup } from "./SystemGroup.ts"
 
 const strict = { onExcessProperty: "error" } as const
 
-/** Everything that the server offers over HTTP. */
+/** The HTTP API of the server. */
 export class Api extends HttpApi.make("seatrial")
   .add(DeploymentsGroup, RequestsGroup, OrgGroup, ModelsGroup, CatalogGroup, SystemGroup)
   .annotate(HttpApi.QueryParseOptions, strict)

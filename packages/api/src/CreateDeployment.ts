@@ -10,15 +10,15 @@ export type IdempotencyKey = typeof IdempotencyKey.Type
 
 const common = {
   serving: Schema.optionalKey(Serving),
-  /** Default true, which also needs `models:write`; false prepares a checked candidate that does not serve. */
+  /** Default true, which also requires `models:write`. False prepares a checked candidate that does not serve. */
   serve: Schema.optionalKey(Schema.Boolean)
 }
 
-/** A new model from a source; its name is by default the repository's, in lower case. */
+/** A new model from a source. Its name defaults to the name of the repository, in lower case. */
 export const NewModel = Schema.Struct({ model_name: Schema.optionalKey(ModelSlug), source: Source, ...common }).annotate({ identifier: "DeployNewModel" })
 export type NewModel = typeof NewModel.Type
 
-/** Another run of a model that exists; what `serving` leaves out stays as it was. */
+/** A redeploy of an existing model. Settings that `serving` omits keep their values. */
 export const Redeploy = Schema.Struct({
   model_id: Schema.String.check(Schema.isBetweenLength(1, 64)),
   ref: Schema.optionalKey(Ref),

@@ -26,7 +26,7 @@ const bodyErrors = [InvalidBody, BodyTooLarge, UnsupportedMediaType] as const
 
 const Location = Schema.String.check(Schema.isPattern(/^\/v1\/deployments\/[^/]+$/u))
 
-/** Preview, create, follow and cancel deployments; phases as the `/v1` family names them. */
+/** Preview, create, follow and cancel deployments. Phases have the names of the `/v1` family. */
 export class DeploymentsGroup extends HttpApiGroup.make("deployments")
   .add(
     HttpApiEndpoint.post("preview", "/v1/deployment-previews", {
@@ -51,7 +51,9 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
       .middleware(IdempotencyHeader)
       .annotateMerge(policy("write", ["deployments:write"]))
       .annotateMerge(
-        OpenApi.annotations({ description: "Also needs `models:write` unless `serve` is false. A repeated create with the same key and input answers 200." })
+        OpenApi.annotations({
+          description: "Also requires `models:write` unless `serve` is false. A repeated create with the same key and input returns 200."
+        })
       ),
     HttpApiEndpoint.get("list", "/v1/deployments", {
       query: DeploymentsQuery,
@@ -79,7 +81,7 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
     HttpApiEndpoint.post("cancel", "/v1/deployments/:id/cancel", {
       params: { id: Schema.String },
       query: NoQuery,
-      // Empty first: clients made from the contract send the first that fits, and nothing is what a Void would take.
+      // Empty comes first: generated clients send the first schema that fits, and NoContent would match every missing body.
       payload: [Empty, HttpApiSchema.NoContent],
       success: Cancelled,
       error: [...bodyErrors, NotFound, DeploymentFinished]

@@ -6,7 +6,7 @@ import { policy } from "./policy.ts"
 import { BodyTooLarge, InvalidBody, ModelManaged, ModelNotActivated, NotFound, UnsupportedMediaType } from "./publicErrors.ts"
 import { NoQuery } from "./queries.ts"
 
-/** The published models, for everybody: no key is asked for, and one that is sent is not looked at. */
+/** The published models. The endpoint is public: it requires no key and ignores a key that is sent. */
 export class CatalogGroup extends HttpApiGroup.make("catalog")
   .add(
     HttpApiEndpoint.get("list", "/v1/catalog/models", {
@@ -16,7 +16,7 @@ export class CatalogGroup extends HttpApiGroup.make("catalog")
   )
   .middleware(Boundary) {}
 
-/** A change of one of the organization's own models, by its id or name; repeated, it changes nothing. */
+/** An idempotent change of one of the organization's own models, by its id or name. */
 const change = <const Name extends "disable" | "enable">(name: Name) =>
   HttpApiEndpoint.post(name, `/v1/models/:id/${name}`, {
     params: { id: Schema.String },
@@ -26,7 +26,7 @@ const change = <const Name extends "disable" | "enable">(name: Name) =>
     error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound, ModelNotActivated]
   }).annotateMerge(policy("write", ["models:write"]))
 
-/** The organization's own served models, as the OpenAI clients list them, and what it does to them. */
+/** Lists the organization's own served models, as OpenAI clients do, and changes them. */
 export class ModelsGroup extends HttpApiGroup.make("models")
   .add(
     HttpApiEndpoint.get("list", "/v1/models", {

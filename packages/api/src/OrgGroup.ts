@@ -8,7 +8,7 @@ import { InvalidCursor, NotFound, NotSigned } from "./publicErrors.ts"
 import { AuditEventsQuery, DeploymentsQuery, NoQuery, OrgModelsQuery, RequestsQuery } from "./queries.ts"
 import { receiptAnswers } from "./receiptAnswers.ts"
 
-/** The organisation's data for reading; deployments with every phase under its full name. */
+/** Read access to the organization's data. Deployments have the full name of every phase. */
 export class OrgGroup extends HttpApiGroup.make("org")
   .add(
     HttpApiEndpoint.get("listRequests", "/requests", {

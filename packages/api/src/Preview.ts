@@ -38,7 +38,7 @@ const PinnedSource = Schema.Struct({
   commit: Schema.NullOr(Schema.toEncoded(Commit))
 }).annotate({ identifier: "PinnedSource" })
 
-/** Of a repository with a LoRA adapter: its rank, and the base that it is pinned with. */
+/** A LoRA adapter: its rank, and the base model that it is pinned to. */
 const PreviewAdapter = Schema.Struct({
   rank: Schema.Int,
   base: Schema.Struct({ repo: Schema.String, commit: Schema.toEncoded(Commit) })
@@ -46,7 +46,7 @@ const PreviewAdapter = Schema.Struct({
 
 const Settings = ServingSettings.annotate({ identifier: "ServingSettings" })
 
-/** The source can be served like this; `serving` is complete and can be pasted into a create. */
+/** The source can be served. `serving` is complete and can be used as is in a create. */
 export const DerivedPreview = Schema.Struct({
   object: Schema.Literal("deployment_preview"),
   kind: Schema.Literal("derived"),
@@ -63,7 +63,7 @@ export const DerivedPreview = Schema.Struct({
   capabilities: ModelCapabilities
 }).annotate({ identifier: "DerivedPreview" })
 
-/** The source cannot be served as asked: why, and what to do about it. */
+/** The source cannot be served as requested: the reason, and what to do about it. */
 export const RefusedPreview = Schema.Struct({
   object: Schema.Literal("deployment_preview"),
   kind: Schema.Literal("refused"),
@@ -74,7 +74,7 @@ export const RefusedPreview = Schema.Struct({
 
 export const Preview = Schema.Union([DerivedPreview, RefusedPreview])
 
-/** How the model is to be served, as previews and creates take it. */
+/** Serving settings in the input of previews and creates. */
 export const Serving = Schema.Struct({
   ...ServingRequest.fields,
   max_context: Schema.optionalKey(RequestedContext),

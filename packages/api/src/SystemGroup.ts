@@ -6,7 +6,7 @@ import { UnavailableResponse } from "./publicErrors.ts"
 
 const Status = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Health" })
 
-/** For probes and for who verifies receipts; needs no key. */
+/** Probes, and the keys that receipts are verified with. Requires no key. */
 export class SystemGroup extends HttpApiGroup.make("system").add(
   HttpApiEndpoint.get("health", "/healthz", { success: Status }),
   HttpApiEndpoint.get("readiness", "/readyz", { success: Status, error: UnavailableResponse }),

@@ -1,139 +1,143 @@
 import { requestVocabulary } from "@seatrial/domain"
-import { exampleIds } from "./examples.ts"
+import { exampleIds } from "./exampleIds.ts"
 
-interface Words {
+interface OperationText {
   readonly summary: string
   readonly description: string
 }
 
-const listed = "Newest first. The next page is fetched with `next_cursor` as `cursor` and all other filters unchanged; null marks the end."
-const requestsListed = `Completed and refused requests; one that is running is in no list. ${listed}`
-const requestRead = "One inference request, also while it is running. Prompts and completions are never returned."
+const paging = "Newest first. To get the next page, send `next_cursor` as `cursor` and keep all other filters. It is null on the last page."
+const requestList = `Completed and refused requests. A running request is not listed. ${paging}`
+const requestRead = "One inference request, even while it is running. Prompts and completions are never returned."
 const receiptRead =
-  "What served the request: the weights' commit, the engine's version, the verification of the revision, the usage, the prices and the cost. Its signature is in the header `seatrial-signature`; with `Accept: application/jose+json` receipt and signature come as one JWS. `/.well-known/jwks.json` has the keys."
-const deploymentRead = "One deployment with its phases so far, oldest first, its checks and its revision. Poll this to follow a deployment."
+  "How the request was served: the commit of the weights, the engine version, the verification of the revision, the usage, the prices and the cost. The header `seatrial-signature` contains the signature. With `Accept: application/jose+json` the receipt and its signature are returned as one JWS. `/.well-known/jwks.json` lists the keys."
+const deploymentRead = "One deployment with its phases so far, oldest first, its checks and its revision. Poll it to follow a deployment."
 
-/** What each operation is, by its `operationId`. */
-export const operationWords: Readonly<Record<string, Words>> = {
-  listRequests: { summary: "List requests", description: requestsListed },
+/** Summary and description of each operation, by `operationId`. */
+export const operationTexts: Readonly<Record<string, OperationText>> = {
+  listRequests: { summary: "List requests", description: requestList },
   getRequest: { summary: "Get a request", description: requestRead },
   getReceipt: { summary: "Get a receipt", description: receiptRead },
-  listOrgModels: { summary: "List models", description: `The organization's models, in every status. ${listed}` },
-  getOrgModel: { summary: "Get a model", description: "One model of the organization, with the revision that serves or served last." },
-  listDeployments: { summary: "List deployments", description: `Phases have their full names here. ${listed}` },
-  getDeployment: { summary: "Get a deployment", description: `${deploymentRead} Phases have their full names here.` },
-  listAuditEvents: { summary: "List audit events", description: `Changes of the organization's data and who made them. ${listed}` },
-  getAuditEvent: { summary: "Get an audit event", description: "One change, with what was before and what is after. No event holds a secret." },
-  "requests.list": { summary: "List requests", description: requestsListed },
+  listOrgModels: { summary: "List models", description: `The organization's models in every status. ${paging}` },
+  getOrgModel: { summary: "Get a model", description: "One model of the organization, with the revision that serves or that served last." },
+  listDeployments: { summary: "List deployments", description: `Phases have their full names. ${paging}` },
+  getDeployment: { summary: "Get a deployment", description: `${deploymentRead} Phases have their full names.` },
+  listAuditEvents: { summary: "List audit events", description: `Changes of the organization's data, and the users who made them. ${paging}` },
+  getAuditEvent: { summary: "Get an audit event", description: "One change, with the values before and after it. Events never contain secrets." },
+  "requests.list": { summary: "List requests", description: requestList },
   "requests.get": { summary: "Get a request", description: requestRead },
   "requests.receipt": { summary: "Get a receipt", description: receiptRead },
   "deployments.preview": {
     summary: "Preview a deployment",
     description:
-      "Reads the repository through the key's creator's connection to the model hub and tells whether and how it can be served. Creates nothing, downloads no weights and touches no GPU. 200 both ways: `kind` is `derived` or `refused`. `serving` of the answer can be pasted into a create."
+      "Reads the repository through the hub connection of the user who created the key, and reports whether and how it can be served. Creates nothing, downloads no weights and uses no GPU. Returns 200 in both cases: `kind` is `derived` or `refused`. `serving` in the response can be used as is in a create."
   },
   "deployments.create": {
     summary: "Create a deployment",
     description:
-      "Makes a new model from a `source`, or runs an existing one again by its `model_id`. Also needs `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input answers 200 with `Idempotent-Replayed: true` and the operation as it is now. A host class that the installation does not have is 422, as what a preview would refuse and is known at once; a runtime, cache type or engine flag that it does not have is 400."
+      "Creates a model from a `source`, or redeploys an existing one by its `model_id`. Also requires `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input returns 200 with `Idempotent-Replayed: true` and the current state of the operation. Returns 422 for a host class that the installation does not have, and for a source that a preview would refuse and that is already known. Returns 400 for an unknown runtime, cache type or engine flag."
   },
-  "deployments.list": { summary: "List deployments", description: `Phases as the \`/v1\` family names them. ${listed}` },
-  "deployments.get": { summary: "Get a deployment", description: `${deploymentRead} Phases as the \`/v1\` family names them.` },
-  "deployments.events": { summary: "Get a deployment's phases", description: "The phases so far, oldest first: a finite snapshot, not a stream." },
+  "deployments.list": { summary: "List deployments", description: `Phases have the names of the \`/v1\` family. ${paging}` },
+  "deployments.get": { summary: "Get a deployment", description: `${deploymentRead} Phases have the names of the \`/v1\` family.` },
+  "deployments.events": {
+    summary: "Get a deployment's phases",
+    description: "The phases so far, oldest first. The response is a finite snapshot, not a stream."
+  },
   "deployments.progress": {
     summary: "Get a deployment's progress",
     description:
-      "What the deployment does or waits for now: a message for people, what it waits for with its place in the queue, and how far the download is. Updated every few seconds at most. An addition to the contract's records, which have no such fields."
+      "What the deployment is doing or waiting for: a human-readable message, the place in the queue and the progress of the download. Updated at most every few seconds. These fields are not part of the deployment records."
   },
   "deployments.cancel": {
     summary: "Cancel a deployment",
     description:
-      "Ends this run before anything else does, or answers 409. Takes no body, or `{}`. What serves goes on, the model stays stored and reserved capacity is not released."
+      "Cancels the run, or returns 409 if it has already ended. Takes no body, or `{}`. The serving revision continues to serve, the model stays stored and reserved capacity is not released."
   },
   "models.list": {
     summary: "List own served models",
-    description: "The organization's own served models as catalog records with rates of zero: what the ordinary OpenAI clients ask for."
+    description: "The organization's own served models as catalog records with rates of zero. This is the path that OpenAI clients list models from."
   },
   "models.disable": {
     summary: "Disable a model",
     description:
-      "The model takes no requests from now on, and its GPUs are given back once those under way have ended. Its weights and settings stay. 204 also if it is disabled already. Takes no body, or `{}`."
+      "The model accepts no new requests, and its GPUs are released when the running requests have ended. Its weights and settings are kept. Returns 204 even if the model is already disabled. Takes no body, or `{}`."
   },
   "models.enable": {
     summary: "Enable a model",
-    description: "The revision that served before serves again, once its engine is ready. 204 also if the model is enabled already. Takes no body, or `{}`."
+    description:
+      "The revision that served last serves again when its engine is ready. Returns 204 even if the model is already enabled. Takes no body, or `{}`."
   },
   "models.delete": {
     summary: "Delete a model",
     description:
-      "Deletes the model for good: its unfinished deployment is canceled, what serves ends with its last request, and its name is free. Requests, receipts and audit events stay. A second call is 404. A model that a ModelDeployment in the cluster manages is 409: delete that object."
+      "Deletes the model permanently. Its unfinished deployment is canceled, the serving revision stops after its last request, and the name becomes free. Requests, receipts and audit events are kept. A second call returns 404. If a ModelDeployment in the cluster manages the model, the call returns 409: delete that object instead."
   },
   "catalog.list": {
     summary: "List published models",
     description:
-      "The public catalog with rates per token. Needs no key; one that is sent is not looked at. Send `If-None-Match` to get 304 where nothing has changed."
+      "The public catalog with rates per token. Requires no key and ignores a key that is sent. With `If-None-Match` it returns 304 if nothing has changed."
   },
-  "system.health": { summary: "Is the process alive", description: "For liveness probes; asks nothing of the database." },
+  "system.health": { summary: "Check liveness", description: "For liveness probes. Does not use the database." },
   "system.readiness": {
-    summary: "Is the server ready",
-    description: "For readiness probes: 503 while the database does not answer, or if its schema needs a later version of the server."
+    summary: "Check readiness",
+    description: "For readiness probes. Returns 503 while the database does not answer, or if its schema requires a later version of the server."
   },
   "system.signingKeys": {
-    summary: "Keys of receipts' signatures",
+    summary: "Get the signing keys of receipts",
     description:
-      "The public keys (a JWK Set) that receipts are and were signed with, the current one first; none where the installation does not sign. A signature by a key that is not here counts for nothing."
+      "The public keys (a JWK Set) that receipts are and were signed with, the current one first. The set is empty if the installation does not sign. Reject a signature by any other key."
   },
   "system.index": {
-    summary: "What is here",
-    description: "A short index of the service: the paths of the documents, of models and of inference. JSON, or a page with `Accept: text/html`."
+    summary: "Get the index",
+    description: "A short index of the service: the paths of the documents, the models and inference. JSON, or a page with `Accept: text/html`."
   },
   "system.document": {
-    summary: "This document",
-    description: "The interface as OpenAPI 3.1, generated from the schemas that the server decodes and encodes with."
+    summary: "Get this document",
+    description: "The API as OpenAPI 3.1, generated from the schemas that the server decodes and encodes with."
   },
-  "system.docs": { summary: "This document to browse", description: "A page that shows this document; it loads nothing from elsewhere." }
+  "system.docs": { summary: "Browse this document", description: "A page that shows this document. It loads nothing from other origins." }
 }
 
-interface ParameterWords {
+interface ParameterText {
   readonly description: string
   readonly example?: string | number
 }
 
-/** What each parameter is, by its name. */
-export const parameterWords: Readonly<Record<string, ParameterWords>> = {
-  cursor: { description: "`next_cursor` of the page before. It belongs to this list, organization and filters; `limit` may change." },
-  limit: { description: "Records in a page." },
+/** Description of each parameter, by name. */
+export const parameterTexts: Readonly<Record<string, ParameterText>> = {
+  cursor: { description: "`next_cursor` of the previous page. It is valid for this list, organization and filters. `limit` may change." },
+  limit: { description: "Maximum number of records in a page." },
   model_id: { description: "Only records of this model." },
   api_key_id: { description: "Only requests made with this key." },
   actor_user_id: { description: "Only changes made by this user." },
   resource_type: { description: "Only changes of this kind of resource." },
   status: { description: "Only records in this state." },
-  visibility: { description: "Only models of this visibility." },
-  q: { description: "Part of slug, display name or repository, in any case; `%`, `_` and `\\` stand for themselves." },
-  from: { description: "Not before this time: Unix milliseconds, inclusive, for example 1700000000000." },
-  to: { description: "Before this time: Unix milliseconds, exclusive; has to be later than `from`." },
+  visibility: { description: "Only models with this visibility." },
+  q: { description: "Part of the slug, display name or repository, case-insensitive. `%`, `_` and `\\` have no special meaning." },
+  from: { description: "Only records at or after this time, in Unix milliseconds, for example 1700000000000." },
+  to: { description: "Only records before this time, in Unix milliseconds. Must be later than `from`." },
   "idempotency-key": {
-    description: "Names this create in the organization, so that it can be repeated: 1 to 128 letters, digits, `.`, `_`, `:` and `-`.",
+    description: "Identifies this create in the organization, so that it can be retried safely: 1 to 128 letters, digits, `.`, `_`, `:` and `-`.",
     example: "deploy-2026-03-02"
   },
-  "if-none-match": { description: "The `ETag` of the answer that the caller has." },
-  request_id: { description: "Id of the request.", example: exampleIds.request }
+  "if-none-match": { description: "The `ETag` of the cached response." },
+  request_id: { description: "ID of the request.", example: exampleIds.request }
 }
 
-/** What `id` in a path stands for, by the segment before it. */
-export const pathIds: Readonly<Record<string, ParameterWords>> = {
-  deployments: { description: "Id of the deployment.", example: exampleIds.deployment },
-  models: { description: "Id of the model.", example: exampleIds.model },
-  "audit-events": { description: "Id of the audit event.", example: exampleIds.auditEvent }
+/** Description of the path parameter `id`, by the segment before it. */
+export const pathIds: Readonly<Record<string, ParameterText>> = {
+  deployments: { description: "ID of the deployment.", example: exampleIds.deployment },
+  models: { description: "ID of the model.", example: exampleIds.model },
+  "audit-events": { description: "ID of the audit event.", example: exampleIds.auditEvent }
 }
 
-/** What `id` is in the paths of the organization's own models. */
-export const modelIdOrName: ParameterWords = {
-  description: "Id of the model, or its name: `tiny-chat`, or `acme%2Ftiny-chat` with the organization.",
+/** Description of the path parameter `id` of the organization's own models. */
+export const modelIdOrName: ParameterText = {
+  description: "ID of the model, or its name: `tiny-chat`, or `acme%2Ftiny-chat` with the organization.",
   example: "tiny-chat"
 }
 
-/** Where the records of a list or an operation lead: from operation to operation, by its path parameter. */
+/** OpenAPI links from the response of one operation to the path parameters of another. */
 export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Record<string, string>>>>>> = {
   listRequests: { getRequest: { request_id: "/data/0/id" }, getReceipt: { request_id: "/data/0/id" } },
   listOrgModels: { getOrgModel: { id: "/data/0/id" } },
@@ -152,27 +156,27 @@ export const links: Readonly<Record<string, Readonly<Record<string, Readonly<Rec
   "deployments.cancel": { "deployments.get": { id: "/id" } }
 }
 
-/** The document's groups of operations. */
-export const tagWords: Readonly<Record<string, string>> = {
-  deployments: "Preview, create, follow and cancel deployments; phases as the `/v1` family names them.",
+/** Descriptions of the tags. */
+export const tagTexts: Readonly<Record<string, string>> = {
+  deployments: "Preview, create, follow and cancel deployments. Phases have the names of the `/v1` family.",
   requests: "Inference requests and their receipts.",
-  org: "The organization's data for reading; deployments with every phase under its full name.",
-  models: "The organization's own served models, as the OpenAI clients list them, and what is done to them.",
-  catalog: "The published models, for everybody.",
-  system: "Probes, the keys of receipts' signatures and this document; no key is needed."
+  org: "Read access to the organization's data. Deployments have the full name of every phase.",
+  models: "List the organization's own served models, as OpenAI clients do, and change them.",
+  catalog: "The published models. Public.",
+  system: "Probes, the signing keys of receipts and this document. No key is required."
 }
 
 const inferencePaths = Object.keys(requestVocabulary)
   .map((path) => `\`POST ${path}\``)
   .join(", ")
 
-/** What holds for every operation. */
+/** The rules that apply to every operation. */
 export const introduction = `Model serving: the organization's requests, receipts, models, deployments and audit events, and the public catalog.
 
-**Keys.** Every operation under \`/v1\` but the catalog takes \`Authorization: Bearer <API_KEY>\`. The organization is always the key's; a record of another organization and one that never was give the same 404. The scopes that an operation needs stand in its \`security\`; of several requirements one is enough.
+**Keys.** Every operation under \`/v1\` except the catalog requires \`Authorization: Bearer <API_KEY>\`. The organization is always that of the key. A record of another organization and a record that does not exist return the same 404. \`security\` of an operation lists the required scopes. If it has several requirements, one of them is sufficient.
 
-**Answers.** Every answer has \`x-request-id\`; every error is an Error object that repeats it as \`request_id\`. A path that there is not is 404 \`not_found\`. Every path that takes GET answers HEAD with the same headers and no body, and every path OPTIONS with 204 and \`Allow\`. Another method is 405 with \`Allow\`. What is no well-formed HTTP request is 400, and the connection is closed; so it is after 408 and 431. Pages of other origins are let in (CORS) only where the installation names them.
+**Responses.** Every response has the header \`x-request-id\`. Every error is an Error object that repeats it as \`request_id\`. An unknown path returns 404 \`not_found\`. Every path that accepts GET also accepts HEAD, with the same headers and no body. Every path answers OPTIONS with 204 and \`Allow\`. Other methods return 405 with \`Allow\`. A malformed HTTP request returns 400. After such a 400, a 408 or a 431 the connection is closed. Pages of other origins have access (CORS) only if the installation lists those origins.
 
-**Input.** Query parameters and members that an operation does not know, and repeated or empty parameters, are 400 and named in \`param\`. Operations without a key ignore query parameters, the catalog excepted. Bodies are JSON in UTF-8.
+**Input.** Unknown query parameters, unknown members, and repeated or empty parameters return 400, and \`param\` names them. Operations that require no key ignore query parameters, except the catalog. Bodies are JSON in UTF-8.
 
-**Inference** is served by the gateway, at its own address where it has one, and is not part of this document: ${inferencePaths}. A model's \`supported_endpoints\` and \`supported_parameters_by_endpoint\` name what it takes there.`
+**Inference** is not part of this document. The gateway serves it, at its own address if the installation has one: ${inferencePaths}. \`supported_endpoints\` and \`supported_parameters_by_endpoint\` of a model list what it accepts.`

@@ -1,6 +1,6 @@
 import { type Json, mapMembers } from "./jsonTree.ts"
 
-// What the server answers before an endpoint is reached, and the paths that are no endpoints: nothing of this can be generated from the contract.
+// Responses that the server sends before an endpoint is reached, and paths that are not endpoints. The OpenAPI generator knows neither.
 
 const nullable = { anyOf: [{ type: "string" }, { type: "null" }] }
 
@@ -33,10 +33,10 @@ const edgeSchemas: Json = {
 
 const json = (schema: string): Json => ({ content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } } })
 
-/** What each operation of a path may be answered with whatever its endpoint is; `own` are the answers that it has already. */
+/** Responses that every operation of a path can return. `own`: the responses that its endpoint already describes. */
 export const edgeResponses = (path: string, own: Json): Json => ({
   ...("400" in own ? {} : { "400": json("MalformedRequestError") }),
-  // The contract names it for each operation of the family, also for those that always find their list.
+  // The contract lists 404 for every operation of the family, including lists, which never return it.
   ...(path.startsWith("/v1/org/") && !("404" in own) ? { "404": json("NotFoundError") } : {}),
   "405": { headers: { allow: { required: true } }, ...json("MethodNotAllowedError") },
   "408": json("RequestTimeoutError"),
@@ -66,7 +66,7 @@ const indexSchema: Json = {
   additionalProperties: false
 }
 
-/** A document that clients may keep, by media type. */
+/** A cacheable document in one or more media types. */
 const file = (operationId: string, schemas: Json, headers: Json = cached): Json => ({
   tags: ["system"],
   operationId,
@@ -78,7 +78,7 @@ const file = (operationId: string, schemas: Json, headers: Json = cached): Json 
   }
 })
 
-/** The paths that the server has beside its endpoints, and the schemas of the edge. */
+/** The paths that are not endpoints, and the schemas of the responses above. */
 export const ownPaths: { readonly paths: Json; readonly schemas: Json } = {
   paths: {
     "/": { get: file("system.index", { "application/json": indexSchema, "text/html": { type: "string" } }, { ...cached, vary: text }) },

@@ -1,4 +1,4 @@
-import { exampleIds } from "./examples.ts"
+import { exampleIds } from "./exampleIds.ts"
 
 interface ExampleError {
   readonly type: string
@@ -6,7 +6,7 @@ interface ExampleError {
   readonly param?: string
 }
 
-/** One error for each code that the API answers with, as the server words it. */
+/** One example for each error code of the API, with the message of the server. */
 const errors: Readonly<Record<string, ExampleError>> = {
   invalid_parameter: { type: "invalid_request_error", message: "limit expected a value between 1 and 200.", param: "limit" },
   unknown_parameter: { type: "invalid_request_error", message: "offset is not a parameter of this operation.", param: "offset" },
@@ -15,53 +15,56 @@ const errors: Readonly<Record<string, ExampleError>> = {
     message: "The cursor does not belong to this list with these filters. Start again without it.",
     param: "cursor"
   },
-  invalid_body: { type: "invalid_request_error", message: "colour is not a known member.", param: "colour" },
+  invalid_body: { type: "invalid_request_error", message: "color is not a known member.", param: "color" },
   idempotency_key_required: { type: "invalid_request_error", message: "The header Idempotency-Key is required.", param: "Idempotency-Key" },
   idempotency_key_invalid: {
     type: "invalid_request_error",
-    message: "The header Idempotency-Key takes 1 to 128 letters, digits, dots, underscores, colons and hyphens.",
+    message: "The header Idempotency-Key must be 1 to 128 letters, digits, dots, underscores, colons or hyphens.",
     param: "Idempotency-Key"
   },
   missing_api_key: { type: "authentication_error", message: "An API key is required: Authorization: Bearer <API_KEY>." },
   invalid_api_key: {
     type: "authentication_error",
-    message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
+    message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a valid key."
   },
-  first_purchase_required: { type: "billing_error", message: "The organization makes no deployments: it needs a first purchase, or its billing is suspended." },
+  first_purchase_required: {
+    type: "billing_error",
+    message: "The organization cannot deploy: it needs a first purchase, or its billing is suspended. Ask an administrator to record a purchase."
+  },
   insufficient_balance: {
     type: "billing_error",
     message: "The organization's prepaid balance is used up. Ask an administrator to record a purchase or to grant a credit."
   },
   spend_limit_reached: {
     type: "billing_error",
-    message: "The organization's spend limit of the month is used up. Wait until the next month begins (UTC), or ask an administrator to raise the limit."
+    message: "The organization's spend limit for this month is used up. Wait until the next month begins (UTC), or ask an administrator to raise the limit."
   },
   missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
-  not_found: { type: "not_found_error", message: "There is no such record in this organization." },
-  model_deleted: { type: "not_found_error", message: "The model of this deployment has been deleted since." },
+  not_found: { type: "not_found_error", message: "This organization has no such record." },
+  model_deleted: { type: "not_found_error", message: "The model of this deployment has been deleted." },
   not_acceptable: { type: "invalid_request_error", message: "This installation does not sign receipts: it has no signing key.", param: "Accept" },
-  method_not_allowed: { type: "invalid_request_error", message: "This path takes GET, HEAD, OPTIONS." },
+  method_not_allowed: { type: "invalid_request_error", message: "This path accepts GET, HEAD, OPTIONS." },
   request_timeout: { type: "invalid_request_error", message: "The request took too long to arrive." },
   idempotency_key_reused: {
     type: "conflict_error",
-    message: "The Idempotency-Key stands for a create with other input. Use a new key.",
+    message: "This Idempotency-Key was already used for a create with different input. Use a new key.",
     param: "Idempotency-Key"
   },
   model_name_taken: {
     type: "conflict_error",
     message:
-      "The organization has a model first. Choose another model_name, redeploy it with its model_id, or delete it (DELETE /v1/models/first), which frees the name.",
+      "The organization already has a model named first. Choose another model_name, redeploy the model with its model_id, or free the name with DELETE /v1/models/first.",
     param: "model_name"
   },
   model_not_activated: {
     type: "conflict_error",
-    message: "No revision of the model was ever activated: it does not serve. Deploy it again with its model_id, or delete it."
+    message: "The model does not serve: none of its revisions has been activated. Deploy it again with its model_id, or delete it."
   },
   model_managed: {
     type: "conflict_error",
     message: "The model is managed by the ModelDeployment tiny in the namespace team-a. Delete that object: kubectl -n team-a delete modeldeployment tiny."
   },
-  deployment_finished: { type: "conflict_error", message: "The deployment is over: it is activated." },
+  deployment_finished: { type: "conflict_error", message: "The deployment has already ended: it is activated." },
   host_class_unknown: { type: "refused_error", message: "There is no host class h200; choose one of h100, h100-2.", param: "serving.host_class" },
   unsupported_architecture: {
     type: "refused_error",
@@ -73,20 +76,20 @@ const errors: Readonly<Record<string, ExampleError>> = {
     message: "The model is made for 8192 tokens; 16384 were requested. Request max_context 8192, or extend it with yarn.",
     param: "serving.max_context"
   },
-  body_too_large: { type: "invalid_request_error", message: "The body may have at most 1048576 bytes." },
-  unsupported_media_type: { type: "invalid_request_error", message: "The body has to be application/json in UTF-8.", param: "Content-Type" },
-  key_rate_limited: { type: "rate_limit_error", message: "Too many requests of the API key. Try again in 1 s." },
-  address_rate_limited: { type: "rate_limit_error", message: "Too many API keys that do not exist were sent from your address. Try again in 1 s." },
-  org_rate_limited: { type: "rate_limit_error", message: "Too many requests of the organization. Try again in 1 s." },
+  body_too_large: { type: "invalid_request_error", message: "The body must not exceed 1048576 bytes." },
+  unsupported_media_type: { type: "invalid_request_error", message: "The body must be application/json in UTF-8.", param: "Content-Type" },
+  key_rate_limited: { type: "rate_limit_error", message: "Too many requests with this API key. Try again in 1 s." },
+  address_rate_limited: { type: "rate_limit_error", message: "Too many requests with unknown API keys from your address. Try again in 1 s." },
+  org_rate_limited: { type: "rate_limit_error", message: "Too many requests from this organization. Try again in 1 s." },
   headers_too_large: { type: "invalid_request_error", message: "The request line and headers are too large." },
-  internal: { type: "api_error", message: "The server failed. Its log names the cause under this request id." },
-  unavailable: { type: "api_error", message: "The database is away." }
+  internal: { type: "api_error", message: "The server failed. Its log contains the cause under this request ID." },
+  unavailable: { type: "api_error", message: "The database is unavailable." }
 }
 
-/** The answer of an error code, or undefined where no operation has the code. */
+/** The body of an error response, or undefined if no operation has the code. */
 export const exampleError = (code: string): { readonly error: unknown } | undefined => {
-  const found = errors[code]
-  if (found === undefined) return undefined
-  const { message, param, type } = found
+  const example = errors[code]
+  if (example === undefined) return undefined
+  const { message, param, type } = example
   return { error: { message, type, code, ...(param === undefined ? {} : { param }), request_id: exampleIds.request } }
 }

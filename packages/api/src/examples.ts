@@ -1,39 +1,23 @@
 import {
   type AuditEvent,
-  type CatalogModel,
   canonicalJson,
   type Deployment,
   type DeploymentEvents,
   type DeploymentOperation,
   type DeploymentProgress,
-  type ModelCapabilities,
-  type OrgModel,
-  type Prices,
   type Receipt,
   type RequestRecord,
-  type Revision,
   type SignatureHeader,
   type SignedReceipt,
   type SigningKey,
   type V1Deployment
 } from "@seatrial/domain"
 import { Schema } from "effect"
+import { exampleCommit, exampleIds, zeroRates } from "./exampleIds.ts"
+import { capabilities, catalogModel, orgModel, ownModel, revision } from "./exampleModels.ts"
 
-// What the interface document shows; a test holds each to the schema beside which it stands.
+// The examples of the OpenAPI document. A test checks each one against its schema.
 
-export const exampleIds = {
-  organization: "org_01m7yy6h8me2ta2pf0c1c5r8n4",
-  key: "key_01m7yy6h8xf4gt6q9ypd3vqz1c",
-  user: "usr_01m7yy6h8sffnrx2n6e8v6zv0m",
-  model: "mdl_01m7yy6j3ve4mac6enberh3t2c",
-  revision: "rev_01m7yy6k0be8x9cqkf1t5e2w7s",
-  deployment: "dep_01m7yy6j3vev1szahpypqjejhn",
-  request: "req_01m7yy6j10e68sjmjgj4e3zctx",
-  auditEvent: "aud_01m7yy6j3wfz2b40s9rj3m8k6d"
-} as const
-
-const commit = "77c4b35b397353ec9b348d6f31999f4f12953632"
-const zero: Prices = { input_micros_per_mtok: "0", output_micros_per_mtok: "0", cache_read_micros_per_mtok: "0", cache_write_micros_per_mtok: "0" }
 const page = <A>(record: A) => ({ object: "list", data: [record], next_cursor: null })
 
 const request: RequestRecord = {
@@ -62,13 +46,13 @@ const request: RequestRecord = {
 const receipt: Receipt = {
   request_id: exampleIds.request,
   model: "acme/tiny-chat",
-  hf_revision: commit,
+  hf_revision: exampleCommit,
   config_revision: exampleIds.revision,
   engine_version: "reference-0.1.0",
   verification: { checks: [{ name: "chat-template", passed: true, detail: "12 of 12" }] },
   endpoint: "/v1/chat/completions",
   usage: { input_tokens: 21, output_tokens: 64, cache_read_tokens: null, cache_write_tokens: null },
-  prices: zero,
+  prices: zeroRates,
   cost_micros: "0",
   ttft_ms: 41.5,
   latency_ms: 630.25,
@@ -94,37 +78,8 @@ const signed: SignedReceipt = {
   signature: "czktpsVnXTuKQJS61HbvFKPCzrB91CC_g1FXXkp1wq2Io1SqXhsZqnr5lf5rkxgT4RoXEhFqemKX2tn0-Q7jAw"
 }
 
-/** The receipt of the examples as a JWS that the key of the examples verifies. */
+/** The example receipt as a JWS. The example signing key verifies it. */
 export const signedExamples: Examples = { signed }
-
-const revision: Revision = {
-  id: exampleIds.revision,
-  status: "active",
-  hf_revision: commit,
-  dtype: "bfloat16",
-  quantization: "none",
-  max_model_len: 1024,
-  engine: "reference",
-  engine_version: "reference-0.1.0",
-  gpu_pool: "Seatrial-Sim-1GiB",
-  gpu_count: 1,
-  prices: zero,
-  verified_at: "2026-03-02T09:12:31.402Z"
-}
-
-const orgModel: OrgModel = {
-  id: exampleIds.model,
-  object: "org_model",
-  slug: "tiny-chat",
-  display_name: "tiny-chat",
-  status: "active",
-  visibility: "private",
-  hf_repo: "seatrial/tiny-chat",
-  hf_revision: commit,
-  created_at: "2026-03-02T09:12:03.195Z",
-  updated_at: "2026-03-02T09:12:40.871Z",
-  revision
-}
 
 const running = {
   id: exampleIds.deployment,
@@ -136,7 +91,7 @@ const running = {
   updated_at: "2026-03-02T09:12:20.114Z",
   ended_at: null,
   revision_id: exampleIds.revision,
-  hf_revision: commit,
+  hf_revision: exampleCommit,
   started_by_user_id: exampleIds.user
 } as const
 const deployment: Deployment = { ...running, status: "booting" }
@@ -211,77 +166,8 @@ const auditEvent: AuditEvent = {
   created_at: "2026-03-02T09:12:03.195Z"
 }
 
-const chatParameters = ["model", "messages", "stream", "max_tokens", "temperature", "top_p", "stop", "seed"]
-
-const capabilities: ModelCapabilities = {
-  supports_reasoning: false,
-  input_modalities: ["text"],
-  output_modalities: ["text"],
-  supports_tool_calls: false,
-  supports_json_mode: false,
-  supports_structured_output: false,
-  supports_image_input: false,
-  image_input: null,
-  supports_image_output: false,
-  supports_streaming: true,
-  max_output_tokens: null,
-  supported_endpoints: ["/v1/chat/completions"],
-  supported_parameters: chatParameters,
-  supported_parameters_by_endpoint: { "/v1/chat/completions": chatParameters },
-  supported_response_formats: ["text"],
-  supported_response_formats_by_endpoint: { "/v1/chat/completions": ["text"] },
-  reasoning_controls: { thinking_toggle: false, effort_values: [], token_budget: false },
-  tool_calling: {
-    tool_choice: { auto: false, required: false, named: false, none: false },
-    parallel_calls: false,
-    single_call: false,
-    strict_arguments: false,
-    tool_results: false
-  },
-  capability_sources: {
-    supports_reasoning: "model_metadata",
-    supports_tool_calls: "model_metadata",
-    supports_json_mode: "engine",
-    supports_structured_output: "engine",
-    supports_image_input: "engine",
-    supports_image_output: "engine",
-    supports_streaming: "engine",
-    reasoning_controls: "model_metadata",
-    tool_calling: "model_metadata"
-  }
-}
-
-const catalogModel: CatalogModel = {
-  id: "tiny-chat",
-  object: "model",
-  created: 1_772_442_760,
-  owned_by: "seatrial",
-  display_name: "Tiny Chat",
-  hf_repo: "seatrial/tiny-chat",
-  hf_revision: commit,
-  config_revision: exampleIds.revision,
-  dtype: "bfloat16",
-  quantization: "none",
-  max_model_len: 1024,
-  context_window: 1024,
-  context_length: 1024,
-  ...capabilities,
-  engine: "reference",
-  engine_version: "reference-0.1.0",
-  price_in_micros_per_mtok: "100000",
-  price_out_micros_per_mtok: "400000",
-  price_cache_read_micros_per_mtok: "10000",
-  price_cache_write_micros_per_mtok: "0",
-  pricing: { input: 0.1, output: 0.4 },
-  status: "active",
-  capabilities_verified_at: 1_772_442_751
-}
-
-const prices = { price_in_micros_per_mtok: "0", price_out_micros_per_mtok: "0", price_cache_read_micros_per_mtok: "0", price_cache_write_micros_per_mtok: "0" }
-const ownModel: CatalogModel = { ...catalogModel, ...prices, id: "acme/tiny-chat", owned_by: "acme", pricing: { input: 0, output: 0 } }
-
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
-const pinned = { ...source, ref: null, commit }
+const pinned = { ...source, ref: null, commit: exampleCommit }
 const settings = { runtime: "reference", host_class: "sim-small", max_context: 1024, kv_cache_dtype: "auto" }
 
 const derived = {
@@ -323,7 +209,7 @@ const refused = {
 
 type Examples = Readonly<Record<string, unknown>>
 
-/** Bodies of requests by operation, each under a name. */
+/** Named request bodies, by operation. */
 export const requestExamples: Readonly<Record<string, Examples>> = {
   "deployments.preview": { repository: { source }, settings: { source, serving: { host_class: "sim-small", max_context: 512 } } },
   "deployments.create": {
@@ -336,7 +222,7 @@ export const requestExamples: Readonly<Record<string, Examples>> = {
   "models.enable": { nothing: {} }
 }
 
-/** Bodies of successful answers by operation, each under a name. */
+/** Named bodies of successful responses, by operation. */
 export const answerExamples: Readonly<Record<string, Examples>> = {
   listRequests: { page: page(request) },
   getRequest: { completed: request },

@@ -12,14 +12,14 @@ import {
 } from "./publicErrors.ts"
 
 /**
- * The id of this exchange: the header `x-request-id` of every answer, and `request_id` of every error. A reference, since the middleware below needs it and is
- * built before any exchange; the server sets it for each.
+ * The ID of the current HTTP request: `x-request-id` of every response and `request_id` of every error. It is a reference because the
+ * middleware below needs it and is built before the first request. The server sets it for each request.
  */
 export const RequestIdentity = Context.Reference<RequestId>("seatrial/RequestIdentity", {
   defaultValue: () => Schema.decodeSync(RequestId)("req_00000000000000000000000000")
 })
 
-/** Whom the request's API key stands for. */
+/** The identity and permissions of the request's API key. */
 export class Caller extends Context.Service<
   Caller,
   {
@@ -39,18 +39,18 @@ const bearer = HttpApiSecurity.bearer.pipe(
   )
 )
 
-/** Key, rate and scope, in this order, before anything else of the request is looked at. */
+/** Checks the key, the rate limit and the scopes, in this order, before the rest of the request is read. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: Caller }>()("seatrial/Authorization", {
   security: { bearer },
   error: [UnauthorizedResponse, MissingScope, RateLimitedResponse]
 }) {}
 
-/** Turns undecodable parameters and faults into public errors, so that nothing internal is shown. */
+/** Turns undecodable parameters and defects into public errors, so that no internals reach the caller. */
 export class Boundary extends HttpApiMiddleware.Service<Boundary>()("seatrial/Boundary", {
   error: [InvalidParameter, Internal, UnavailableResponse]
 }) {}
 
-/** Tells a missing `Idempotency-Key` from a malformed one. */
+/** Distinguishes a missing `Idempotency-Key` from a malformed one. */
 export class IdempotencyHeader extends HttpApiMiddleware.Service<IdempotencyHeader>()("seatrial/IdempotencyHeader", {
   error: InvalidIdempotencyKey
 }) {}

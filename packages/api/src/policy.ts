@@ -2,18 +2,18 @@ import type { Scope } from "@seatrial/domain"
 import { Context } from "effect"
 import { OpenApi } from "effect/http-api"
 
-/** Sets of scopes, any one of which opens an endpoint; enforced by `Authorization`. */
+/** Sets of scopes. A key needs all scopes of at least one set. `Authorization` enforces this. */
 export const RequiredScopes = Context.Reference<ReadonlyArray<ReadonlyArray<Scope>>>("seatrial/RequiredScopes", { defaultValue: () => [] })
 
-/** The token buckets that a call of an endpoint draws from. */
+/** The group of token buckets that a call of an endpoint draws from. */
 export type RateClass = "read" | "preview" | "write"
 export const RateClassOf = Context.Reference<RateClass>("seatrial/RateClass", { defaultValue: () => "read" })
 
-/** What stands beside an endpoint: the scopes that open it (any one of the sets), and its rate. */
+/** Annotations of an endpoint: its rate class, and the sets of scopes of which a key needs one. */
 export const policy = (rate: RateClass, ...anyOf: ReadonlyArray<ReadonlyArray<Scope>>): Context.Context<never> =>
   Context.empty().pipe(
     Context.add(RequiredScopes, anyOf),
     Context.add(RateClassOf, rate),
-    // OpenAPI 3.1 lets a requirement of a bearer scheme list the roles that are needed.
+    // OpenAPI 3.1 allows a security requirement of a bearer scheme to list the required roles.
     Context.merge(OpenApi.annotations({ transform: (operation) => ({ ...operation, security: anyOf.map((scopes) => ({ bearer: scopes })) }) }))
   )

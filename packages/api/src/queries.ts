@@ -1,22 +1,22 @@
 import { AuditResource, DeploymentBucket, ModelStatus, Visibility } from "@seatrial/domain"
 import { Schema, SchemaTransformation } from "effect"
 
-/** An integer in plain digits: no sign, space, exponent or leading zero, so that each value has one spelling. */
+/** An integer in plain digits. No sign, space, exponent or leading zero, so that each value has exactly one spelling. */
 const Digits = (minimum: number, maximum: number) =>
   Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/u, { message: "expected a whole number in plain digits" })).pipe(
     Schema.decodeTo(Schema.Int.check(Schema.isBetween({ minimum, maximum })), SchemaTransformation.transform({ decode: Number, encode: String }))
   )
 
-/** Counted in code points, as JSON Schema counts. */
+/** Text whose length is counted in code points, as in JSON Schema. */
 const Text = (maximum: number, minimum = 1) => Schema.String.check(Schema.isBetweenCodePoints(minimum, maximum))
 
 const page = {
-  /** `next_cursor` of the page before; the other filters must be unchanged. */
+  /** `next_cursor` of the previous page. The other filters must be unchanged. */
   cursor: Schema.optionalKey(Text(256)),
   limit: Schema.optionalKey(Digits(1, 200))
 }
 
-/** Rows of a page where `limit` is not given. */
+/** Rows of a page if `limit` is not set. */
 export const defaultLimit = 50
 
 /** `from` inclusive and `to` exclusive, Unix milliseconds. */
@@ -45,7 +45,7 @@ export const OrgModelsQuery = Schema.Struct({
   ...page,
   status: Schema.optionalKey(ModelStatus),
   visibility: Schema.optionalKey(Visibility),
-  /** Part of slug, display name or repository, in any case. Empty is no filter: the contract sets an upper bound only. */
+  /** Part of the slug, display name or repository, case-insensitive. Empty means no filter: the contract sets only an upper bound. */
   q: Schema.optionalKey(Text(120, 0))
 })
 export type OrgModelsQuery = typeof OrgModelsQuery.Type
@@ -58,5 +58,5 @@ export const AuditEventsQuery = Schema.Struct({
 })
 export type AuditEventsQuery = typeof AuditEventsQuery.Type
 
-/** An operation that takes no query parameter at all. */
+/** The query of an operation that takes no query parameters. */
 export const NoQuery = Schema.Record(Schema.String, Schema.Never)

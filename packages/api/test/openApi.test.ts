@@ -22,13 +22,13 @@ const raw = OpenApi.fromApi(Api)
 const document = Schema.decodeUnknownSync(Document)(raw)
 const operations = Object.entries(document.paths).flatMap(([path, item]) => Object.entries(item).map(([method, operation]) => ({ path, method, ...operation })))
 const find = (method: string, path: string) => {
-  const found = operations.find((operation) => operation.method === method && operation.path === path)
-  assert.isDefined(found, `${method} ${path}`)
-  return found
+  const operation = operations.find((candidate) => candidate.method === method && candidate.path === path)
+  assert.isDefined(operation, `${method} ${path}`)
+  return operation
 }
 
 describe("the OpenAPI document", () => {
-  it("is OpenAPI 3.1 of version 1.0.0", () => {
+  it("is an OpenAPI 3.1 document of version 1.0.0", () => {
     assert.match(document.openapi, /^3\.1\./)
     assert.strictEqual(document.info.version, "1.0.0")
   })
@@ -77,12 +77,12 @@ describe("the OpenAPI document", () => {
     ["get", "/openapi.json", "system.document", [], ["200", "304", "400", "405", "408", "431", "500"], []],
     ["get", "/docs", "system.docs", [], ["200", "304", "400", "405", "408", "431", "500"], []]
   ]
-  it("describes these operations and no others", () => {
+  it("describes exactly these operations", () => {
     assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), contract.map(([method, path]) => `${method} ${path}`).sort())
   })
 
   for (const [method, path, operationId, query, statuses, anyOf] of contract) {
-    it(`describes ${method.toUpperCase()} ${path} with its parameters, answers and scopes`, () => {
+    it(`describes ${method.toUpperCase()} ${path} with its parameters, responses and scopes`, () => {
       const operation = find(method, path)
       assert.strictEqual(operation.operationId, operationId)
       assert.deepStrictEqual(
@@ -100,7 +100,7 @@ describe("the OpenAPI document", () => {
     })
   }
 
-  it("says of integers that they are", () => {
+  it("describes integer parameters as integers", () => {
     for (const operation of operations) {
       for (const parameter of operation.parameters) {
         if (["limit", "from", "to"].includes(parameter.name)) assert.strictEqual(parameter.schema.type, "integer", `${operation.path} ${parameter.name}`)
@@ -111,7 +111,7 @@ describe("the OpenAPI document", () => {
     assert.nestedPropertyVal(document.components.schemas, "ServingRequest.properties.max_context.minimum", leastContext)
   })
 
-  it("has x-request-id on every answer, and when to try again and where to look where that is so", () => {
+  it("describes x-request-id on every response, and Retry-After, Location and the other headers on the responses that have them", () => {
     for (const { method, path, responses } of operations) {
       for (const [status, { headers }] of Object.entries(responses)) {
         assert.property(headers, "x-request-id", `${method} ${path} ${status}`)
@@ -126,13 +126,13 @@ describe("the OpenAPI document", () => {
     assert.containsAllKeys(responses["200"]?.headers, ["location", "idempotent-replayed"])
   })
 
-  it("tells which bodies may be left out", () => {
+  it("states which bodies are optional", () => {
     assert.isTrue(find("post", "/v1/deployments").requestBody?.required)
     assert.isTrue(find("post", "/v1/deployment-previews").requestBody?.required)
     assert.isFalse(find("post", "/v1/deployments/{id}/cancel").requestBody?.required)
   })
 
-  it("shows no name of our own making, and refers to nothing that it lacks", () => {
+  it("contains no internal schema names and no dangling references", () => {
     const names = Object.keys(document.components.schemas)
     assert.deepStrictEqual(
       names.filter((name) => /Encoded|_\d+$|^_/.test(name)),
@@ -141,7 +141,7 @@ describe("the OpenAPI document", () => {
     for (const [, name] of JSON.stringify(raw).matchAll(/#\/components\/schemas\/([^"]+)/g)) assert.include(names, name)
   })
 
-  it("closes every object, so that nothing comes that it does not name", () => {
+  it("closes every object, so that no undescribed member is returned", () => {
     const open: Array<string> = []
     const walk = (value: unknown, path: string): void => {
       if (typeof value !== "object" || value === null) return
@@ -155,7 +155,7 @@ describe("the OpenAPI document", () => {
 })
 
 describe("the contract", () => {
-  it("guards every operation under /v1 by scopes that there are", () => {
+  it("requires an existing scope for every operation under /v1", () => {
     HttpApi.reflect(Api, {
       onGroup: () => {},
       onEndpoint: ({ endpoint }) => {

@@ -4,7 +4,7 @@ import type { Position } from "@seatrial/store"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { ServerSettings } from "./ServerSettings.ts"
 
-/** The list that a cursor belongs to. `filters`: as given, without `cursor` and `limit`. */
+/** The list that a cursor belongs to. `filters`: the query parameters except `cursor` and `limit`. */
 export interface ListIdentity {
   readonly orgId: OrgId
   readonly operation: string
@@ -25,12 +25,15 @@ const identityHash = ({ filters, operation, orgId }: ListIdentity): Uint8Array =
     .subarray(0, hashBytes)
 }
 
-/** Cursors of lists: the last row's time and id, bound to organisation, operation and filters, and signed. At most 256 characters for ids of up to 150. */
+/**
+ * Signed list cursors. A cursor contains the time and ID of the last row and is bound to the organization, the operation and the filters.
+ * At most 256 characters for IDs of up to 150 characters.
+ */
 export class Cursors extends Context.Service<
   Cursors,
   {
     readonly encode: (list: ListIdentity, position: Position) => string
-    /** None where this very text was not made by `encode` for this list. */
+    /** None unless `encode` returned exactly this text for this list. */
     readonly decode: (list: ListIdentity, cursor: string) => Option.Option<Position>
   }
 >()("seatrial/Cursors") {
@@ -53,7 +56,7 @@ export class Cursors extends Context.Service<
         },
         decode: (list, cursor) => {
           const bytes = Buffer.from(cursor, "base64url")
-          // `Buffer.from` skips what is not base64url, so only the very text that the bytes encode to is taken.
+          // `Buffer.from` skips characters that are not base64url. Compare the re-encoded text, so that each cursor has one spelling.
           if (bytes.length <= headBytes + macBytes || bytes.toString("base64url") !== cursor) return Option.none()
           const signed = bytes.subarray(0, bytes.length - macBytes)
           if (!timingSafeEqual(sign(signed), bytes.subarray(signed.length)) || bytes.readUInt8(0) !== version) return Option.none()

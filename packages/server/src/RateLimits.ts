@@ -3,14 +3,14 @@ import { type Draw, TokenBuckets } from "@seatrial/domain"
 import { Clock, Context, Data, Effect, Layer } from "effect"
 import { ServerSettings } from "./ServerSettings.ts"
 
-/** A draw was refused. `retryAfter` in whole seconds, at least 1. */
+/** A rate limit is exceeded. `retryAfter`: whole seconds, at least 1. */
 export class RateExceeded extends Data.TaggedError("RateExceeded")<{ readonly of: "key" | "org"; readonly retryAfter: number }> {}
 
-/** What callers may draw, in this process: independent of inference limits. */
+/** Rate limits of the API, per process and independent of the inference limits. */
 export class RateLimits extends Context.Service<
   RateLimits,
   {
-    /** Takes one token from each bucket that the class of call has for this caller, or none at all if one of them is empty. */
+    /** Takes one token from each bucket of the caller for this rate class. Takes none if one of the buckets is empty. */
     readonly draw: (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
   }
 >()("seatrial/RateLimits") {

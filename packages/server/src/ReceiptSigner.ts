@@ -4,7 +4,7 @@ import type { StoredReceipt } from "@seatrial/store"
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { ServerSettings } from "./ServerSettings.ts"
 
-/** A receipt as it was signed: `body` is its canonical JSON, the others are the parts of the JWS around it. */
+/** A signed receipt: `body` is its canonical JSON, `protected` and `signature` are the other parts of the JWS. */
 interface Signed {
   readonly body: string
   readonly protected: string
@@ -13,12 +13,12 @@ interface Signed {
 
 const base64Url = (text: string): string => Buffer.from(text, "utf8").toString("base64url")
 
-/** What PKCS #8 puts before the 32 bytes of an Ed25519 key (RFC 8410). */
+/** The PKCS #8 prefix of the 32 bytes of an Ed25519 key (RFC 8410). */
 const pkcs8 = Buffer.from("302e020100300506032b657004220420", "hex")
 
 const Exported = Schema.Struct({ x: Schema.String })
 
-/** The public half as a JWK that is named by its thumbprint. */
+/** The public key as a JWK, with its thumbprint as key ID. */
 const publicKeyOf = (x: string): SigningKey => {
   const kid = createHash("sha256")
     .update(canonicalJson({ crv: "Ed25519", kty: "OKP", x }))
@@ -31,7 +31,7 @@ interface Entry {
   readonly key: SigningKey
 }
 
-/** One entry of the setting, which has been checked: 32 secret bytes in base64, or `public:` and the 32 public ones in base64url. */
+/** Reads one valid entry of the setting: 32 secret bytes in base64, or `public:` and the 32 public bytes in base64url. */
 const entryOf = (text: string): Entry => {
   if (text.startsWith("public:")) return { secret: null, key: publicKeyOf(text.slice("public:".length)) }
   const secret = createPrivateKey({ key: Buffer.concat([pkcs8, Buffer.from(text, "base64")]), format: "der", type: "pkcs8" })
@@ -39,13 +39,13 @@ const entryOf = (text: string): Entry => {
   return { secret, key: publicKeyOf(x) }
 }
 
-/** Signs receipts with the first key of the settings. The same receipt under the same key has the same signature, whichever server gives it. */
+/** Signs receipts with the first key of the settings. Signatures are deterministic: all servers sign a receipt identically. */
 export class ReceiptSigner extends Context.Service<
   ReceiptSigner,
   {
-    /** Signs a receipt of that organization; null if the settings have no key. */
+    /** Signs a receipt of the organization. Null if the settings have no signing key. */
     readonly sign: ((receipt: StoredReceipt, orgId: OrgId) => Signed) | null
-    /** What signatures are verified with. */
+    /** The public keys that verify the signatures. */
     readonly keySet: SigningKeySet
   }
 >()("seatrial/ReceiptSigner") {
@@ -77,8 +77,8 @@ export class ReceiptSigner extends Context.Service<
   )
 }
 
-/** The JWS with the payload inside. */
+/** The JWS with its payload. */
 export const withPayload = ({ body, ...jws }: Signed): SignedReceipt => ({ payload: base64Url(body), ...jws })
 
-/** The JWS without its payload, which is the body of the answer that has this in a header. */
+/** The JWS with detached payload, for a header of the response whose body is the payload. */
 export const detached = ({ protected: head, signature }: Signed): string => `${head}..${signature}`

@@ -9,7 +9,7 @@ import { layerAuthorization } from "./authorization.ts"
 import { layerBoundary, layerIdempotencyHeader } from "./boundary.ts"
 import { Cursors } from "./Cursors.ts"
 import { crossOrigin } from "./cors.ts"
-import { makeDeadlines, type Running } from "./deadlines.ts"
+import { makeDeadlines, type RunningRequest } from "./deadlines.ts"
 import { layerDocuments } from "./documents.ts"
 import { layerHandlers } from "./handlers.ts"
 import { RateLimits } from "./RateLimits.ts"
@@ -17,14 +17,14 @@ import { ReceiptSigner } from "./ReceiptSigner.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 import { answerMalformed, answerUnmatched, faultOf } from "./unmatched.ts"
 
-/** The routes of the contract; they need the store's and the hub's services and `ServerSettings`. */
+/** The routes of the contract. Requires the services of the store and the hub, and `ServerSettings`. */
 export const layerRoutes = Layer.mergeAll(HttpApiBuilder.layer(Api), layerDocuments).pipe(
   Layer.provide(layerHandlers),
   Layer.provide([layerAuthorization, layerBoundary, layerIdempotencyHeader]),
   Layer.provide([RateLimits.layer, Cursors.layer, ReceiptSigner.layer])
 )
 
-// Each path has one spelling, and an id of any length reaches its handler, which knows that there is no such record.
+// Each path has one spelling. `maxParamLength` lets an ID of any length reach its handler, which returns 404.
 const routerConfig = { ignoreTrailingSlash: false, ignoreDuplicateSlashes: false, caseSensitive: true, maxParamLength: 16_384 }
 
 const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
@@ -38,8 +38,8 @@ const failed = (request_id: RequestId, status: 500 | 503, code: string, message:
 }
 
 /**
- * The server as one effect from a request to its answer: gives every exchange its id and every answer `x-request-id`, also where there is no route. Lives as long
- * as the scope that it was made in.
+ * The server as one effect from a request to its response. Assigns an ID to every request and sets `x-request-id` on every response,
+ * including those without a route. The app lives until its scope closes.
  */
 export const makeApp = Effect.gen(function* () {
   const router = yield* HttpRouter.toHttpEffect(layerRoutes).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
@@ -50,16 +50,16 @@ export const makeApp = Effect.gen(function* () {
 
   const answerFailure = Effect.fnUntraced(function* (
     cause: Cause.Cause<unknown>,
-    { late }: Running,
+    { isLate }: RunningRequest,
     id: RequestId,
     request: HttpServerRequest.HttpServerRequest
   ) {
     if (isRouteNotFound(cause)) return answerUnmatched(request, id)
     if (Cause.hasInterruptsOnly(cause)) {
-      return late ? failed(id, 503, "unavailable", "The server did not finish in time.", { "retry-after": "1" }) : yield* Effect.failCause(cause)
+      return isLate ? failed(id, 503, "unavailable", "The server did not finish in time.", { "retry-after": "1" }) : yield* Effect.failCause(cause)
     }
     yield* Effect.logError(cause).pipe(Effect.annotateLogs({ request_id: id }))
-    return failed(id, 500, "internal", "The server failed. Its log names the cause under this request id.")
+    return failed(id, 500, "internal", "The server failed. Its log contains the cause under this request ID.")
   })
 
   return Effect.flatMap(ids.make(RequestId), (id) =>
@@ -83,7 +83,7 @@ export const makeApp = Effect.gen(function* () {
   )
 })
 
-/** The server as a listener for a `node:http` server that serves other programs too. Requests in flight are interrupted when the scope closes. */
+/** The server as a request listener of a `node:http` server. Requests in flight are interrupted when the scope closes. */
 export const makeRequestListener = Effect.gen(function* () {
   const app = yield* makeApp
   const scope = yield* Effect.scope

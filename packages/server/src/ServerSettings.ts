@@ -3,14 +3,14 @@ import type { RetentionSettings } from "@seatrial/store"
 import { Config, Context, Duration, Layer, Option, Redacted, Schema } from "effect"
 import { type ClientTimeouts, defaultClientTimeouts } from "./nodeServer.ts"
 
-/** One setting as `--help` shows it; without `default` it has to be given. */
+/** One setting as `--help` shows it. A setting without `default` is required. */
 export interface Setting {
   readonly name: string
   readonly description: string
   readonly default?: string
 }
 
-/** The server's own settings, read from the environment; those of the store come on top. */
+/** The server's own settings, read from the environment. The settings of the store are separate. */
 export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_HOST", description: "Address to listen on.", default: "127.0.0.1" },
   { name: "SERVER_PORT", description: "Port to listen on; 0 takes a free one.", default: "8080" },
@@ -29,35 +29,43 @@ export const serverSettings: ReadonlyArray<Setting> = [
   },
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
-  { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organization has to make a purchase before it deploys.", default: "true" },
+  { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organization must make a purchase before it can deploy.", default: "true" },
   {
     name: "SERVER_ISSUER",
-    description: "Who issues receipts, for example the address of the API: `iss` in their signatures; SERVER_PLATFORM_NAME if empty",
+    description: "Issuer of receipts (`iss` in their signatures), for example the address of the API; SERVER_PLATFORM_NAME if empty",
     default: ""
   },
-  { name: "SERVER_PLATFORM_NAME", description: "Whose the published models are: `owned_by` in the public catalog.", default: "seatrial" },
+  { name: "SERVER_PLATFORM_NAME", description: "Owner of the published models: `owned_by` in the public catalog.", default: "seatrial" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
   { name: "SERVER_READS_PER_KEY_BURST", description: "Reads of one API key at once.", default: "50" },
   { name: "SERVER_READS_PER_ORG", description: "Reads of one organization per second.", default: "100" },
   { name: "SERVER_READS_PER_ORG_BURST", description: "Reads of one organization at once.", default: "200" },
   { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute, and at once.", default: "30" },
   { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organization per minute, and at once.", default: "20" },
-  { name: "SERVER_CORS_ORIGINS", description: "Origins whose pages browsers let in, exact and separated by commas; none by default.", default: "" },
+  {
+    name: "SERVER_CORS_ORIGINS",
+    description: "Origins whose pages may call the API from a browser (CORS), exact and separated by commas; none by default.",
+    default: ""
+  },
   {
     name: "SERVER_TRUSTED_PROXIES",
     description:
-      "Networks of the proxies in front of the server, separated by commas, as 10.0.0.0/8: the client's address is then the last one in X-Forwarded-For outside of them. Failed API keys are limited per address.",
+      "Networks of the proxies in front of the server, separated by commas, for example 10.0.0.0/8. The client's address is then the last one in X-Forwarded-For outside of them. Failed API keys are limited per address.",
     default: "none"
   },
-  { name: "SERVER_HEADERS_TIMEOUT", description: "How long a client may take for a request's headers.", default: "10 seconds" },
-  { name: "SERVER_RECEIVE_TIMEOUT", description: "How long a client may take for a whole request.", default: "60 seconds" },
+  { name: "SERVER_HEADERS_TIMEOUT", description: "How long a client may take to send the headers of a request.", default: "10 seconds" },
+  { name: "SERVER_RECEIVE_TIMEOUT", description: "How long a client may take to send a complete request.", default: "60 seconds" },
   {
     name: "SERVER_KEEP_ALIVE_TIMEOUT",
-    description: "How long a connection is kept for another request; longer than a load balancer keeps it.",
+    description: "How long an idle connection is kept open; must be longer than the idle timeout of the load balancer.",
     default: "65 seconds"
   },
-  { name: "SERVER_STALLED_TIMEOUT", description: "How long nothing may move on a connection; more than SERVER_REQUEST_TIMEOUT.", default: "90 seconds" },
-  { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
+  {
+    name: "SERVER_STALLED_TIMEOUT",
+    description: "How long a connection may be without traffic; must be longer than SERVER_REQUEST_TIMEOUT.",
+    default: "90 seconds"
+  },
+  { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take after the server receives a stop signal.", default: "20 seconds" },
   {
     name: "SERVER_KEEP_REQUESTS_MONTHS",
     description:
@@ -71,7 +79,7 @@ export const serverSettings: ReadonlyArray<Setting> = [
 const positive = (name: string, value: number) =>
   Config.schema(Schema.NumberFromString.check(Schema.isFinite(), Schema.isGreaterThan(0)), name).pipe(Config.withDefault(value))
 
-/** A bucket has to hold one token at least, or nothing could ever be drawn from it. */
+/** A bucket must hold at least one token, because otherwise it would refuse every call. */
 const burst = (name: string, value: number) =>
   Config.schema(Schema.NumberFromString.check(Schema.isFinite(), Schema.isGreaterThanOrEqualTo(1)), name).pipe(Config.withDefault(value))
 
@@ -79,7 +87,7 @@ const perSecond = (name: string, rate: number, atOnce: number) => Config.all({ p
 
 const perMinute = (name: string, rate: number) => burst(name, rate).pipe(Config.map((value): Rate => ({ perSecond: value / 60, burst: value })))
 
-/** 32 bytes in exactly this spelling, padding aside. */
+/** Whether the text is the exact encoding of 32 bytes. Padding is optional. */
 const isKey = (text: string, encoding: "base64" | "base64url"): boolean => {
   const bytes = Buffer.from(text, encoding)
   return bytes.length === 32 && bytes.toString(encoding).replace(/=+$/, "") === text.replace(/=$/, "")
@@ -93,15 +101,15 @@ const signingKeysOf = (text: string): ReadonlyArray<string> =>
 
 const publicKey = /^public:(?<x>[^=]*)$/u
 
-/** The first entry signs, so it has to be a secret one. None may be there twice. */
+/** The first entry signs and therefore must be a secret key. Duplicates are invalid. */
 const SigningKeys = Schema.String.check(
   Schema.makeFilter((text) => {
     const entries = signingKeysOf(text)
-    const isFine = (entry: string, index: number) => {
+    const isValid = (entry: string, index: number) => {
       const x = publicKey.exec(entry)?.groups?.x
       return entries.indexOf(entry) === index && (x === undefined ? isKey(entry, "base64") : index > 0 && isKey(x, "base64url"))
     }
-    return entries.every(isFine) ? undefined : "is a list of signing keys"
+    return entries.every(isValid) ? undefined : "is a list of signing keys"
   })
 )
 
@@ -133,19 +141,19 @@ const config = Config.all({
   })
 })
 
-/** What the routes depend on of the configuration. */
+/** The configuration of the routes. */
 export class ServerSettings extends Context.Service<
   ServerSettings,
   {
-    /** Origins whose pages may read the answers. */
+    /** Origins whose pages may read responses (CORS). */
     readonly corsOrigins: ReadonlySet<string>
-    /** Whose `X-Forwarded-For` counts. */
+    /** Networks of proxies whose `X-Forwarded-For` is trusted. */
     readonly trustedProxies: ReadonlyArray<Network>
     readonly cursorKey: Redacted.Redacted<string>
     readonly maxBodyBytes: number
     readonly requestTimeout: Duration.Duration
     readonly requireFirstPurchase: boolean
-    /** Entries of keys for receipts, the one that signs first. */
+    /** Entries of signing keys, the current one first. */
     readonly signingKeys: Option.Option<Redacted.Redacted<ReadonlyArray<string>>>
     /** `owned_by` of published models. */
     readonly platformName: string
@@ -163,13 +171,13 @@ const months = (name: string) =>
     Config.map((value) => (value === 0 ? null : value))
   )
 
-/** For how long requests and receipts are kept. */
+/** How long requests and receipts are kept. */
 export const retention: Config.Config<RetentionSettings> = Config.all({
   requests: months("SERVER_KEEP_REQUESTS_MONTHS"),
   receipts: months("SERVER_KEEP_RECEIPTS_MONTHS")
 })
 
-/** Where and how long the stand-alone server listens. */
+/** Address and timeouts of the stand-alone server. */
 export const listening: Config.Config<{
   readonly host: string
   readonly port: number

@@ -3,22 +3,22 @@ import { AuditEventId, UserId } from "@seatrial/domain"
 import { AuditEvents } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { emptyPage, pageAnswers } from "./lists.ts"
+import { emptyPage, pageResponses } from "./lists.ts"
 import { invalidParameter, notFound } from "./publicErrors.ts"
 
 const isAuditEventId = Schema.is(AuditEventId)
 const isUserId = Schema.is(UserId)
 
-/** The reading operations on audit events. */
+/** Operations that read audit events. */
 export const auditEventReads = Effect.gen(function* () {
   const events = yield* AuditEvents
-  const answerPage = yield* pageAnswers
+  const respondWithPage = yield* pageResponses
 
   return {
     list: Effect.fnUntraced(function* ({ query }: { readonly query: AuditEventsQuery }) {
       const { actor_user_id: actorUserId, from, resource_type: resourceType, to } = query
-      if (from !== undefined && to !== undefined && to <= from) return yield* invalidParameter("to", "to has to be later than from.")
-      return yield* answerPage(
+      if (from !== undefined && to !== undefined && to <= from) return yield* invalidParameter("to", "to must be later than from.")
+      return yield* respondWithPage(
         "listAuditEvents",
         query,
         (orgId, page) => {
@@ -36,9 +36,9 @@ export const auditEventReads = Effect.gen(function* () {
     }),
     get: Effect.fnUntraced(function* ({ params }: { readonly params: { readonly id: string } }) {
       const { orgId } = yield* Caller
-      const found = isAuditEventId(params.id) ? yield* events.find(orgId, params.id) : Option.none()
-      if (Option.isNone(found)) return yield* notFound
-      return HttpServerResponse.jsonUnsafe(found.value)
+      const event = isAuditEventId(params.id) ? yield* events.find(orgId, params.id) : Option.none()
+      if (Option.isNone(event)) return yield* notFound
+      return HttpServerResponse.jsonUnsafe(event.value)
     })
   }
 })

@@ -8,7 +8,7 @@ import { invalidApiKey, missingApiKey, missingScope, rateLimited } from "./publi
 import { RateLimits } from "./RateLimits.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
-/** The key, then the rate, then the scopes that stand beside the endpoint. */
+/** Checks the API key, then the rate limit, then the scopes of the endpoint. */
 export const layerAuthorization = Layer.effect(
   Authorization,
   Effect.gen(function* () {
@@ -25,10 +25,10 @@ export const layerAuthorization = Layer.effect(
       clientBlock(Option.getOrUndefined(remoteAddress), headers["x-forwarded-for"], trustedProxies)
 
     const identify = (token: string, request: HttpServerRequest.HttpServerRequest): Effect.Effect<Caller["Service"], RateLimited | Unauthorized> => {
-      const found = keys.identify(token, () => addressOf(request))
+      const identified = keys.identify(token, () => addressOf(request))
       const callerOf = (known: Option.Option<Caller["Service"]>) => (Option.isNone(known) ? invalidApiKey : Effect.succeed(known.value))
-      if (!Effect.isEffect(found)) return callerOf(found)
-      return Effect.matchEffect(found, { onFailure: ({ retryAfter }) => rateLimited("address", retryAfter), onSuccess: callerOf })
+      if (!Effect.isEffect(identified)) return callerOf(identified)
+      return Effect.matchEffect(identified, { onFailure: ({ retryAfter }) => rateLimited("address", retryAfter), onSuccess: callerOf })
     }
 
     const admit = (caller: Caller["Service"], endpoint: HttpApiEndpoint.Top) => {

@@ -6,24 +6,27 @@ import { SqlError } from "effect/sql"
 import { inputProblem } from "./inputProblem.ts"
 import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
 
-/** SQLSTATEs of a server that is starting, stopping, out of resources or not the primary any more: others than faults of a statement. */
-const isAwayState = (cause: unknown): boolean => Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53|25006)/.test(cause.code)
+/** SQLSTATEs of a server that is starting, stopping, out of resources or no longer the primary. */
+const isUnavailableState = (cause: unknown): boolean =>
+  Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53|25006)/.test(cause.code)
 
-/** Why the database cannot serve for now, or null where the defect is of another kind. Whatever keeps a connection from being made is no fault of a statement. */
-export const awayMessage = (defect: unknown): string | null => {
+/** Why the database is temporarily unavailable, or null for any other defect. Every failure to connect counts as unavailable. */
+export const unavailableMessage = (defect: unknown): string | null => {
   if (!SqlError.isSqlError(defect)) return null
   const { _tag, cause, operation } = defect.reason
   if (_tag === "StatementTimeoutError" || _tag === "LockTimeoutError") return "The database did not finish in time."
-  return _tag === "ConnectionError" || _tag === "AuthenticationError" || operation === "connect" || isAwayState(cause) ? "The database is away." : null
+  return _tag === "ConnectionError" || _tag === "AuthenticationError" || operation === "connect" || isUnavailableState(cause)
+    ? "The database is unavailable."
+    : null
 }
 
-/** Logs what went wrong under the request's id and tells the caller no more than that it did. */
+/** Logs the cause with the request ID. The caller learns only that the request failed. */
 const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operation: string) {
   const id = yield* RequestIdentity
-  const away = cause.reasons.map((reason) => (reason._tag === "Die" ? awayMessage(reason.defect) : null)).find((message) => message !== null)
-  if (away !== undefined) {
-    yield* Effect.logWarning(away).pipe(Effect.annotateLogs({ request_id: id, operation }))
-    return yield* unavailable(away, 1)
+  const outage = cause.reasons.map((reason) => (reason._tag === "Die" ? unavailableMessage(reason.defect) : null)).find((message) => message !== null)
+  if (outage !== undefined) {
+    yield* Effect.logWarning(outage).pipe(Effect.annotateLogs({ request_id: id, operation }))
+    return yield* unavailable(outage, 1)
   }
   yield* Effect.logError(cause).pipe(Effect.annotateLogs({ request_id: id, operation }))
   return yield* internal
@@ -31,12 +34,12 @@ const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operatio
 
 const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
   const { message, param, unexpected } = inputProblem(issue)
-  // What is wrong with a repeated parameter is said of one of its values.
+  // The issue of a repeated parameter names one of its values, such as `limit[1]`.
   const name = (param ?? "").replace(/\[\d+\]$/, "")
   if (unexpected) return yield* unknownParameter(name)
   const { url } = yield* HttpServerRequest.HttpServerRequest
-  const given = new URLSearchParams(url.split("?")[1]).getAll(name).length
-  return yield* invalidParameter(name, given > 1 ? `${name} is given more than once.` : `${name} ${message}.`)
+  const occurrences = new URLSearchParams(url.split("?")[1]).getAll(name).length
+  return yield* invalidParameter(name, occurrences > 1 ? `${name} is given more than once.` : `${name} ${message}.`)
 })
 
 export const layerBoundary = Layer.succeed(

@@ -11,7 +11,7 @@ const isDeploymentId = Schema.is(DeploymentId)
 
 const decodeEmpty = decodeBody(Empty)
 
-/** Ends the named run. */
+/** Cancels a run. */
 export const cancelOperation = Effect.gen(function* () {
   const deployments = yield* Deployments
   const { maxBodyBytes } = yield* ServerSettings

@@ -9,5 +9,5 @@ const canonical = (value: unknown): string => {
   return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`
 }
 
-/** SHA-256 (lower-case hexadecimal) of a JSON value with its members in the order of their names, so that their order on the wire means nothing. */
+/** SHA-256 (lower-case hexadecimal) of a JSON value with sorted members, so that the order on the wire does not matter. */
 export const inputHash = (value: unknown): string => createHash("sha256").update(canonical(value)).digest("hex")

@@ -11,26 +11,26 @@ const listOf = (data: ReadonlyArray<CatalogModel>) => ({ object: "list", data })
 
 const cacheControl = "public, max-age=30"
 
-/** A catalog as it goes out: made once for each change, since anybody may ask for it. */
-const answersOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
+/** The encoded responses of a catalog. They are built once per change, because the catalog is public and can be requested often. */
+const responsesOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
   const body = new TextEncoder().encode(JSON.stringify(listOf(models.map((model) => catalogModel(model, platform, model.prices, engineWire(model.runtime))))))
   const headers = { etag: tagOf(body), "cache-control": cacheControl }
   return {
     etag: headers.etag,
-    whole: HttpServerResponse.uint8Array(body, { contentType: "application/json", headers }),
+    full: HttpServerResponse.uint8Array(body, { contentType: "application/json", headers }),
     unchanged: HttpServerResponse.empty({ status: 304, headers })
   }
 }
 
-/** The public catalog: answered from memory, also while the database is away. A call that comes before the first reading waits for it. */
+/** The public catalog. It is served from memory, even while the database is unavailable. A call before the first read waits for it. */
 export const catalogOperation = Effect.gen(function* () {
   const catalog = yield* Catalog
   const { platformName } = yield* ServerSettings
   const first = yield* Deferred.make<void>()
-  let current = answersOf([], platformName)
+  let current = responsesOf([], platformName)
   yield* catalog.published.pipe(
     Stream.runForEach((models) => {
-      current = answersOf(models, platformName)
+      current = responsesOf(models, platformName)
       return Deferred.succeed(first, undefined)
     }),
     Effect.forkScoped
@@ -38,12 +38,12 @@ export const catalogOperation = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* ({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
     yield* Deferred.await(first)
-    const { etag, unchanged, whole } = current
-    return namesTag(request.headers["if-none-match"], etag) ? unchanged : whole
+    const { etag, full, unchanged } = current
+    return namesTag(request.headers["if-none-match"], etag) ? unchanged : full
   })
 })
 
-/** The served models of the caller's organisation, which it pays for by GPU time: so their rates are zero. */
+/** The served models of the caller's organization. It pays for them by GPU time, so their rates are zero. */
 export const ownModelsOperation = Effect.gen(function* () {
   const catalog = yield* Catalog
   return Effect.fnUntraced(function* () {

@@ -41,19 +41,19 @@ const isCommit = Schema.is(Commit)
 const isRefusedCode = Schema.is(RefusedCode)
 
 const has = (body: unknown, member: string): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, member)
-const ofNewModels = ["source", "model_name"] as const
+const newModelMembers = ["source", "model_name"] as const
 
-/** The two kinds of body differ in whether they name a model; each is then decoded strictly, and what belongs to the other kind is named. */
+/** Decodes the body strictly: as a redeploy if it has `model_id`, otherwise as a new model. A member of the other kind is reported by name. */
 const decodeCreate = Effect.fnUntraced(function* (body: unknown) {
-  const namesModel = has(body, "model_id")
-  const besides = namesModel ? ofNewModels.find((member) => has(body, member)) : undefined
-  if (besides !== undefined) return yield* invalidBody(besides, `${besides} is for a new model: it cannot stand beside model_id.`)
-  if (!namesModel && has(body, "ref")) return yield* invalidBody("ref", "ref stands beside model_id only: with a source it is source.ref.")
-  const decoded: Decoded = namesModel ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) } : { _tag: "NewModel", body: yield* decodeNewModel(body) }
+  const isRedeploy = has(body, "model_id")
+  const conflict = isRedeploy ? newModelMembers.find((member) => has(body, member)) : undefined
+  if (conflict !== undefined) return yield* invalidBody(conflict, `${conflict} is only for a new model. Remove it, or remove model_id.`)
+  if (!isRedeploy && has(body, "ref")) return yield* invalidBody("ref", "ref requires model_id. With a source, use source.ref.")
+  const decoded: Decoded = isRedeploy ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) } : { _tag: "NewModel", body: yield* decodeNewModel(body) }
   return decoded
 })
 
-/** The input as it is compared on a replay: decoded, with its defaults, and the `ref` as it was written. */
+/** The input as a replay compares it: decoded, with defaults, and with `ref` as the caller sent it. */
 const normalized = (decoded: Decoded, serving: ServingRequest, serve: boolean): unknown =>
   decoded._tag === "NewModel"
     ? { source: decoded.body.source, model_name: decoded.body.model_name ?? defaultModelName(decoded.body.source.repo), serving, serve }
@@ -80,7 +80,7 @@ const answer = ({ id, modelId, phase, replayed, revisionId }: Operation) => {
   })
 }
 
-/** Makes a deployment, or gives the one that the idempotency key already stands for. */
+/** Creates a deployment, or returns the existing one of the idempotency key. */
 export const createOperation = Effect.gen(function* () {
   const billing = yield* Billing
   const deployments = yield* Deployments
@@ -88,8 +88,8 @@ export const createOperation = Effect.gen(function* () {
   const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
 
   const checkServing = Effect.fnUntraced(function* (serving: ServingRequest) {
-    const { hold_seconds: _, ...looked } = serving
-    if (Object.keys(looked).length === 0) return
+    const { hold_seconds: _, ...checked } = serving
+    if (Object.keys(checked).length === 0) return
     const classes = yield* hostClasses.list
     const unknown = hostClassProblem(serving, classes)
     if (unknown !== null) return yield* refusedAsPreviewed("host_class_unknown", unknown.message, unknown.param)
@@ -99,8 +99,8 @@ export const createOperation = Effect.gen(function* () {
   })
 
   /**
-   * What a preview would refuse, where nobody has to be asked: a full commit that the organization has deployed before. A redeploy that keeps its settings is not
-   * looked at, since they are not known here.
+   * Refuses what a preview would refuse, if that is known without the hub: a full commit that the organization has already deployed. Skips a
+   * redeploy that keeps its settings, because the settings are not known here.
    */
   const checkSource = Effect.fnUntraced(function* (decoded: Decoded, serving: ServingRequest) {
     const { orgId } = yield* Caller
@@ -122,15 +122,15 @@ export const createOperation = Effect.gen(function* () {
     )
   })
 
-  return Effect.fnUntraced(function* (given: {
+  return Effect.fnUntraced(function* (input: {
     readonly request: HttpServerRequest.HttpServerRequest
     readonly headers: { readonly "idempotency-key": string }
   }) {
     const caller = yield* Caller
-    const decoded = yield* decodeCreate(yield* readJson(given.request, maxBodyBytes))
+    const decoded = yield* decodeCreate(yield* readJson(input.request, maxBodyBytes))
     const { serve = true, serving = {} } = decoded.body
     if (serve && !caller.scopes.has("models:write")) return yield* missingScope("models:write")
-    const idempotencyKey = given.headers["idempotency-key"]
+    const idempotencyKey = input.headers["idempotency-key"]
     const hash = inputHash(normalized(decoded, serving, serve))
     const check = Effect.gen(function* () {
       yield* checkServing(serving)
@@ -141,12 +141,12 @@ export const createOperation = Effect.gen(function* () {
       return yield* targetOf(decoded)
     })
     const operation = yield* Effect.matchEffect(check, {
-      // Whether the key is bound already shows when it is to be bound.
+      // `create` itself detects a key that is already in use.
       onSuccess: (target) =>
-        Effect.flatMap(currentTraceparent(given.request.headers.traceparent), (traceparent) =>
+        Effect.flatMap(currentTraceparent(input.request.headers.traceparent), (traceparent) =>
           deployments.create({ caller, idempotencyKey, inputHash: hash, target, serving, serve, traceparent })
         ),
-      // What a first try was held to is not asked again: since then host classes, engines and the organization's account may have changed.
+      // A replay is not checked again: host classes, engines and the organization's account may have changed since the first attempt.
       onFailure: (refused) =>
         Effect.flatMap(
           deployments.findOperation(caller.orgId, idempotencyKey, hash),

@@ -1,42 +1,42 @@
 import { Clock, Duration, Effect, type Fiber } from "effect"
 
-/** A request that is under way. */
-export interface Running {
+/** A request in flight. */
+export interface RunningRequest {
   readonly fiber: Fiber.Fiber<unknown, unknown>
   /** Clock milliseconds. */
   readonly until: number
-  late: boolean
+  isLate: boolean
 }
 
 /**
- * Bounds how long requests take: those that take longer than `limit` are interrupted (at most a tenth of it, and a second, later). All have the same time, so the first to begin is
- * the first to be late, and one fibre that looks at those will do. A timer and a race for each request would cost more than many a request.
+ * Interrupts requests that take longer than `limit`, at most the smaller of `limit / 10` and one second after it. All requests have the same
+ * limit, so they become late in the order of arrival and one fiber can check the oldest ones. A timer per request would cost more than most requests.
  */
 export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
   const clock = yield* Clock.Clock
   const millis = Duration.toMillis(limit)
-  // In the order in which they began.
-  const running = new Set<Running>()
+  // In order of arrival.
+  const running = new Set<RunningRequest>()
 
   const interruptLate = Effect.sync(() => {
     const now = clock.currentTimeMillisUnsafe()
     for (const request of running) {
       if (request.until > now) return
       running.delete(request)
-      request.late = true
+      request.isLate = true
       request.fiber.interruptUnsafe()
     }
   })
   yield* interruptLate.pipe(Effect.delay(Duration.millis(Math.min(1_000, millis / 10))), Effect.forever, Effect.forkScoped)
 
   return {
-    /** For the fibre that a request is handled in. It has to end it. */
-    begin: (fiber: Running["fiber"]): Running => {
-      const request: Running = { fiber, until: clock.currentTimeMillisUnsafe() + millis, late: false }
+    /** Registers the fiber that handles a request. The caller must pass the result to `end`. */
+    begin: (fiber: RunningRequest["fiber"]): RunningRequest => {
+      const request: RunningRequest = { fiber, until: clock.currentTimeMillisUnsafe() + millis, isLate: false }
       running.add(request)
       return request
     },
-    end: (request: Running): void => {
+    end: (request: RunningRequest): void => {
       running.delete(request)
     }
   }

@@ -3,21 +3,21 @@ import { type Deployment, type DeploymentDetail, DeploymentId, type DeploymentPr
 import { Deployments } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { emptyPage, pageAnswers } from "./lists.ts"
+import { emptyPage, pageResponses } from "./lists.ts"
 import { notFound } from "./publicErrors.ts"
 
-/** How a path family shows deployments. */
+/** How a path family renders deployments. */
 export interface DeploymentFamily {
   readonly row: (row: Deployment) => unknown
   readonly detail: (detail: DeploymentDetail) => unknown
 }
 
-/** The org family shows every phase under its own name. */
+/** The org family has the full name of every phase. */
 export const orgFamily: DeploymentFamily = { row: (row) => row, detail: (detail) => detail }
 
 const v1History = ({ phases }: DeploymentDetail) => foldV1(phases.map(({ at, status }) => ({ phase: status, at })))
 
-/** The `/v1` family has fewer names, and folds what has the same name there. */
+/** The `/v1` family has fewer phase names. Consecutive phases with the same name are merged. */
 export const v1Family: DeploymentFamily = {
   row: (row) => ({ ...row, status: toV1Phase(row.status) }),
   detail: (detail) => ({ ...detail, status: toV1Phase(detail.status), phases: v1History(detail).map(({ at, phase }) => ({ status: phase, at })) })
@@ -26,22 +26,22 @@ export const v1Family: DeploymentFamily = {
 const isDeploymentId = Schema.is(DeploymentId)
 const isModelId = Schema.is(ModelId)
 
-/** The reading operations on deployments. */
+/** Operations that read deployments. */
 export const deploymentReads = Effect.gen(function* () {
   const deployments = yield* Deployments
-  const answerPage = yield* pageAnswers
+  const respondWithPage = yield* pageResponses
 
   const find = Effect.fnUntraced(function* (id: string) {
     const { orgId } = yield* Caller
-    const found = isDeploymentId(id) ? yield* deployments.find(orgId, id) : Option.none()
-    return Option.isNone(found) ? yield* notFound : found.value
+    const detail = isDeploymentId(id) ? yield* deployments.find(orgId, id) : Option.none()
+    return Option.isNone(detail) ? yield* notFound : detail.value
   })
 
   return {
     list:
       (operation: string, family: DeploymentFamily) =>
       ({ query }: { readonly query: DeploymentsQuery }) =>
-        answerPage(
+        respondWithPage(
           operation,
           query,
           (orgId, page) => {

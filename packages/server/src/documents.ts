@@ -6,10 +6,10 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiSwagger, OpenApi } from "effect/http-api"
 import { namesTag, tagOf } from "./entityTag.ts"
 
-/** Seconds that a client may keep the documents without asking again. */
+/** Seconds that clients may cache the documents. */
 const maxAge = 300
 
-/** A document as ready bytes: its entity tag and what every answer with it says. */
+/** An encoded document and the headers of its responses. */
 interface Document {
   readonly bytes: Uint8Array
   readonly contentType: string
@@ -36,7 +36,7 @@ const answer = ({ bytes, contentType, headers }: Document) =>
 
 const inlineScript = /<script>([\s\S]*?)<\/script>/g
 
-/** Lets the page run its own scripts, by their hashes, and ask this server; nothing else, from nowhere else. */
+/** A content security policy: the page may run its own inline scripts, identified by hash, and call this server. Everything else is blocked. */
 const policyOf = (html: string): string =>
   [
     "default-src 'none'",
@@ -49,7 +49,7 @@ const policyOf = (html: string): string =>
     "frame-ancestors 'none'"
   ].join("; ")
 
-/** Effect's page with Swagger UI and the document inside. Both come from installed packages; its assets are large, so they are loaded when somebody asks for them. */
+/** Effect's Swagger UI page with the document inlined. Its assets are large, so it is rendered on the first request. */
 const renderPage = Effect.scoped(
   Effect.gen(function* () {
     const page = yield* HttpRouter.toHttpEffect(HttpApiSwagger.layer(Api, { path: "/docs" }))
@@ -62,7 +62,7 @@ const renderPage = Effect.scoped(
 
 const wantsHtml = prefersOver("text/html", "application/json")
 
-/** The index in both of its forms. */
+/** The index as JSON and as HTML. */
 const answerIndex = () => {
   const { html, json } = serviceIndex("server")
   const bytesOf = (text: string) => new TextEncoder().encode(text)
@@ -73,7 +73,7 @@ const answerIndex = () => {
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => (wantsHtml(headers.accept) ? page : document))
 }
 
-/** `/`, `/openapi.json` and `/docs`: public, and ready but for the first sight of the page. */
+/** The public documents: `/`, `/openapi.json` and `/docs`. */
 export const layerDocuments = HttpRouter.use(
   Effect.fnUntraced(function* (router) {
     const interfaceDocument = documentOf(new TextEncoder().encode(JSON.stringify(OpenApi.fromApi(Api))), "application/json")

@@ -20,12 +20,12 @@ const readiness = Effect.gen(function* () {
   const { check } = yield* DatabaseSchema
   return check.pipe(
     Effect.timeout("2 seconds"),
-    Effect.catchCause(() => unavailable("The database is away.", 1)),
+    Effect.catchCause(() => unavailable("The database is unavailable.", 1)),
     Effect.flatMap((problem) => (problem === null ? Effect.succeed(ok) : unavailable(problem, 1)))
   )
 })
 
-/** What the operations depend on they take here, once. */
+/** Builds all operations. Their dependencies are resolved here, once. */
 const operations = Effect.all({
   audit: auditEventReads,
   cancel: cancelOperation,
@@ -97,8 +97,11 @@ const groups = ({
     )
   )
 
-type Needed = Scope.Scope | Authorization | Boundary | IdempotencyHeader
-const needed = (context: Context.Context<Needed>): Context.Context<Needed> => Context.pick(Scope.Scope, Authorization, Boundary, IdempotencyHeader)(context)
+type GroupServices = Scope.Scope | Authorization | Boundary | IdempotencyHeader
+const pickGroupServices = (context: Context.Context<GroupServices>): Context.Context<GroupServices> =>
+  Context.pick(Scope.Scope, Authorization, Boundary, IdempotencyHeader)(context)
 
-/** Every operation of the contract. Groups see no more than their middleware: what a group is built with is copied for each request. */
-export const layerHandlers = Layer.unwrap(Effect.map(operations, (taken) => Layer.effectContext(Effect.updateContext(Layer.build(groups(taken)), needed))))
+/** The handlers of all operations. Groups get only the services of their middleware, because their context is copied for each request. */
+export const layerHandlers = Layer.unwrap(
+  Effect.map(operations, (built) => Layer.effectContext(Effect.updateContext(Layer.build(groups(built)), pickGroupServices)))
+)

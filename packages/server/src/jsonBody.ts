@@ -4,7 +4,7 @@ import { inputProblem } from "./inputProblem.ts"
 import { bodyTooLarge, encodedBody, invalidBody, unsupportedMediaType } from "./publicErrors.ts"
 import { repeatedMember } from "./repeatedMember.ts"
 
-/** Levels of nesting that a body may have: far more than any operation needs, far less than a parser's stack. */
+/** Maximum nesting of a body: far more than any operation needs, and far less than would exhaust the stack of the parser. */
 const maxDepth = 32
 
 const tooDeep = (text: string): boolean => {
@@ -29,10 +29,10 @@ const isJson = (contentType: string): boolean => {
   return type.trim() === "application/json" && (charset === undefined || /^charset="?utf-8"?$/.test(charset))
 }
 
-// Bytes that are no text are refused, not replaced.
+// Invalid UTF-8 is refused instead of replaced.
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 
-/** The text of the body; empty where there is none. */
+/** The text of the body. Empty if there is no body. */
 const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, maxBytes: number) {
   const length = request.headers["content-length"]
   const hasBody = request.headers["transfer-encoding"] !== undefined || (length !== undefined && Number(length) > 0)
@@ -52,28 +52,28 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return yield* Effect.try({ try: () => utf8.decode(bytes), catch: () => "not UTF-8" }).pipe(Effect.catch(() => invalidBody(null, "The body is not UTF-8.")))
 })
 
-/** Characters of a member's path that a refusal repeats. */
-const longestName = 200
+/** Maximum characters of a member's path in an error. */
+const maxPathLength = 200
 
-/** The body as JSON; `undefined` where there is none. */
+/** The body as JSON. `undefined` if there is no body. */
 export const readJson = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, maxBytes: number) {
   const text = yield* readText(request, maxBytes)
   if (text === "") return undefined
   if (tooDeep(text)) return yield* invalidBody(null, `The body is nested more than ${maxDepth} levels deep.`)
   const parse = (): unknown => JSON.parse(text)
   const body = yield* Effect.try({ try: parse, catch: () => "not JSON" }).pipe(Effect.catch(() => invalidBody(null, "The body is not valid JSON.")))
-  const repeated = repeatedMember(text)?.slice(0, longestName)
+  const repeated = repeatedMember(text)?.slice(0, maxPathLength)
   if (repeated !== undefined) return yield* invalidBody(repeated, `${repeated === "" ? "A member without a name" : repeated} is given more than once.`)
   return body
 })
 
-/** Decodes a body strictly: a member that the schema does not know is refused and named. */
+/** Decodes a body strictly. An unknown member is refused and reported by name. */
 export const decodeBody = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return (body: unknown) =>
     Effect.catch(decode(body), ({ issue }) => {
       const { message, param: path } = inputProblem(issue)
-      const param = path?.slice(0, longestName) ?? null
+      const param = path?.slice(0, maxPathLength) ?? null
       return invalidBody(param, param === null ? `The body ${message}.` : `${param} ${message}.`)
     })
 }

@@ -2,8 +2,8 @@ import type { Server as HttpServer } from "node:http"
 import { Server } from "node:net"
 
 /**
- * Lets a server that is closed take no new connection, but answer what still comes on those that it has, for so many milliseconds and with `connection: close`: a client that
- * uses an idle one again at that very moment is not cut off, and goes elsewhere next. Then idle ones are closed, as they would have been at once.
+ * Delays the closing of idle connections when the server closes. For `milliseconds` the server accepts no new connection, but still answers
+ * requests on open ones, with `connection: close`. A client that reuses an idle connection at that moment gets a response and then reconnects elsewhere.
  */
 export const lingerOnClose = (server: HttpServer, milliseconds: number): HttpServer => {
   let closing = false
@@ -13,7 +13,7 @@ export const lingerOnClose = (server: HttpServer, milliseconds: number): HttpSer
   server.close = (done) => {
     closing = true
     const linger = setTimeout(() => server.closeIdleConnections(), milliseconds)
-    // That of `node:http` closes idle connections first.
+    // `close` of `node:http` would close idle connections first.
     Server.prototype.close.call(server, (error) => {
       clearTimeout(linger)
       done?.(error)

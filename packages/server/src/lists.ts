@@ -10,13 +10,13 @@ interface PageParameters {
   readonly limit?: number
 }
 
-/** No page at all: for filters that no record can have. */
+/** The page of a filter that no record can match. */
 export const emptyPage: Page<never> = { items: [], next: null }
 export const emptyJsonPage: JsonPage = { data: "[]", next: null }
 
 const json = { contentType: "application/json" } as const
 
-/** An answer of JSON that is text already. */
+/** A response with JSON that is already encoded. */
 export const jsonText = (text: string): HttpServerResponse.HttpServerResponse => HttpServerResponse.text(text, json)
 
 const makePaging = Effect.gen(function* () {
@@ -33,8 +33,8 @@ const makePaging = Effect.gen(function* () {
   }
 })
 
-/** Gives what answers with one page as a list envelope. The rows go out as they are: encoding each by its schema again would cost more than the query. */
-export const pageAnswers = Effect.gen(function* () {
+/** Returns a function that responds with one page in a list envelope. Rows are not encoded by their schema, because that would cost more than the query. */
+export const pageResponses = Effect.gen(function* () {
   const { begin, cursorOf } = yield* makePaging
   return Effect.fnUntraced(function* <A>(
     operation: string,
@@ -48,8 +48,8 @@ export const pageAnswers = Effect.gen(function* () {
   })
 })
 
-/** The same for a page that is JSON text already. */
-export const jsonPageAnswers = Effect.gen(function* () {
+/** Like `pageResponses`, for a page that is already JSON text. */
+export const jsonPageResponses = Effect.gen(function* () {
   const { begin, cursorOf } = yield* makePaging
   return Effect.fnUntraced(function* (
     operation: string,

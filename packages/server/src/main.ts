@@ -29,12 +29,13 @@ import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
 import { listening, retention, ServerSettings } from "./ServerSettings.ts"
 
-// Keys are looked up before their organization is known, in a pool of their own: no list of models can take its connections.
+// A key is looked up before its organization is known, and the catalog lists models of all organizations, so both read across organizations.
+// Keys have a separate pool, so that catalog reads cannot take their connections.
 const layerKeys = ApiKeys.layerSql.pipe(Layer.provide(Layer.effect(PgClient.PgClient, AcrossPool)))
-const layerLookUps = Layer.mergeAll(layerKeys, Catalog.layerServer).pipe(Layer.provide(Database.layerAcrossOrganizations))
+const layerCrossOrganization = Layer.mergeAll(layerKeys, Catalog.layerServer).pipe(Layer.provide(Database.layerAcrossOrganizations))
 
 const layerServices = Layer.mergeAll(
-  layerLookUps,
+  layerCrossOrganization,
   AuditEvents.layerSql,
   Billing.layerSql,
   Deployments.layerSql,
@@ -50,10 +51,10 @@ const layerServices = Layer.mergeAll(
 const layerNode = Layer.unwrap(
   Effect.gen(function* () {
     const { clients, ...options } = yield* listening
-    const observed = (yield* metricsPort) > 0
+    const isObserved = (yield* metricsPort) > 0
     return NodeHttpServer.layerServer(() => {
       const server = lingerOnClose(makeNodeServer(clients), 1_000)
-      if (observed) observeRequests(server)
+      if (isObserved) observeRequests(server)
       return server
     }, options)
   })
@@ -64,11 +65,11 @@ const layerServer = Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(a
 Layer.mergeAll(layerServer, layerProbe, Layer.unwrap(Effect.map(retention, layerRetention))).pipe(
   Layer.provide(layerServices),
   Layer.provide([NodeHttpServer.layerHttpServices, NodeServices.layer]),
-  // Before anything answers, so that nothing is asked of it that it does not know yet.
+  // Built before the server, so that metrics and traces cover the first request.
   Layer.provide([layerMetrics, layerTracing("seatrial-server")]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
   reportStartProblem("seatrial server"),
-  // Being told to stop is no failure.
+  // A stop signal (exit code 130) is a normal exit.
   NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

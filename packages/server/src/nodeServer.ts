@@ -4,27 +4,27 @@ import type { ErrorObject } from "@seatrial/api"
 import { encodeIdBody } from "@seatrial/domain"
 import { Duration } from "effect"
 
-/** How long the server waits for slow clients. */
+/** Timeouts for slow clients. */
 export interface ClientTimeouts {
   /** For the request line and headers. */
   readonly headers: Duration.Duration
-  /** For the whole request. */
+  /** For the complete request. */
   readonly request: Duration.Duration
-  /** For another request on an open connection. */
+  /** For the next request on an open connection. */
   readonly keepAlive: Duration.Duration
-  /** While nothing at all is read or written; longer than any request may take. */
+  /** For a connection without any traffic. Must be longer than the longest request. */
   readonly stalled: Duration.Duration
 }
 
 export const defaultClientTimeouts: ClientTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(60),
-  // Longer than the minute for which load balancers keep theirs: one of them that uses a connection again must not meet its end.
+  // Longer than the 60 seconds of common load balancers, so that they never reuse a connection that the server is closing.
   keepAlive: Duration.seconds(65),
   stalled: Duration.seconds(90)
 }
 
-/** Bytes of the request line and all headers. */
+/** Maximum bytes of the request line and all headers. */
 const maxHeaderBytes = 16_384
 
 interface Refusal {
@@ -43,13 +43,13 @@ const malformed: Refusal = { status: 400, code: "invalid_parameter", message: "T
 const methodNotImplemented: Refusal = {
   status: 501,
   code: "method_not_allowed",
-  message: "The server does not know this method, or does not serve it on any path."
+  message: "The server does not support this method on any path."
 }
 
-/** A request line, as far as its method may be one. */
+/** A request line with any valid method. */
 const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?$/
 
-/** Whether the parser stopped at a method that it does not know, in a line that is a request's otherwise. */
+/** Whether the parser failed only because of an unknown method in an otherwise valid request line. */
 const isUnknownMethod = (failure: NodeJS.ErrnoException): boolean => {
   if (failure.code !== "HPE_INVALID_METHOD" || !("rawPacket" in failure && Buffer.isBuffer(failure.rawPacket) && "bytesParsed" in failure)) return false
   const text = failure.rawPacket.toString("latin1")
@@ -69,7 +69,7 @@ const errorBody = ({ code, message }: Refusal, request_id: string): string => {
 const refuse = (socket: Duplex, refusal: Refusal): void => {
   const id = requestId()
   const body = errorBody(refusal, id)
-  // Whoever sends on without reading does not keep the connection.
+  // Close the connection even if the client continues to send without reading.
   socket.once("finish", () => socket.destroy())
   socket.end(
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\n\r\n${body}`
@@ -78,7 +78,7 @@ const refuse = (socket: Duplex, refusal: Refusal): void => {
 
 type Exchange = readonly [request: IncomingMessage, response: ServerResponse]
 
-/** Ends a connection that sent no request, with an Error object unless one that it sent before has begun to be answered and would be spoilt. */
+/** Ends a connection after an unparsable request. Sends an Error object, unless that would corrupt the response to an earlier request. */
 const endConnection = (socket: Duplex, refusal: Refusal | null, last: Exchange | undefined): void => {
   const answer = () => {
     if (refusal !== null && socket.writable) refuse(socket, refusal)
@@ -87,19 +87,19 @@ const endConnection = (socket: Duplex, refusal: Refusal | null, last: Exchange |
   else if (last === undefined) answer()
   else {
     const [request, response] = last
-    const answered = response.writableFinished
-    // The rest of a body that has been answered already is no request of its own.
-    if (!request.complete && answered) socket.destroy()
+    const isAnswered = response.writableFinished
+    // The input is the rest of a body whose request has already been answered.
+    if (!request.complete && isAnswered) socket.destroy()
     else if (!request.complete && response.headersSent) response.once("finish", () => socket.destroy())
-    else if (!request.complete || answered) answer()
-    // Answers come in the order of their requests.
+    else if (!request.complete || isAnswered) answer()
+    // Responses must be sent in the order of their requests.
     else response.once("finish", answer)
   }
 }
 
 /**
- * A `node:http` server that does not wait for slow clients, and takes 16 KiB of request line and headers at most. What never becomes a request is answered with an
- * Error object too.
+ * A `node:http` server with timeouts for slow clients and a limit of 16 KiB for the request line and headers. Input that is not a valid
+ * request gets an Error object as well.
  */
 export const makeNodeServer = (timeouts: ClientTimeouts = defaultClientTimeouts): Server => {
   const headers = Duration.toMillis(timeouts.headers)
@@ -110,9 +110,9 @@ export const makeNodeServer = (timeouts: ClientTimeouts = defaultClientTimeouts)
     requestTimeout: request,
     keepAliveTimeout: Duration.toMillis(timeouts.keepAlive),
     connectionsCheckingInterval: Math.max(20, Math.min(2_000, headers / 5)),
-    // Two of a header that may stand once only are one that is wrong, not the first of them.
+    // Join duplicates of a header that may occur only once, so that they are refused. Node would use the first one.
     joinDuplicateHeaders: true,
-    // A missing Host is answered below, with an Error object.
+    // The app checks Host itself, to respond with an Error object.
     requireHostHeader: false
   })
   server.timeout = Duration.toMillis(timeouts.stalled)
@@ -120,12 +120,12 @@ export const makeNodeServer = (timeouts: ClientTimeouts = defaultClientTimeouts)
   server.on("request", (message, response) => {
     exchanges.set(message.socket, [message, response])
   })
-  // What else is expected of us is not done: the request is taken as it is.
+  // Unsupported `Expect` headers are ignored: the request is handled as usual.
   server.on("checkExpectation", (message, response) => void server.emit("request", message, response))
   server.on("clientError", (failure: NodeJS.ErrnoException, socket) =>
     endConnection(socket, failure.code === "ECONNRESET" ? null : refusalOf(failure), exchanges.get(socket))
   )
-  // Without a listener Node closes the connection without an answer.
+  // Without a listener, Node closes the connection without a response.
   server.on("connect", (_, socket: Duplex) => {
     socket.on("error", () => socket.destroy())
     endConnection(socket, methodNotImplemented, exchanges.get(socket))

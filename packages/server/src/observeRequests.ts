@@ -3,14 +3,14 @@ import { Effect } from "effect"
 import { serverMetrics } from "./metrics.ts"
 import { routeOf } from "./unmatched.ts"
 
-/** Methods that a route may have; any other is told as `other`. */
+/** Methods with their own label value. All others are counted as `other`. */
 const methods = new Set(["GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"])
 
-/** Measures every exchange of the server, from outside of its answers. */
+/** Records metrics of every request of the server. */
 export const observeRequests = (server: Server): void => {
   server.on("request", (request, response) => {
     const startedAt = performance.now()
-    const answering = () => {
+    const observe = () => {
       Effect.runSync(serverMetrics.inFlight.modify({}, 1))
       response.once("close", () => {
         const route = routeOf(request.url ?? "")
@@ -21,8 +21,8 @@ export const observeRequests = (server: Server): void => {
         Effect.runSync(Effect.all([serverMetrics.inFlight.modify({}, -1), serverMetrics.requestSeconds.update({ route, method, status }, seconds), limited]))
       })
     }
-    // An answer behind another one on its connection has none yet, and never hears of its end where the caller leaves before its turn.
-    if (response.socket === null) response.once("socket", answering)
-    else answering()
+    // A pipelined response has no socket until its turn. If the caller leaves before that, it never emits `close`, so observe it only from its turn on.
+    if (response.socket === null) response.once("socket", observe)
+    else observe()
   })
 }

@@ -11,10 +11,10 @@ import { ServerSettings } from "./ServerSettings.ts"
 
 const decodePayload = decodeBody(PreviewSchema)
 
-/** Seconds after which a hub that was away is worth another try, where it did not say. */
+/** `Retry-After` seconds of an unavailable hub that does not send its own. */
 const hubRetrySeconds = 5
 
-/** Reads the repository as the key's creator and tells whether and how it can be served. Creates nothing. */
+/** Reads the repository as the user who created the key, and reports whether and how it can be served. Creates nothing. */
 export const previewOperation = Effect.gen(function* () {
   const connections = yield* HubConnections
   const hostClasses = yield* HostClasses

@@ -1,18 +1,18 @@
 import * as Public from "@seatrial/api"
 import { Effect } from "effect"
 
-// The public errors as effects that fail with them, each with the id of the exchange that it ends.
+// The public errors as effects that fail with them. Each error contains the ID of the current request.
 
 const refused = <E>(make: (request_id: string) => E): Effect.Effect<never, E> => Effect.flatMap(Public.RequestIdentity, (id) => Effect.fail(make(id)))
 
-/** The same for records that never were, that are gone and that belong to another organisation. */
+/** The response is the same for a record that never existed, that was deleted, and that belongs to another organization. */
 export const notFound = refused(
-  (request_id) => new Public.NotFound({ error: { message: "There is no such record in this organization.", code: "not_found", request_id } })
+  (request_id) => new Public.NotFound({ error: { message: "This organization has no such record.", code: "not_found", request_id } })
 )
 
-/** The same of a model that a body names. */
+/** `notFound` for the `model_id` of a body. */
 export const modelNotFound = refused(
-  (request_id) => new Public.NotFound({ error: { message: "There is no such model in this organization.", code: "not_found", param: "model_id", request_id } })
+  (request_id) => new Public.NotFound({ error: { message: "This organization has no such model.", code: "not_found", param: "model_id", request_id } })
 )
 
 export const invalidParameter = (param: string, message: string) =>
@@ -50,7 +50,7 @@ export const idempotencyKeyInvalid = refused(
   (request_id) =>
     new Public.InvalidIdempotencyKey({
       error: {
-        message: "The header Idempotency-Key takes 1 to 128 letters, digits, dots, underscores, colons and hyphens.",
+        message: "The header Idempotency-Key must be 1 to 128 letters, digits, dots, underscores, colons or hyphens.",
         code: "idempotency_key_invalid",
         param: "Idempotency-Key",
         request_id
@@ -59,12 +59,12 @@ export const idempotencyKeyInvalid = refused(
 )
 
 export const bodyTooLarge = (bytes: number) =>
-  refused((request_id) => new Public.BodyTooLarge({ error: { message: `The body may have at most ${bytes} bytes.`, code: "body_too_large", request_id } }))
+  refused((request_id) => new Public.BodyTooLarge({ error: { message: `The body must not exceed ${bytes} bytes.`, code: "body_too_large", request_id } }))
 
 export const unsupportedMediaType = refused(
   (request_id) =>
     new Public.UnsupportedMediaType({
-      error: { message: "The body has to be application/json in UTF-8.", code: "unsupported_media_type", param: "Content-Type", request_id }
+      error: { message: "The body must be application/json in UTF-8.", code: "unsupported_media_type", param: "Content-Type", request_id }
     })
 )
 
@@ -72,7 +72,7 @@ export const encodedBody = refused(
   (request_id) =>
     new Public.UnsupportedMediaType({
       error: {
-        message: "Compressed bodies are not taken. Send the body without a Content-Encoding.",
+        message: "Compressed bodies are not accepted. Send the body without Content-Encoding.",
         code: "unsupported_media_type",
         param: "Content-Encoding",
         request_id
@@ -95,12 +95,12 @@ export const missingApiKey = refused(
     })
 )
 
-/** One answer for keys that are unknown, revoked or expired and for inactive organisations, so that nothing can be probed. */
+/** One response for unknown, revoked and expired keys and for inactive organizations, so that callers cannot probe for keys. */
 export const invalidApiKey = refused(
   (request_id) =>
     new Public.Unauthorized({
       error: {
-        message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force.",
+        message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a valid key.",
         code: "invalid_api_key",
         request_id
       },
@@ -114,12 +114,12 @@ export const missingScope = (scope: string) =>
   )
 
 const rateLimitMessages = {
-  key: "Too many requests of the API key.",
-  org: "Too many requests of the organization.",
-  address: "Too many API keys that do not exist were sent from your address."
+  key: "Too many requests with this API key.",
+  org: "Too many requests from this organization.",
+  address: "Too many requests with unknown API keys from your address."
 } as const
 
-/** `retryAfter` in whole seconds. */
+/** `retryAfter`: whole seconds. */
 export const rateLimited = (of: keyof typeof rateLimitMessages, retryAfter: number) =>
   refused(
     (request_id) =>
@@ -133,14 +133,14 @@ export const firstPurchaseRequired = refused(
   (request_id) =>
     new Public.FirstPurchaseRequired({
       error: {
-        message: "The organization makes no deployments: it needs a first purchase, or its billing is suspended.",
+        message: "The organization cannot deploy: it needs a first purchase, or its billing is suspended. Ask an administrator to record a purchase.",
         code: "first_purchase_required",
         request_id
       }
     })
 )
 
-/** The organization may spend no more. */
+/** The organization has used up its prepaid balance or a spend limit. */
 export const usedUp = (kind: "balance" | "day" | "month") =>
   refused(
     (request_id) =>
@@ -153,7 +153,7 @@ export const usedUp = (kind: "balance" | "day" | "month") =>
                 request_id
               }
             : {
-                message: `The organization's spend limit of the ${kind} is used up. Wait until the next ${kind} begins (UTC), or ask an administrator to raise the limit.`,
+                message: `The organization's spend limit for this ${kind} is used up. Wait until the next ${kind} begins (UTC), or ask an administrator to raise the limit.`,
                 code: "spend_limit_reached",
                 request_id
               }
@@ -161,14 +161,14 @@ export const usedUp = (kind: "balance" | "day" | "month") =>
   )
 
 export const modelDeleted = refused(
-  (request_id) => new Public.ModelDeleted({ error: { message: "The model of this deployment has been deleted since.", code: "model_deleted", request_id } })
+  (request_id) => new Public.ModelDeleted({ error: { message: "The model of this deployment has been deleted.", code: "model_deleted", request_id } })
 )
 
 export const idempotencyKeyReused = refused(
   (request_id) =>
     new Public.IdempotencyKeyReused({
       error: {
-        message: "The Idempotency-Key stands for a create with other input. Use a new key.",
+        message: "This Idempotency-Key was already used for a create with different input. Use a new key.",
         code: "idempotency_key_reused",
         param: "Idempotency-Key",
         request_id
@@ -176,7 +176,7 @@ export const idempotencyKeyReused = refused(
     })
 )
 
-/** What a preview would say, in its words. */
+/** The refusal of a preview, with its code and message. */
 export const refusedAsPreviewed = (code: typeof Public.RefusedCode.Type, message: string, param: string | null) =>
   refused((request_id) => new Public.Refused({ error: { message, code, ...(param === null ? {} : { param }), request_id } }))
 
@@ -185,7 +185,7 @@ export const modelNameTaken = (slug: string) =>
     (request_id) =>
       new Public.ModelNameTaken({
         error: {
-          message: `The organization has a model ${slug}. Choose another model_name, redeploy it with its model_id, or delete it (DELETE /v1/models/${slug}), which frees the name.`,
+          message: `The organization already has a model named ${slug}. Choose another model_name, redeploy the model with its model_id, or free the name with DELETE /v1/models/${slug}.`,
           code: "model_name_taken",
           param: "model_name",
           request_id
@@ -197,7 +197,7 @@ export const modelNotActivated = refused(
   (request_id) =>
     new Public.ModelNotActivated({
       error: {
-        message: "No revision of the model was ever activated: it does not serve. Deploy it again with its model_id, or delete it.",
+        message: "The model does not serve: none of its revisions has been activated. Deploy it again with its model_id, or delete it.",
         code: "model_not_activated",
         request_id
       }
@@ -218,13 +218,15 @@ export const modelManaged = (namespace: string, name: string) =>
 
 export const deploymentFinished = (phase: string) =>
   refused(
-    (request_id) => new Public.DeploymentFinished({ error: { message: `The deployment is over: it is ${phase}.`, code: "deployment_finished", request_id } })
+    (request_id) =>
+      new Public.DeploymentFinished({ error: { message: `The deployment has already ended: it is ${phase}.`, code: "deployment_finished", request_id } })
   )
 
 export const internal = refused(
-  (request_id) => new Public.Internal({ error: { message: "The server failed. Its log names the cause under this request id.", code: "internal", request_id } })
+  (request_id) =>
+    new Public.Internal({ error: { message: "The server failed. Its log contains the cause under this request ID.", code: "internal", request_id } })
 )
 
-/** `retryAfter` in whole seconds. */
+/** `retryAfter`: whole seconds. */
 export const unavailable = (message: string, retryAfter: number) =>
   refused((request_id) => new Public.Unavailable({ error: { message, code: "unavailable", request_id }, retryAfter }))

@@ -1,13 +1,13 @@
 interface Open {
   readonly path: string
-  /** The members named so far; null in a list. */
+  /** Names of the members so far. Null in a list. */
   readonly names: Set<string> | null
-  /** Where the value that comes next stands. */
+  /** Path of the next value. */
   next: string
   count: number
 }
 
-/** Index of the quotation mark that ends the string begun at `start`. */
+/** Index of the closing quotation mark of the string at `start`. */
 const endOfString = (json: string, start: number): number => {
   let index = start + 1
   while (json.charCodeAt(index) !== 34) index += json.charCodeAt(index) === 92 ? 2 : 1
@@ -25,7 +25,10 @@ const open = (inside: Open | undefined, names: Set<string> | null): Open => {
   return { path, names, next: names === null ? `${path}[0]` : path, count: 0 }
 }
 
-/** Path, such as `source.repo`, of the first member that stands twice in its object, of which every reader takes one as it likes; null where none does. `json` has to be valid. */
+/**
+ * Path, such as `source.repo`, of the first member that its object repeats, or null. JSON parsers disagree on which of the values counts.
+ * `json` must be valid.
+ */
 export const repeatedMember = (json: string): string | null => {
   const outer: Array<Open> = []
   for (let index = 0; index < json.length; index++) {

@@ -22,37 +22,37 @@ const known = [...paths].map(([path, methods]) => ({
   allow: [...methods, ...(methods.has("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ")
 }))
 
-/** `OPTIONS *` asks about the server as a whole. */
-const anywhere = [...new Set(known.flatMap(({ allow }) => allow.split(", ")))].sort().join(", ")
+/** All methods of the server, for `OPTIONS *`. */
+const allMethods = [...new Set(known.flatMap(({ allow }) => allow.split(", ")))].sort().join(", ")
 
 const error = (status: number, code: string, message: string, request_id: RequestId, headers: Record<string, string> = {}) => {
   const body: ErrorObject = { error: { message, type: status === 404 ? "not_found_error" : "invalid_request_error", code, request_id } }
   return HttpServerResponse.jsonUnsafe(body, { status, headers })
 }
 
-/** The path of the contract that an address is one of; `other` where it is none. */
+/** The path template of the contract that matches a URL, or `other`. */
 export const routeOf = (url: string): string => {
   const path = url.replace(/[?;#].*$/s, "")
   return known.find(({ pattern }) => pattern.test(path))?.path ?? "other"
 }
 
-/** What no route takes: another method of a path that there is, or a path that there is not. */
+/** The response to a request that no route matches: unknown path, other method, or OPTIONS. */
 export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerRequest, id: RequestId): HttpServerResponse.HttpServerResponse => {
   const path = url.replace(/[?;#].*$/s, "")
-  if (path === "*" && method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: anywhere } })
+  if (path === "*" && method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: allMethods } })
   const match = known.find(({ pattern }) => pattern.test(path))
-  // A path of the right form and method gets here only where its percent-encoding means nothing.
-  if (match === undefined || match.methods.has(method)) return error(404, "not_found", "There is no such path.", id)
+  // A matching path and method get here only if the percent-encoding is invalid.
+  if (match === undefined || match.methods.has(method)) return error(404, "not_found", "This path does not exist.", id)
   if (method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: match.allow } })
-  return error(405, "method_not_allowed", `This path takes ${match.allow}.`, id, { allow: match.allow })
+  return error(405, "method_not_allowed", `This path accepts ${match.allow}.`, id, { allow: match.allow })
 }
 
-/** What is wrong with a request that HTTP's own rules refuse; null if nothing is. */
+/** Why HTTP itself requires the request to be refused, or null. */
 export const faultOf = ({ headers, source }: HttpServerRequest.HttpServerRequest): string | null => {
   if (!("httpVersion" in source)) return null
-  // Headers that stand twice are joined.
-  if (source.httpVersion === "1.1" && (headers.host === undefined || headers.host.includes(","))) return "it needs one Host."
-  // RFC 9112, section 6.1: what such a message says of its length means nothing, so nobody knows where the next one begins.
+  // Repeated headers are joined with commas.
+  if (source.httpVersion === "1.1" && (headers.host === undefined || headers.host.includes(","))) return "it must have exactly one Host header."
+  // RFC 9112, section 6.1: the framing of such a message is faulty, so the start of the next message is unknown.
   return source.httpVersion === "1.0" && headers["transfer-encoding"] !== undefined ? "HTTP/1.0 has no Transfer-Encoding." : null
 }
 

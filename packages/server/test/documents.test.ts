@@ -54,11 +54,12 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
         const etag = String(headers.etag)
         assert.strictEqual(status, 200)
         assert.strictEqual(headers["content-length"], String(Buffer.byteLength(text)))
-        for (const given of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
-          const again = yield* call("GET", path, { headers: { "if-none-match": given } })
-          assert.deepStrictEqual([again.status, again.text, again.headers.etag], [304, "", etag], given)
+        for (const header of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+          const again = yield* call("GET", path, { headers: { "if-none-match": header } })
+          assert.deepStrictEqual([again.status, again.text, again.headers.etag], [304, "", etag], header)
         }
-        for (const given of ['"other"', etag.slice(1, -1)]) assert.strictEqual((yield* call("GET", path, { headers: { "if-none-match": given } })).status, 200)
+        for (const header of ['"other"', etag.slice(1, -1)])
+          assert.strictEqual((yield* call("GET", path, { headers: { "if-none-match": header } })).status, 200)
       })
     )
   }

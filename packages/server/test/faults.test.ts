@@ -5,7 +5,7 @@ import { makeTestDatabase } from "@seatrial/store/testing"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { inject } from "vitest"
-import { awayMessage } from "../src/boundary.ts"
+import { unavailableMessage } from "../src/boundary.ts"
 import { jsonOf, layerStage, layerStageOn, makeTenant, Stage } from "./stage.ts"
 
 /** The way from the server to Postgres, which a test can cut, or let swallow what is sent; mended, it goes on with all that came meanwhile. */
@@ -168,6 +168,8 @@ describe("a database that", () => {
     ["has a constraint that is not met", new SqlError.ConstraintError(of("23514")), false]
   ]
   for (const [what, reason, away] of cases) {
-    each(`${what} is ${away ? "away for now" : "a fault of ours"}`, () => assert.strictEqual(awayMessage(new SqlError.SqlError({ reason })) !== null, away))
+    each(`${what} is ${away ? "away for now" : "a fault of ours"}`, () =>
+      assert.strictEqual(unavailableMessage(new SqlError.SqlError({ reason })) !== null, away)
+    )
   }
 })

@@ -103,7 +103,7 @@ it.live("the program sends its spans, keeps the trace with the deployment, and s
       assert.match(shown, /^seatrial_server_request_seconds_count\{route="\/v1\/deployments",method="POST",status="2xx"\} 1$/m)
       assert.match(shown, /^seatrial_server_requests_in_flight \d/m)
       assert.match(yield* get(`http://127.0.0.1:${port}/metrics`), /"code":"not_found"/)
-      assert.strictEqual(yield* get(`http://127.0.0.1:${metrics}/v1/catalog/models`), "There is only GET /metrics.\n")
+      assert.strictEqual(yield* get(`http://127.0.0.1:${metrics}/v1/catalog/models`), "Not found. This port serves only GET /metrics.\n")
 
       for (const text of [shown, said, exported()]) assert.notInclude(text, Redacted.value(secret))
     }).pipe(
