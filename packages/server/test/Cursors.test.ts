@@ -6,7 +6,7 @@ import { ServerSettings } from "../src/index.ts"
 
 const layerOf = (key: string) => {
   const layerConfig = ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_CURSOR_KEY: key }))
-  // Fresh, or a second key would get the first one's service.
+  // Fresh, because otherwise a second key would reuse the service of the first.
   return Layer.fresh(Cursors.layer.pipe(Layer.provide(ServerSettings.layerConfig), Layer.provide(layerConfig)))
 }
 const layerCursors = layerOf("0123456789abcdef")
@@ -20,7 +20,7 @@ const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 describe("a cursor", () => {
   it.effect.prop(
-    "gives back its position for the same list, in at most 256 characters",
+    "decodes to its position for the same list, and has at most 256 characters",
     [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 48 - 1 })), Schema.String.check(Schema.isPattern(/^[a-z]{3}_[0-9a-z]{1,60}$/u))],
     ([createdAt, id]) =>
       Effect.gen(function* () {
@@ -31,7 +31,7 @@ describe("a cursor", () => {
       }).pipe(Effect.provide(layerCursors))
   )
 
-  it.effect("does not depend on the order in which filters are given", () =>
+  it.effect("does not depend on the order of the filters", () =>
     Effect.gen(function* () {
       const cursors = yield* Cursors
       const cursor = cursors.encode(list, position)
@@ -39,15 +39,15 @@ describe("a cursor", () => {
     }).pipe(Effect.provide(layerCursors))
   )
 
-  const others: ReadonlyArray<readonly [what: string, list: ListIdentity]> = [
-    ["another organisation", { ...list, orgId: otherOrg }],
+  const otherLists: ReadonlyArray<readonly [what: string, list: ListIdentity]> = [
+    ["another organization", { ...list, orgId: otherOrg }],
     ["another operation", { ...list, operation: "requests.list" }],
     ["another filter", { ...list, filters: { status: "success", from: 6 } }],
     ["a filter less", { ...list, filters: { status: "success" } }],
     ["a filter more", { ...list, filters: { ...list.filters, to: 9 } }]
   ]
-  for (const [what, other] of others) {
-    it.effect(`is nothing to ${what}`, () =>
+  for (const [what, other] of otherLists) {
+    it.effect(`is invalid for ${what}`, () =>
       Effect.gen(function* () {
         const cursors = yield* Cursors
         assert.isTrue(Option.isNone(cursors.decode(other, cursors.encode(list, position))))
@@ -55,7 +55,7 @@ describe("a cursor", () => {
     )
   }
 
-  it.effect("is nothing to a server with another key", () =>
+  it.effect("is invalid for a server with another key", () =>
     Effect.gen(function* () {
       const cursor = (yield* Cursors).encode(list, position)
       yield* Effect.gen(function* () {
@@ -64,7 +64,7 @@ describe("a cursor", () => {
     }).pipe(Effect.provide(layerCursors))
   )
 
-  it.effect("is nothing once any character is changed, left out, put in or cut off", () =>
+  it.effect("is invalid if any character is changed, removed or inserted, or if it is truncated", () =>
     Effect.gen(function* () {
       const cursors = yield* Cursors
       const cursor = cursors.encode(list, position)

@@ -16,7 +16,7 @@ const caller = (org: number, key: number) => ({
   keyId: Schema.decodeSync(KeyId)(`key_0189000000000000000000000${key}`)
 })
 
-/** How many of these draws went through. */
+/** Number of draws that succeeded. */
 const drawn = Effect.fnUntraced(function* (count: number, of: ReturnType<typeof caller>, rate: "read" | "preview" | "write" = "read") {
   const limits = yield* RateLimits
   const results = yield* Effect.forEach(Array.from({ length: count }), () => Effect.result(limits.draw(of, rate)))
@@ -24,8 +24,8 @@ const drawn = Effect.fnUntraced(function* (count: number, of: ReturnType<typeof 
   return { taken: count - refused.length, last: refused.at(-1)?.failure }
 })
 
-describe("rates", () => {
-  it.effect("a key reads 50 times at once and 25 times a second", () =>
+describe("rate limits", () => {
+  it.effect("allow a key 50 reads at once and 25 reads per second", () =>
     Effect.gen(function* () {
       const first = yield* drawn(60, caller(1, 1))
       assert.strictEqual(first.taken, 50)
@@ -37,7 +37,7 @@ describe("rates", () => {
     }).pipe(Effect.provide(layerLimits))
   )
 
-  it.effect("an organisation reads 200 times at once with all its keys, and another organisation is not touched", () =>
+  it.effect("allow an organization 200 reads at once across its keys, without affecting another organization", () =>
     Effect.gen(function* () {
       let taken = 0
       for (const key of [1, 2, 3, 4, 5]) taken += (yield* drawn(50, caller(1, key))).taken
@@ -47,10 +47,10 @@ describe("rates", () => {
     }).pipe(Effect.provide(layerLimits))
   )
 
-  it.effect("a draw that one bucket refuses takes nothing from the other", () =>
+  it.effect("take nothing from a bucket if the other one refuses the draw", () =>
     Effect.gen(function* () {
       yield* drawn(50, caller(1, 1))
-      // These are refused by the key's bucket; had they emptied the organisation's, its other keys would feel it.
+      // The key's bucket refuses these. They must not empty the organization's bucket, which its other keys share.
       yield* drawn(500, caller(1, 1))
       let taken = 0
       for (const key of [2, 3, 4]) taken += (yield* drawn(50, caller(1, key))).taken
@@ -58,7 +58,7 @@ describe("rates", () => {
     }).pipe(Effect.provide(layerLimits))
   )
 
-  it.effect("previews and writes have buckets of their own, and say how long to wait", () =>
+  it.effect("have separate buckets for previews and writes, and report how long to wait", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* drawn(40, caller(1, 1), "preview")).taken, 30)
       const writes = yield* drawn(40, caller(1, 1), "write")
@@ -72,9 +72,9 @@ describe("rates", () => {
 })
 
 layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3", SERVER_WRITES_PER_ORG: "1" }), { excludeTestServices: true })(
-  "rates over the wire",
+  "rate limits over HTTP",
   (it) => {
-    it.effect("answer 429 with Retry-After before the scope, the parameters and the body are looked at", () =>
+    it.effect("return 429 with Retry-After before the scope, the parameters and the body are checked", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const tenant = yield* makeTenant()
@@ -83,13 +83,13 @@ layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3
         const refused = yield* call("GET", "/v1/requests?nonsense=1", { key: powerless })
         assert.match(String(refused.headers["retry-after"]), /^[1-9]\d*$/)
         assert.include(refused.text, '"code":"key_rate_limited"')
-        // Another key of the organisation still reads; a wrong key is never counted.
+        // Another key of the organization can still read. An unknown key does not count.
         assert.strictEqual((yield* call("GET", "/v1/requests", { key: tenant.key })).status, 200)
         assert.strictEqual((yield* call("GET", "/v1/requests", { key: "wrong" })).status, 401)
       })
     )
 
-    it.effect("limit keys that do not exist by the address that sent them, and never a key that does", () =>
+    it.effect("limit unknown keys per client address, and never limit an existing key", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const tenant = yield* makeTenant()
@@ -104,7 +104,7 @@ layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3
       })
     )
 
-    it.effect("count writes per organisation", () =>
+    it.effect("count writes per organization", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const tenant = yield* makeTenant()

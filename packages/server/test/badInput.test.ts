@@ -11,37 +11,37 @@ const errorOf = (answer: Answer) => Schema.decodeUnknownSync(ErrorBody)(jsonOf(a
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
 
-/** A body, and the member that is wrong with it; null where it is the body as a whole. */
+/** A body and its invalid member, or null if the body itself is invalid. */
 type BadBody = readonly [what: string, body: unknown, param: string | null]
 
 const badSources: ReadonlyArray<BadBody> = [
   ["no source", {}, "source"],
-  ["a source that is no object", { source: "seatrial/tiny-chat" }, "source"],
+  ["a source that is not an object", { source: "seatrial/tiny-chat" }, "source"],
   ["another kind of source", { source: { kind: "url", repo: "a/b" } }, "source.kind"],
   ["no kind", { source: { repo: "a/b" } }, "source.kind"],
   ["a repository without an owner", { source: { ...source, repo: "tiny-chat" } }, "source.repo"],
-  ["a repository that climbs", { source: { ...source, repo: "../etc" } }, "source.repo"],
-  ["a number for a repository", { source: { ...source, repo: 1 } }, "source.repo"],
+  ["a repository with a path traversal", { source: { ...source, repo: "../etc" } }, "source.repo"],
+  ["a repository that is a number", { source: { ...source, repo: 1 } }, "source.repo"],
   ["a ref that climbs", { source: { ...source, ref: "a/../b" } }, "source.ref"],
   ["an empty ref", { source: { ...source, ref: "" } }, "source.ref"],
   ["a null ref", { source: { ...source, ref: null } }, "source.ref"],
   ["an unknown member of the source", { source: { ...source, revision: "main" } }, "source.revision"],
   ["an unknown member", { source, colour: "blue" }, "colour"],
   ["an unknown member called __proto__", '{"source":{"kind":"model_hub","repo":"a/b"},"__proto__":1}', "__proto__"],
-  ["a source given twice", '{"source":{"kind":"model_hub","repo":"a/b"},"source":{"kind":"model_hub","repo":"a/c"}}', "source"],
-  ["a repository given twice", '{"source":{"kind":"model_hub","repo":"a/b","rep\\u006f" : "a/c"}}', "source.repo"],
+  ["a repeated source", '{"source":{"kind":"model_hub","repo":"a/b"},"source":{"kind":"model_hub","repo":"a/c"}}', "source"],
+  ["a repeated repository", '{"source":{"kind":"model_hub","repo":"a/b","rep\\u006f" : "a/c"}}', "source.repo"],
   ["a flag given twice", '{"serving":{"engine_flags":{"a":["\\\\\\"",{"a":1}],"a":1}},"source":{"kind":"model_hub","repo":"a/b"}}', "serving.engine_flags.a"],
   [
-    "a member within a list given twice",
+    "a repeated member inside a list",
     '{"source":{"kind":"model_hub","repo":"a/b"},"serving":{"engine_flags":{"a":[{},{"b":1,"b":2}]}}}',
     "serving.engine_flags.a[1].b"
   ],
-  ["serving that is no object", { source, serving: [] }, "serving"],
+  ["serving that is not an object", { source, serving: [] }, "serving"],
   ["an unknown member of serving", { source, serving: { gpus: 8 } }, "serving.gpus"],
   ["an unknown runtime", { source, serving: { runtime: "torch" } }, "serving.runtime"],
-  ["a host class that is no name", { source, serving: { host_class: "H 100" } }, "serving.host_class"],
+  ["an invalid host class name", { source, serving: { host_class: "H 100" } }, "serving.host_class"],
   ["no context", { source, serving: { max_context: 0 } }, "serving.max_context"],
-  ["a context in which no trial can be asked", { source, serving: { max_context: 127 } }, "serving.max_context"],
+  ["a context that is too short for a trial", { source, serving: { max_context: 127 } }, "serving.max_context"],
   ["half a token", { source, serving: { max_context: 1.5 } }, "serving.max_context"],
   ["a context in words", { source, serving: { max_context: "128" } }, "serving.max_context"],
   ["an endless context", '{"source":{"kind":"model_hub","repo":"a/b"},"serving":{"max_context":1e400}}', "serving.max_context"],
@@ -51,7 +51,7 @@ const badSources: ReadonlyArray<BadBody> = [
   ["a YaRN factor of one", { source, serving: { yarn: { factor: 1 } } }, "serving.yarn.factor"],
   ["a YaRN factor beyond every published one", { source, serving: { yarn: { factor: 65 } } }, "serving.yarn.factor"],
   ["an unknown member of yarn", { source, serving: { yarn: { factor: 2, type: "x" } } }, "serving.yarn.type"],
-  ["flags that are no object", { source, serving: { engine_flags: "--port=1" } }, "serving.engine_flags"],
+  ["flags that are not an object", { source, serving: { engine_flags: "--port=1" } }, "serving.engine_flags"],
   ["a flag that is not offered", { source, serving: { engine_flags: { trust_remote_code: true } } }, "serving.engine_flags.trust_remote_code"],
   ["no body", undefined, null],
   ["null", "null", null],
@@ -72,7 +72,7 @@ const badCreates: ReadonlyArray<BadBody> = [
   ["a name of 65 characters", { source, model_name: "a".repeat(65) }, "model_name"],
   ["serve in words", { source, serve: "yes" }, "serve"],
   ["serve null", { source, serve: null }, "serve"],
-  ["a ref beside the source", { source, ref: "main" }, "ref"],
+  ["a ref next to the source", { source, ref: "main" }, "ref"],
   ["a model id and a source", { model_id: "mdl_1", source }, "source"],
   ["a model id and a name", { model_id: "mdl_1", model_name: "a" }, "model_name"],
   ["an empty model id", { model_id: "" }, "model_id"],
@@ -98,7 +98,7 @@ const endpoints: ReadonlyArray<readonly [path: string, bodies: ReadonlyArray<Bad
 layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: true })("bad input", (it) => {
   for (const [path, bodies] of endpoints) {
     describe(path, () => {
-      it.effect("names what is wrong with a body", () =>
+      it.effect("reports the invalid member of a body", () =>
         Effect.gen(function* () {
           const { call } = yield* Stage
           const { key } = yield* makeTenant()
@@ -107,15 +107,15 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
             assert.strictEqual(answer.status, 400, `${what}: ${answer.text}`)
             const error = errorOf(answer)
             assert.deepInclude(error, { type: "invalid_request_error", code: "invalid_body", param }, what)
-            // What our schemas are called tells a caller nothing.
+            // Internal schema names mean nothing to a caller.
             assert.notMatch(error.message, /Empty|ServingRequest|DeployNewModel|RedeployModel|PreviewDeployment/, what)
-            if (what === "a ref beside the source") assert.include(error.message, "source.ref")
+            if (what === "a ref next to the source") assert.include(error.message, "source.ref")
             if (Array.isArray(body) || body === "[]" || body === "null") assert.include(error.message, "expected an object", what)
           }
         })
       )
 
-      it.effect("repeats no name at length", () =>
+      it.effect("truncates long member names in errors", () =>
         Effect.gen(function* () {
           const { call } = yield* Stage
           const { key } = yield* makeTenant()
@@ -128,7 +128,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
         })
       )
 
-      it.effect("takes JSON in UTF-8 only, and not too much of it", () =>
+      it.effect("accepts only JSON in UTF-8 of limited size", () =>
         Effect.gen(function* () {
           const { call, port } = yield* Stage
           const { key } = yield* makeTenant()
@@ -156,7 +156,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
           const large = yield* call("POST", path, { key, body: " ".repeat(300_001), headers })
           assert.strictEqual(large.status, 413)
           assert.deepInclude(errorOf(large), { code: "body_too_large" })
-          // Without a length told in advance the limit still holds.
+          // The limit also applies without a Content-Length.
           const chunked = yield* Effect.callback<number>((resume) => {
             const sent = send(
               { host: "127.0.0.1", port, method: "POST", path, headers: { ...headers, authorization: `Bearer ${key}`, "content-type": "application/json" } },
@@ -175,7 +175,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
     })
   }
 
-  it.effect("an idempotency key is required, and has its form", () =>
+  it.effect("an idempotency key is required and validated", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -183,9 +183,9 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
       const missing = yield* post({})
       assert.strictEqual(missing.status, 400)
       assert.deepInclude(errorOf(missing), { code: "idempotency_key_required", param: "Idempotency-Key" })
-      for (const given of ["", "a b", "a/b", "a,b", "é", "k".repeat(129)]) {
-        const answer = yield* post({ "idempotency-key": given })
-        assert.strictEqual(answer.status, 400, given)
+      for (const idempotencyKey of ["", "a b", "a/b", "a,b", "é", "k".repeat(129)]) {
+        const answer = yield* post({ "idempotency-key": idempotencyKey })
+        assert.strictEqual(answer.status, 400, idempotencyKey)
         assert.deepInclude(errorOf(answer), { code: "idempotency_key_invalid", param: "Idempotency-Key" })
       }
       assert.strictEqual((yield* post({ "idempotency-key": `aZ0._:-${"k".repeat(121)}` })).status, 201)
@@ -206,7 +206,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
     ["POST", "/v1/deployment-previews"]
   ] as const
   for (const [method, path] of lookups) {
-    it.effect(`${method} ${path} takes no query parameter`, () =>
+    it.effect(`${method} ${path} accepts no query parameters`, () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const { key } = yield* makeTenant()
@@ -219,7 +219,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
     )
   }
 
-  it.effect("what is no HTTP request gets an Error object all the same", () =>
+  it.effect("input that is not an HTTP request gets an Error object", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const raw = (text: string) =>

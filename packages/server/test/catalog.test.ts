@@ -15,7 +15,7 @@ const idsOf = (answer: Answer) => modelsOf(answer).map(({ id }) => id)
 
 const path = "/v1/catalog/models"
 
-/** Asks until the catalog lists these models, and gives that answer. */
+/** Polls until the catalog lists exactly these models, and returns that response. */
 const listing = (...ids: ReadonlyArray<string>) =>
   Effect.flatMap(Stage, ({ call }) => call("GET", path)).pipe(
     Effect.repeat({ until: (answer) => JSON.stringify(idsOf(answer)) === JSON.stringify(ids) }),
@@ -24,7 +24,7 @@ const listing = (...ids: ReadonlyArray<string>) =>
 
 const prices = { input_micros_per_mtok: 123_456n, output_micros_per_mtok: 2_500_000n, cache_read_micros_per_mtok: 1n, cache_write_micros_per_mtok: 0n }
 
-/** What publishing does to the rows, and tells. */
+/** Publishes a model by its rows and the notification. */
 const publish = Effect.fnUntraced(function* (caller: Caller, model: { readonly modelId: string; readonly revisionId: string }) {
   const sql = yield* SqlClient.SqlClient
   const { orgId } = caller
@@ -36,7 +36,7 @@ const publish = Effect.fnUntraced(function* (caller: Caller, model: { readonly m
 const etagOf = (answer: Answer) => String(answer.headers.etag)
 
 layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
-  it.effect("tells everybody of published models, and of no other", () =>
+  it.effect("lists the published models and no others, to everyone", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* SqlClient.SqlClient
@@ -79,7 +79,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       })
       assert.approximately(model.created, Date.now() / 1000, 120)
 
-      // To its owner it is one of its own, without a price.
+      // The owner sees it as one of its own models, without prices.
       const own = modelsOf(yield* call("GET", "/v1/models", { key }))
       assert.deepStrictEqual(
         own.map(({ id, owned_by }) => [id, owned_by]),
@@ -99,7 +99,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
         pricing: free
       })
 
-      // The newest first, and of one time the later id.
+      // Newest first. Models of the same time are ordered by ID, descending.
       yield* publish(caller, hidden)
       yield* listing("hidden", "first")
       yield* sql`UPDATE models SET created_at = now() WHERE org_id = ${orgId}`
@@ -109,14 +109,14 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       yield* sql`SELECT pg_notify('routes', '')`
       yield* listing("first", "hidden")
 
-      const away: ReadonlyArray<readonly [change: string, back: string]> = [
+      const removals: ReadonlyArray<readonly [change: string, back: string]> = [
         ["status = 'disabled'", "status = 'active'"],
         ["status = 'pending'", "status = 'active'"],
         ["visibility = 'private'", "visibility = 'public'"],
         ["active_revision_id = NULL", `active_revision_id = '${first.revisionId}'`],
         ["deleted_at = now()", "deleted_at = NULL"]
       ]
-      for (const [change, back] of away) {
+      for (const [change, back] of removals) {
         for (const [set, ids] of [
           [change, ["hidden"]],
           [back, ["first", "hidden"]]
@@ -130,12 +130,12 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       const organizations = yield* Organizations
       yield* organizations.setStatus(organization.id, "suspended")
       yield* listing()
-      // Keys are told of by a notification of their own.
+      // Key changes have a separate notification.
       yield* call("GET", "/v1/models", { key }).pipe(Effect.repeat({ until: ({ status }) => status === 401 }), Effect.timeout("10 seconds"))
       yield* organizations.setStatus(organization.id, "active")
       yield* listing("first", "hidden")
 
-      // A revision that is older than the record of capabilities has those of the first versions.
+      // A revision without recorded capabilities gets those of the first versions.
       yield* sql`UPDATE revisions SET capabilities = NULL WHERE org_id = ${orgId} AND id = ${hidden.revisionId}`
       yield* sql`SELECT pg_notify('routes', '')`
       const derived = yield* call("GET", path).pipe(
@@ -144,7 +144,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       )
       assert.deepStrictEqual(modelsOf(derived)[1]?.supported_parameters, earliestCapabilities.supported_parameters)
 
-      // So has one that kept fewer of them than are told of now, for those alone.
+      // A revision with fewer recorded capabilities gets defaults for the missing ones only.
       yield* sql`
         UPDATE revisions SET capabilities = ${JSON.stringify({ ...capabilities, supported_endpoints: ["/v1/chat/completions"] })}::jsonb - 'supports_tool_calls'
         WHERE org_id = ${orgId} AND id = ${hidden.revisionId}`
@@ -156,7 +156,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       assert.strictEqual(modelsOf(completed)[1]?.supports_tool_calls, false)
       assert.strictEqual(idsOf(yield* call("GET", "/v1/models", { key })).length, 2)
 
-      // A row that cannot be read is left out, and no other with it.
+      // A row that cannot be decoded is omitted. All other rows stay.
       yield* sql`UPDATE revisions SET runtime = 'unheard_of' WHERE org_id = ${orgId} AND id = ${hidden.revisionId}`
       yield* sql`SELECT pg_notify('routes', '')`
       yield* listing("first")
@@ -165,7 +165,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       yield* sql`SELECT pg_notify('routes', '')`
       yield* listing("first", "hidden")
 
-      // Nobody else's models are anybody's own.
+      // An organization sees only its own models.
       const stranger = yield* makeTenant()
       assert.deepStrictEqual(idsOf(yield* call("GET", "/v1/models", { key: stranger.key })), [])
       const keys = yield* ApiKeys
@@ -180,7 +180,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
     })
   )
 
-  it.effect("is the same whoever asks, also with a key that is none", () =>
+  it.effect("is the same for every caller, even with an invalid key", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -194,14 +194,14 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
         { authorization: "" },
         { "x-api-key": "x", cookie: "a=b" }
       ]
-      for (const given of headers) {
-        const answer = yield* call("GET", path, { headers: given })
-        assert.deepStrictEqual([answer.status, answer.text, etagOf(answer)], [200, plain.text, etagOf(plain)], JSON.stringify(given))
+      for (const headersOfCall of headers) {
+        const answer = yield* call("GET", path, { headers: headersOfCall })
+        assert.deepStrictEqual([answer.status, answer.text, etagOf(answer)], [200, plain.text, etagOf(plain)], JSON.stringify(headersOfCall))
       }
     })
   )
 
-  it.effect("takes no query parameter, nor does the list of own models", () =>
+  it.effect("accepts no query parameters, and neither does the list of own models", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -216,7 +216,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
     })
   )
 
-  it.effect("is sent once for each change of it", () =>
+  it.effect("is sent once for each change, and revalidated with its entity tag", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* SqlClient.SqlClient
@@ -227,15 +227,15 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       assert.match(tag, /^"[\w-]{43}"$/)
       assert.strictEqual(empty.headers["cache-control"], "public, max-age=30")
       assert.strictEqual(empty.headers["content-type"], "application/json")
-      const asked = (known: string, method = "GET") => call(method, path, { headers: { "if-none-match": known } })
+      const getIfNoneMatch = (known: string, method = "GET") => call(method, path, { headers: { "if-none-match": known } })
       for (const method of ["GET", "HEAD"]) {
         for (const known of [tag, `W/${tag}`, "*", `"other", ${tag}`, `"other",W/${tag} , "third"`]) {
-          const answer = yield* asked(known, method)
+          const answer = yield* getIfNoneMatch(known, method)
           assert.deepStrictEqual([answer.status, answer.text, etagOf(answer)], [304, "", tag], known)
           assert.strictEqual(answer.headers["cache-control"], "public, max-age=30")
         }
         for (const known of ['"other"', tag.slice(1, -1), "", "W/", '"']) {
-          const answer = yield* asked(known, method)
+          const answer = yield* getIfNoneMatch(known, method)
           assert.deepStrictEqual([answer.status, answer.text, etagOf(answer)], [200, method === "HEAD" ? "" : empty.text, tag], known)
           assert.strictEqual(answer.headers["content-length"], String(Buffer.byteLength(empty.text)))
         }
@@ -244,7 +244,7 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       yield* publish(caller, served)
       const changed = yield* listing("changing")
       assert.notStrictEqual(etagOf(changed), tag)
-      assert.strictEqual((yield* asked(tag)).text, changed.text)
+      assert.strictEqual((yield* getIfNoneMatch(tag)).text, changed.text)
       yield* sql`UPDATE models SET visibility = 'private' WHERE org_id = ${caller.orgId}`
       yield* sql`SELECT pg_notify('routes', '')`
       assert.strictEqual(etagOf(yield* listing()), tag)
@@ -259,8 +259,8 @@ const layerOwn = Layer.unwrap(Effect.map(Address, (url) => Database.layerUrl(url
 
 layer(layerStageOn(layerOwn.pipe(Layer.provide(Address.layer)), { SERVER_PLATFORM_NAME: "acme" }).pipe(Layer.provideMerge(Address.layer)), {
   excludeTestServices: true
-})("the catalog while Postgres is away", (it) => {
-  it.effect("is answered from memory, and is read anew once it is back", () =>
+})("the catalog while Postgres is unavailable", (it) => {
+  it.effect("is served from memory, and is read again after the database returns", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* SqlClient.SqlClient
@@ -273,16 +273,16 @@ layer(layerStageOn(layerOwn.pipe(Layer.provide(Address.layer)), { SERVER_PLATFOR
         inject("postgres"),
         yield* Address,
         Effect.gen(function* () {
-          // What asks the database has nothing to answer with.
+          // Operations that need the database fail.
           const own = yield* call("GET", "/v1/models", { key: Redacted.value(secret) })
           assert.deepStrictEqual([own.status, own.headers["retry-after"]], [503, "1"], own.text)
-          for (let asked = 0; asked < 20; asked++) {
+          for (let attempt = 0; attempt < 20; attempt++) {
             const answer = yield* call("GET", path)
             assert.deepStrictEqual([answer.status, answer.text, etagOf(answer)], [200, before.text, etagOf(before)])
           }
         })
       )
-      // What changes while nobody listens is seen too: nothing is told of this change.
+      // A change without notification is visible as well, because the catalog is read again.
       yield* sql`UPDATE models SET visibility = 'private' WHERE org_id = ${caller.orgId}`.pipe(Effect.eventually, Effect.timeout("10 seconds"))
       yield* listing()
     })

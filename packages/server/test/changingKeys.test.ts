@@ -16,7 +16,7 @@ const create = Effect.fnUntraced(function* (key: string, body: unknown, idempote
 const newModel = (name: string) => ({ source: { kind: "model_hub", repo: "seatrial/tiny-chat" }, model_name: name })
 
 layer(Billing.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestServices: true })("a key that changes", (it) => {
-  it.effect("while a create of its is under way lets that be finished, and nothing after it", () =>
+  it.effect("during a create lets that create finish, and nothing after it", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { key, keyId, orgId, withKey } = yield* makeTenant()
@@ -40,18 +40,18 @@ layer(Billing.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestServ
       assert.strictEqual((yield* create(key, { model_id }, "third")).status, 401)
       yield* Deferred.succeed(release, undefined)
       yield* Fiber.join(holder)
-      const made = yield* Fiber.join(underWay)
-      assert.strictEqual(made.status, 201)
+      const created = yield* Fiber.join(underWay)
+      assert.strictEqual(created.status, 201)
 
-      // What was made is there for whoever has another key, under the same idempotency key.
+      // Another key of the organization gets the same deployment for the same idempotency key.
       const { secret } = yield* withKey(["deployments:write", "models:write"])
       const again = yield* create(secret, { model_id }, "second")
-      assert.deepStrictEqual([again.status, operationOf(again).id], [200, operationOf(made).id])
+      assert.deepStrictEqual([again.status, operationOf(again).id], [200, operationOf(created).id])
       assert.strictEqual((yield* create(key, { model_id }, "second")).status, 401)
     })
   )
 
-  it.effect("by rotation is the same key under two secrets for the overlap, and under one without", () =>
+  it.effect("by rotation has two valid secrets during the overlap, and one without an overlap", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const keys = yield* ApiKeys
@@ -67,15 +67,15 @@ layer(Billing.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestServ
     })
   )
 
-  it.effect("in nothing itself deploys nothing while billing is suspended, and is told so", () =>
+  it.effect("only in its billing cannot deploy while billing is suspended, and the error says so", () =>
     Effect.gen(function* () {
       const billing = yield* Billing
       const { key, orgId } = yield* makeTenant()
       const first = yield* create(key, newModel("before"), "before")
       yield* billing.setSuspended(orgId, true)
-      // One that came before the server heard of it is made, and bound: the next is another.
+      // Creates succeed until the server is notified of the suspension. Each attempt needs a new model and idempotency key.
       let tries = 0
-      const refused = yield* Effect.suspend(() => create(key, newModel(`meanwhile-${++tries}`), `meanwhile-${tries}`)).pipe(
+      const refused = yield* Effect.suspend(() => create(key, newModel(`attempt-${++tries}`), `attempt-${tries}`)).pipe(
         Effect.repeat({ until: ({ status }) => status !== 201 }),
         Effect.timeout("10 seconds")
       )

@@ -62,7 +62,7 @@ ajv.addVocabulary(["components"])
 
 const validators = new Map<unknown, ValidateFunction>()
 
-/** What is wrong with a value by one of the document's schemas, or null. */
+/** How a value violates a schema of the document, or null. */
 export const schemaFault = (schema: AnySchemaObject, value: unknown): string | null => {
   const known = validators.get(schema)
   const validate = known ?? ajv.compile({ ...schema, components: { schemas: document.components.schemas } })
@@ -70,8 +70,8 @@ export const schemaFault = (schema: AnySchemaObject, value: unknown): string | n
   return validate(value) ? null : ajv.errorsText(validate.errors, { dataVar: "" })
 }
 
-/** Headers that mean something: one that comes has to be documented. */
-const meaningful = ["retry-after", "location", "idempotent-replayed", "allow", "www-authenticate", "etag", "cache-control", "seatrial-signature"]
+/** Headers that must be documented on every response that has them. */
+const documentedHeaders = ["retry-after", "location", "idempotent-replayed", "allow", "www-authenticate", "etag", "cache-control", "seatrial-signature"]
 
 const Failure = Schema.fromJsonString(
   Schema.Struct({
@@ -102,19 +102,19 @@ const headerFault = (name: string, schema: AnySchemaObject, given: unknown): str
 /** Whether the document has the path, with any method. */
 export const isDocumented = (path: string): boolean => operations.some(({ pattern }) => pattern.test(path.replace(/\?.*$/s, "")))
 
-/** Throws where an answer is not what the served document says of the operation: its status, headers, media type and body; or of a path that there is not. */
+/** Throws if a response does not conform to the served document: the path, status, headers, media type and body. */
 export const assertConforms = (method: string, path: string, answer: Answer): void => {
   const complaint = (what: string) => new Error(`${method} ${path} -> ${answer.status}: ${what}: ${answer.text.slice(0, 2_000)}`)
   const requestId = answer.headers["x-request-id"]
   if (typeof requestId !== "string" || !/^req_[0-9a-z]{26}$/.test(requestId)) throw complaint("no x-request-id")
   const bare = method === "HEAD" || answer.status === 204 || answer.status === 304
-  if (bare && answer.text !== "") throw complaint("a body where there may be none")
-  if (answer.status >= 400 && !bare && failureOf(answer.text).error.request_id !== requestId) throw complaint("the error repeats another request id")
+  if (bare && answer.text !== "") throw complaint("a body that is not allowed")
+  if (answer.status >= 400 && !bare && failureOf(answer.text).error.request_id !== requestId) throw complaint("the error has another request id")
 
   const pathname = path.replace(/\?.*$/s, "")
-  const there = operations.filter(({ pattern }) => pattern.test(pathname))
-  // A path of the right form may be refused for what is in it, as a percent sign that means nothing.
-  if (there.length === 0) {
+  const candidates = operations.filter(({ pattern }) => pattern.test(pathname))
+  // A path that matches can still be refused, for example for an invalid percent-encoding.
+  if (candidates.length === 0) {
     if (answer.status === 404 || answer.status === 400 || (method === "OPTIONS" && pathname === "*")) return
     throw complaint("the path is not documented")
   }
@@ -123,19 +123,20 @@ export const assertConforms = (method: string, path: string, answer: Answer): vo
     return
   }
   const wanted = method === "HEAD" ? "GET" : method
-  // A method that the path does not take is answered as each of its operations says.
-  const operation = there.find((candidate) => candidate.method === wanted) ?? (answer.status === 405 ? there[0] : undefined)
+  // Every operation of the path documents the response to an unsupported method.
+  const operation = candidates.find((candidate) => candidate.method === wanted) ?? (answer.status === 405 ? candidates[0] : undefined)
   if (operation === undefined) throw complaint("the method is not documented")
   if (answer.status === 404 && /%(?![0-9a-f]{2})|%[89a-f]/i.test(pathname)) return
   const response = operation.responses[String(answer.status)]
   if (response === undefined) throw complaint("the status is not documented")
   for (const [name, { required, schema }] of Object.entries(response.headers)) {
-    const given = answer.headers[name]
-    if (given === undefined && required) throw complaint(`no header ${name}`)
-    const fault = given === undefined ? null : headerFault(name, schema, given)
+    const value = answer.headers[name]
+    if (value === undefined && required) throw complaint(`no header ${name}`)
+    const fault = value === undefined ? null : headerFault(name, schema, value)
     if (fault !== null) throw complaint(fault)
   }
-  for (const name of meaningful) if (answer.headers[name] !== undefined && response.headers[name] === undefined) throw complaint(`${name} is not documented`)
+  for (const name of documentedHeaders)
+    if (answer.headers[name] !== undefined && response.headers[name] === undefined) throw complaint(`${name} is not documented`)
   if (bare) return
   if (response.content === undefined) {
     if (answer.text !== "") throw complaint("no content is documented")

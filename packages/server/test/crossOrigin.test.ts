@@ -11,7 +11,7 @@ const preflight = (origin: string) => ({
 })
 
 layer(layerStage(), { excludeTestServices: true })("without origins", (it) => {
-  it.effect("no page of another origin is let in", () =>
+  it.effect("pages of other origins have no access", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -30,7 +30,7 @@ layer(layerStage(), { excludeTestServices: true })("without origins", (it) => {
 })
 
 layer(layerStage({ SERVER_CORS_ORIGINS: `${app}, http://localhost:3000` }), { excludeTestServices: true })("with origins", (it) => {
-  it.effect("their pages may send what an operation needs, and no others", () =>
+  it.effect("only their pages may send the headers that operations need", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       for (const origin of [app, "http://localhost:3000"]) {
@@ -52,7 +52,7 @@ layer(layerStage({ SERVER_CORS_ORIGINS: `${app}, http://localhost:3000` }), { ex
     })
   )
 
-  it.effect("their pages may read answers and errors with the headers that matter", () =>
+  it.effect("their pages may read responses and errors with the relevant headers", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -75,11 +75,11 @@ layer(layerStage({ SERVER_CORS_ORIGINS: `${app}, http://localhost:3000` }), { ex
 })
 
 layer(Layer.empty)("the setting", (it) => {
-  it.effect("takes origins only: no path, no star", () =>
+  it.effect("accepts only origins, without paths or wildcards", () =>
     Effect.gen(function* () {
       for (const text of ["*", "https://app.example.com/", "https://app.example.com/x", "app.example.com", "null"]) {
-        const given = ConfigProvider.fromUnknown({ SEATRIAL_CURSOR_KEY: "0123456789abcdef", SERVER_CORS_ORIGINS: text })
-        const exit = yield* Effect.exit(Effect.provide(ServerSettings, ServerSettings.layerConfig.pipe(Layer.provide(ConfigProvider.layer(given)))))
+        const provider = ConfigProvider.fromUnknown({ SEATRIAL_CURSOR_KEY: "0123456789abcdef", SERVER_CORS_ORIGINS: text })
+        const exit = yield* Effect.exit(Effect.provide(ServerSettings, ServerSettings.layerConfig.pipe(Layer.provide(ConfigProvider.layer(provider)))))
         assert.strictEqual(exit._tag, "Failure", text)
       }
     })

@@ -35,9 +35,9 @@ const cpu: HostClass = {
   simulated: true
 }
 
-layer(layerStage(), { excludeTestServices: true })("deployments over the wire", (it) => {
+layer(layerStage(), { excludeTestServices: true })("deployments over HTTP", (it) => {
   describe("a create", () => {
-    it.effect("answers 201 with the operation and where to follow it", () =>
+    it.effect("returns 201 with the operation and its location", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const { key } = yield* makeTenant()
@@ -53,7 +53,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("that is repeated gives the same operation, whatever the order of members and the defaults that are written out", () =>
+    it.effect("that is repeated returns the same operation, for any order of members and with explicit defaults", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         const idempotencyKey = freshKey()
@@ -74,7 +74,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("that is repeated gives its operation whatever has changed since: the host classes, the account", () =>
+    it.effect("that is repeated returns its operation even if the host classes or the account have changed", () =>
       Effect.gen(function* () {
         const hostClasses = yield* HostClasses
         const sql = yield* PgClient.PgClient
@@ -98,7 +98,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("may name a host class while the installation has told of none", () =>
+    it.effect("may name a host class while the installation has not reported any", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         yield* (yield* HostClasses).replaceAll([])
@@ -106,7 +106,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("with a key that stands for other input is refused, and binds nothing", () =>
+    it.effect("with an idempotency key of other input is refused, and does not bind the key", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         const idempotencyKey = freshKey()
@@ -121,7 +121,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("that was refused leaves its key free", () =>
+    it.effect("that was refused does not bind its idempotency key", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         const idempotencyKey = freshKey()
@@ -130,7 +130,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("of many at once with one key makes one deployment, and of two organisations with one key two", () =>
+    it.effect("many times at once with one idempotency key creates one deployment per organization", () =>
       Effect.gen(function* () {
         const { key, orgId } = yield* makeTenant()
         const other = yield* makeTenant()
@@ -147,7 +147,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("under a name that the organisation has is refused", () =>
+    it.effect("with the name of an existing model is refused", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         const body = newModel()
@@ -158,16 +158,16 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("of an existing model takes its id, and only in its own organisation", () =>
+    it.effect("of an existing model takes the ID of a model of the same organization", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         const other = yield* makeTenant()
-        const made = operationOf(yield* create(key, newModel()))
-        const again = yield* create(key, { model_id: made.model_id, ref: "v2" })
+        const created = operationOf(yield* create(key, newModel()))
+        const again = yield* create(key, { model_id: created.model_id, ref: "v2" })
         assert.strictEqual(again.status, 201)
-        assert.strictEqual(operationOf(again).model_id, made.model_id)
-        assert.notStrictEqual(operationOf(again).id, made.id)
-        for (const model_id of [made.model_id, "mdl_01890000000000000000000000", "nothing"]) {
+        assert.strictEqual(operationOf(again).model_id, created.model_id)
+        assert.notStrictEqual(operationOf(again).id, created.id)
+        for (const model_id of [created.model_id, "mdl_01890000000000000000000000", "nothing"]) {
           const answer = yield* create(other.key, { model_id })
           assert.strictEqual(answer.status, 404, model_id)
           assert.deepInclude(errorOf(answer), { code: "not_found", param: "model_id" })
@@ -175,7 +175,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("needs models:write unless it does not serve", () =>
+    it.effect("requires models:write unless serve is false", () =>
       Effect.gen(function* () {
         const tenant = yield* makeTenant()
         const { secret } = yield* tenant.withKey(scopes.filter((scope) => scope !== "models:write"))
@@ -188,7 +188,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("needs a first purchase", () =>
+    it.effect("requires a first purchase", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant(scopes, false)
         const refused = yield* create(key, newModel())
@@ -197,17 +197,17 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("is 402 at a create and at a redeploy while the balance or a limit is used up, and binds no key", () =>
+    it.effect("or a redeploy returns 402 while the balance or a limit is used up, and does not bind its idempotency key", () =>
       Effect.gen(function* () {
         const billing = yield* Billing
         const sql = yield* SqlClient.SqlClient
         const tenant = yield* makeTenant()
         const { orgId } = tenant
-        const made = operationOf(yield* create(tenant.key, newModel()))
-        const attempts = [newModel({ model_name: "next" }), { model_id: made.model_id, ref: "v2" }]
+        const created = operationOf(yield* create(tenant.key, newModel()))
+        const attempts = [newModel({ model_name: "next" }), { model_id: created.model_id, ref: "v2" }]
         const key = Effect.map(tenant.withKey(scopes), ({ secret }) => secret)
         const refusedWith = Effect.fnUntraced(function* (code: string, says: RegExp) {
-          // A new key each time: the server has not remembered its organization's rules.
+          // A new API key each time, because the server caches the billing rules of a key.
           const secret = yield* key
           for (const [index, body] of attempts.entries()) {
             const refused = yield* create(secret, body, `unpaid-${index}`)
@@ -230,7 +230,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("names a host class, runtime, cache type or flag that the installation does not have", () =>
+    it.effect("reports a host class, runtime, cache type or flag that the installation does not have", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         yield* (yield* HostClasses).replaceAll([cpu])
@@ -255,7 +255,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
   })
 
   describe("a cancel", () => {
-    it.effect("ends the named run once, with no body or an empty one, and a finished run is 409", () =>
+    it.effect("ends the run once, with no body or an empty one, and returns 409 for a finished run", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const { key } = yield* makeTenant()
@@ -273,14 +273,14 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
     )
   })
 
-  it.effect("the two families name the phases of one run each in its own words", () =>
+  it.effect("the two families have their own phase names for the same run", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key, orgId } = yield* makeTenant()
       const runs = yield* Runs
       const id = yield* Effect.map(create(key, newModel()), (answer) => Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String }))(jsonOf(answer)).id)
-      const found = (yield* (yield* Deployments).list(orgId, { limit: 1, after: null })).items[0]
-      assert.strictEqual(found?.id, id)
+      const deployment = (yield* (yield* Deployments).list(orgId, { limit: 1, after: null })).items[0]
+      assert.strictEqual(deployment?.id, id)
       const live = yield* runs.live
       const run = live.find((candidate) => candidate === id)
       if (run === undefined) return yield* Effect.die(new Error("the run is not live"))
@@ -320,7 +320,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
     })
   )
 
-  it.effect("another organisation's deployment and one that never was give the same bytes", () =>
+  it.effect("another organization's deployment and a nonexistent one return the same bytes", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const owner = yield* makeTenant()

@@ -16,9 +16,9 @@ const wrong = (where: string, content: Content | undefined): ReadonlyArray<strin
     })
   )
 
-describe("the interface document", () => {
+describe("the OpenAPI document", () => {
   for (const { description, method, operationId, parameters, path, requestBody, responses, summary, tags } of operations) {
-    each(`shows of ${method} ${path} what its schemas allow`, () => {
+    each(`has examples of ${method} ${path} that match its schemas`, () => {
       assert.isAbove(summary.length, 5)
       assert.isAbove(description.length, 20, operationId)
       assert.lengthOf(tags, 1)
@@ -36,7 +36,7 @@ describe("the interface document", () => {
       }
       if (requestBody !== undefined) for (const media of Object.values(requestBody.content)) assert.isNotEmpty(media.examples ?? {})
       for (const { name, schema, in: place } of parameters) if (place !== "path") assert.property(schema, "type", name)
-      // A page that shows the document fills its form with examples: one of a filter would hide what the list holds.
+      // Documentation pages fill their forms with examples. An example of a filter would hide records of the list.
       assert.deepStrictEqual(
         parameters.filter(({ example, in: place }) => place === "query" && example !== undefined),
         []
@@ -47,7 +47,7 @@ describe("the interface document", () => {
 
 layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
   for (const path of ["/", "/openapi.json", "/docs"]) {
-    it.effect(`${path} can be kept, and asked for again at no cost`, () =>
+    it.effect(`${path} can be cached and revalidated`, () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const { headers, status, text } = yield* call("GET", path)
@@ -64,7 +64,7 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
     )
   }
 
-  it.effect("/openapi.json is what the tests hold every answer to", () =>
+  it.effect("/openapi.json is the document that the tests check every response against", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const served = jsonOf(yield* call("GET", "/openapi.json"))
@@ -75,7 +75,7 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
     })
   )
 
-  it.effect("/ names what there is, as JSON, or as a page for a browser that loads and runs nothing", () =>
+  it.effect("/ is an index as JSON, or as a page for browsers that loads and runs nothing", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const index = Schema.decodeUnknownSync(Schema.Struct({ links: Schema.Record(Schema.String, Schema.String), inference: Schema.Array(Schema.String) }))(
@@ -93,7 +93,7 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
     })
   )
 
-  it.effect("/docs shows the document, and asks nobody else for anything", () =>
+  it.effect("/docs shows the document and loads nothing from other origins", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { headers, text } = yield* call("GET", "/docs")
@@ -102,11 +102,11 @@ layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
       const served = jsonOf(yield* call("GET", "/openapi.json"))
       assert.deepStrictEqual(Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))(data), served)
 
-      // What the browser would load of itself: nothing but what is inside.
+      // The markup makes the browser load nothing.
       const page = text.replace(/<script[\s\S]*?<\/script>/g, "<script></script>")
       assert.notMatch(page, /<(?:link|img|iframe|script|base|object|embed)\b[^>]*\b(?:src|href|data)\s*=/i)
       assert.notMatch(page, /@import|url\(\s*["']?(?:https?:)?\/\//i)
-      // And what its scripts might ask for, the policy does not let them: no directive names a host or lets foreign code run.
+      // The policy also blocks requests of the scripts: no directive allows another host or external code.
       const policy = new Map(
         String(headers["content-security-policy"])
           .split("; ")

@@ -14,14 +14,14 @@ const get = (target: string, ...headers: ReadonlyArray<string>) => [`GET ${targe
 const bytes = (head: string, ...body: ReadonlyArray<number>) => Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body)])
 
 layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: true })("at the edge", (it) => {
-  describe("of what is sent, each gets an answer that says what is wrong", () => {
+  describe("each of these requests gets a response that says what is wrong", () => {
     type Case = readonly [what: string, sent: (authorization: string) => Sent, status: number, code?: string]
     const cases: ReadonlyArray<Case> = [
       ["no HTTP at all", () => "nonsense\r\n\r\n", 400, "invalid_parameter"],
       ["TLS", () => Buffer.from("160301020001000001fc0303", "hex"), 400, "invalid_parameter"],
       ["no Host", () => "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n", 400, "invalid_parameter"],
       ["two Hosts", () => get("/healthz", "host: y"), 400, "invalid_parameter"],
-      ["HTTP/1.0, which needs none", () => "GET /healthz HTTP/1.0\r\n\r\n", 200],
+      ["HTTP/1.0, which needs no Host", () => "GET /healthz HTTP/1.0\r\n\r\n", 200],
       ["a large header", () => get("/v1/requests", `x-large: ${"a".repeat(20_000)}`), 431, "headers_too_large"],
       ["a large URL", () => get(`/${"a".repeat(20_000)}`), 431, "headers_too_large"],
       ["very many headers", () => get("/v1/requests", ...Array.from({ length: 3_000 }, (_, index) => `h${index}: 1`)), 431, "headers_too_large"],
@@ -33,7 +33,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
       ["two lengths", (key) => create([key, "content-length: 1", "content-length: 2"], "{}"), 400, "invalid_parameter"],
       ["a length and chunks", (key) => create([key, "content-length: 2", "transfer-encoding: chunked"], "0\r\n\r\n"), 400, "invalid_parameter"],
       ["a length in words", (key) => create([key, "content-length: two"], "{}"), 400, "invalid_parameter"],
-      ["a chunk that is none", (key) => create([key, "idempotency-key: k", "transfer-encoding: chunked"], "zz\r\n"), 400, "invalid_parameter"],
+      ["an invalid chunk", (key) => create([key, "idempotency-key: k", "transfer-encoding: chunked"], "zz\r\n"), 400, "invalid_parameter"],
       ["another coding", (key) => create([key, "transfer-encoding: gzip"], "{}"), 400, "invalid_parameter"],
       ["two keys", (key) => get("/v1/requests", key, "authorization: Bearer seatrial_other"), 401, "invalid_api_key"],
       ["the same key twice", (key) => get("/v1/requests", key, key), 401, "invalid_api_key"],
@@ -46,7 +46,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
         "body_too_large"
       ],
       ["a length beyond the limit", (key) => create([key, "idempotency-key: a", "content-length: 65537"], " ".repeat(65_537)), 413, "body_too_large"],
-      ["a body that is no UTF-8", (key) => bytes(create([key, "idempotency-key: a", "content-length: 4"]), 0x22, 0xff, 0xfe, 0x22), 400, "invalid_body"],
+      ["a body that is not UTF-8", (key) => bytes(create([key, "idempotency-key: a", "content-length: 4"]), 0x22, 0xff, 0xfe, 0x22), 400, "invalid_body"],
       ["half of a character", (key) => bytes(create([key, "idempotency-key: a", "content-length: 3"]), 0x22, 0xe2, 0x82), 400, "invalid_body"],
       ["a percent sign in a path", (key) => get("/v1/requests/%", key), 404, "not_found"],
       ["no UTF-8 in a path", (key) => get("/v1/requests/%ff%fe", key), 404, "not_found"],
@@ -55,7 +55,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
       ["a percent sign in a query", (key) => get("/v1/requests?cursor=%", key), 400, "invalid_cursor"],
       ["no UTF-8 in a query", (key) => get("/v1/requests?cursor=%ff", key), 400, "invalid_cursor"],
       ["a NUL in a query", (key) => get("/v1/org/models?q=%00", key), 200],
-      ["half of a pair in a query", (key) => get("/v1/org/models?q=%ed%a0%80", key), 200],
+      ["half of a surrogate pair in a query", (key) => get("/v1/org/models?q=%ed%a0%80", key), 200],
       ["an expectation that nobody knows", () => get("/healthz", "expect: the-moon"), 200],
       ["an upgrade that nobody offers", () => get("/healthz", "connection: upgrade, close", "upgrade: websocket"), 200],
       ["OPTIONS of everything", () => "OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", 204],
@@ -81,7 +81,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
     }
   })
 
-  it.effect("requests in a row are answered in their order, each for itself", () =>
+  it.effect("pipelined requests are answered in order", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const { key } = yield* makeTenant()
@@ -96,7 +96,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
     })
   )
 
-  it.effect("nonsense behind a request does not take its answer", () =>
+  it.effect("malformed input after a request does not affect its response", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const answers = answersIn(yield* exchange(port, "GET /readyz HTTP/1.1\r\nhost: x\r\n\r\nnonsense\r\n\r\n"))
@@ -107,7 +107,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
     })
   )
 
-  it.effect("who asks before sending a body is told to go on", () =>
+  it.effect("a client that expects 100-continue gets it", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const { key } = yield* makeTenant()
@@ -124,7 +124,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
     })
   )
 
-  it.effect("HEAD of every path that takes GET has the headers of GET and no body", () =>
+  it.effect("HEAD returns the headers of GET and no body on every path that accepts GET", () =>
     Effect.gen(function* () {
       const { call, port } = yield* Stage
       const { key } = yield* makeTenant()

@@ -8,7 +8,7 @@ import { inject } from "vitest"
 import { unavailableMessage } from "../src/boundary.ts"
 import { jsonOf, layerStage, layerStageOn, makeTenant, Stage } from "./stage.ts"
 
-/** The way from the server to Postgres, which a test can cut, or let swallow what is sent; mended, it goes on with all that came meanwhile. */
+/** A proxy between the server and Postgres. `cut` closes and refuses connections, `swallow` pauses all traffic, and `mend` resumes it with what was held back. */
 class Wire extends Context.Service<
   Wire,
   { readonly port: number; readonly cut: Effect.Effect<void>; readonly swallow: Effect.Effect<void>; readonly mend: Effect.Effect<void> }
@@ -18,10 +18,10 @@ class Wire extends Context.Service<
     Effect.gen(function* () {
       const target = new URL(inject("postgres"))
       const open = new Set<Socket>()
-      let whole = true
+      let isOpen = true
       let swallowing = false
       const server = createServer((socket) => {
-        if (!whole) return socket.destroy()
+        if (!isOpen) return socket.destroy()
         const upstream = connect(Number(target.port), target.hostname)
         for (const [from, to] of [
           [socket, upstream],
@@ -52,7 +52,7 @@ class Wire extends Context.Service<
       return Wire.of({
         port: address.port,
         cut: Effect.sync(() => {
-          whole = false
+          isOpen = false
           for (const socket of open) socket.destroy()
         }),
         swallow: Effect.sync(() => {
@@ -60,7 +60,7 @@ class Wire extends Context.Service<
           for (const socket of open) socket.pause()
         }),
         mend: Effect.sync(() => {
-          whole = true
+          isOpen = true
           swallowing = false
           for (const socket of open) socket.resume()
         })
@@ -80,9 +80,9 @@ const layerDatabase = Layer.unwrap(
 )
 
 layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer))).pipe(Layer.provideMerge(Wire.layer)), { excludeTestServices: true })(
-  "while Postgres is away",
+  "while Postgres is unavailable",
   (it) => {
-    it.effect("every operation says so and when to try again, and goes on when it is back", () =>
+    it.effect("every operation returns 503 with Retry-After, and works again when the database returns", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const wire = yield* Wire
@@ -110,14 +110,14 @@ layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer))).pipe(Layer.pro
 )
 
 layer(layerStage({ SERVER_REQUEST_TIMEOUT: "300 millis" }), { excludeTestServices: true })("while Postgres does not answer", (it) => {
-  it.effect("no request waits for ever", () =>
+  it.effect("every request ends within the request timeout", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
       const sql = yield* SqlClient.SqlClient
       const answer = yield* Effect.andThen(sql`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`, call("GET", "/v1/requests", { key })).pipe(sql.withTransaction)
       assert.strictEqual(answer.status, 503)
-      // A machine under load may take longer than so short a limit.
+      // On a busy machine a request can exceed this short limit.
       yield* call("GET", "/v1/requests", { key }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }), Effect.timeout("10 seconds"))
     })
   )
@@ -125,8 +125,8 @@ layer(layerStage({ SERVER_REQUEST_TIMEOUT: "300 millis" }), { excludeTestService
 
 layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer)), { SERVER_REQUEST_TIMEOUT: "300 millis" }).pipe(Layer.provideMerge(Wire.layer)), {
   excludeTestServices: true
-})("while nothing comes from Postgres", (it) => {
-  it.effect("reads are given up in their time, and go on when it comes again", () =>
+})("while Postgres sends nothing", (it) => {
+  it.effect("reads time out, and work again when Postgres resumes", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const wire = yield* Wire
@@ -137,7 +137,7 @@ layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer)), { SERVER_REQUE
       const asUsual = statuses.pipe(Effect.repeat({ until: (found) => String(found) === "404,404,200" }), Effect.timeout("10 seconds"))
       yield* asUsual
       yield* wire.swallow
-      // At once, since each also waits until the driver gives up to cancel its statement.
+      // Concurrently, because each read also waits until the driver gives up canceling its statement.
       const answers = yield* Effect.forEach(reads, (path) => call("GET", path, { key }), { concurrency: "unbounded" })
       for (const [index, answer] of answers.entries()) {
         assert.strictEqual(answer.status, 503, `${reads[index]} ${answer.text}`)
@@ -153,10 +153,10 @@ layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer)), { SERVER_REQUE
 
 describe("a database that", () => {
   const of = (code: string, operation = "query") => ({ cause: Object.assign(new Error(code), { code }), message: code, operation })
-  const cases: ReadonlyArray<readonly [what: string, reason: SqlError.SqlErrorReason, away: boolean]> = [
+  const cases: ReadonlyArray<readonly [what: string, reason: SqlError.SqlErrorReason, isUnavailable: boolean]> = [
     ["lost the connection", new SqlError.ConnectionError(of("08006")), true],
-    ["lets nobody in for now", new SqlError.UnknownError(of("55000", "connect")), true],
-    ["is not there yet", new SqlError.SqlSyntaxError(of("3D000", "connect")), true],
+    ["refuses connections for now", new SqlError.UnknownError(of("55000", "connect")), true],
+    ["does not exist yet", new SqlError.SqlSyntaxError(of("3D000", "connect")), true],
     ["is being shut down", new SqlError.UnknownError(of("57P01")), true],
     ["is starting up", new SqlError.UnknownError(of("57P03", "connect")), true],
     ["has no connection left", new SqlError.UnknownError(of("53300", "connect")), true],
@@ -165,11 +165,11 @@ describe("a database that", () => {
     ["takes too long", new SqlError.StatementTimeoutError(of("57014")), true],
     ["refuses a statement for its state", new SqlError.UnknownError(of("55000")), false],
     ["does not know a column", new SqlError.SqlSyntaxError(of("42703")), false],
-    ["has a constraint that is not met", new SqlError.ConstraintError(of("23514")), false]
+    ["reports a violated constraint", new SqlError.ConstraintError(of("23514")), false]
   ]
-  for (const [what, reason, away] of cases) {
-    each(`${what} is ${away ? "away for now" : "a fault of ours"}`, () =>
-      assert.strictEqual(unavailableMessage(new SqlError.SqlError({ reason })) !== null, away)
+  for (const [what, reason, isUnavailable] of cases) {
+    each(`${what} ${isUnavailable ? "is temporarily unavailable" : "indicates a fault of the server"}`, () =>
+      assert.strictEqual(unavailableMessage(new SqlError.SqlError({ reason })) !== null, isUnavailable)
     )
   }
 })

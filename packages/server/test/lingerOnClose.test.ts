@@ -4,9 +4,9 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { lingerOnClose } from "../src/lingerOnClose.ts"
 
-it.live("a server that is closed answers who comes once more on a connection that is open, and then takes it away", () =>
+it.live("a closing server answers one more request on an open connection and then closes it", () =>
   Effect.callback<string>((resume) => {
-    let said = ""
+    let received = ""
     const server = lingerOnClose(
       createServer((_, response) => void response.end("here")),
       60_000
@@ -18,17 +18,17 @@ it.live("a server that is closed answers who comes once more on a connection tha
       const ask = () => socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n")
       let closing = false
       socket.on("data", (chunk) => {
-        said += String(chunk)
-        if (closing || !said.endsWith("here")) return
+        received += String(chunk)
+        if (closing || !received.endsWith("here")) return
         closing = true
         server.close(() => over())
         ask()
       })
-      // Both ends have seen the other's last.
+      // Both ends have received the end of the other.
       let left = 2
       const over = () => {
         left--
-        if (left === 0) resume(Effect.succeed(said))
+        if (left === 0) resume(Effect.succeed(received))
       }
       socket.once("close", over)
       ask()

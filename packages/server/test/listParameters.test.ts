@@ -32,7 +32,7 @@ const time = [...digits, "9007199254740992", "2024-01-01", "2024-01-01T00:00:00.
 const text = (maximum: number) => ["", "a".repeat(maximum + 1), "%F0%9F%98%80".repeat(maximum + 1)]
 const word = ["", "%00", "all", "null", "1", "running%20", "running,failed"]
 
-/** What is wrong as the value of a parameter, whatever the list. */
+/** Values of a parameter that are invalid in every list. */
 const malformed: Readonly<Record<string, ReadonlyArray<string>>> = {
   cursor: text(256),
   limit: [...digits, "0", "201", "9007199254740991"],
@@ -52,7 +52,7 @@ interface List {
   readonly parameters: ReadonlyArray<string>
   /** Values of `status` that belong to other lists. */
   readonly foreign?: ReadonlyArray<string>
-  /** What is taken, and finds nothing. */
+  /** Valid queries that match nothing. */
   readonly empty: ReadonlyArray<string>
 }
 
@@ -104,7 +104,7 @@ const lists: ReadonlyArray<List> = [
   }
 ]
 
-/** A value that every list with the parameter takes. */
+/** A value that every list with the parameter accepts. */
 const fine: Readonly<Record<string, string>> = {
   limit: "5",
   cursor: "abc",
@@ -126,7 +126,7 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
       assert.deepInclude(errorOf(answer), { code, param, type: "invalid_request_error", ...(message === undefined ? {} : { message }) }, query)
     })
 
-    it.effect(`${path} says of a parameter what it takes, in words`, () =>
+    it.effect(`${path} describes valid values in its errors`, () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         for (const param of ["limit", "from", "to"].filter((name) => parameters.includes(name)))
@@ -134,7 +134,7 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
       })
     )
 
-    it.effect(`${path} takes its own, each once`, () =>
+    it.effect(`${path} accepts each of its parameters once`, () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
         const { key } = yield* makeTenant()
@@ -159,11 +159,25 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
       })
     )
 
-    it.effect(`${path} takes nothing else`, () =>
+    it.effect(`${path} refuses all other parameters`, () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
-        const others = Object.keys(malformed).filter((name) => !parameters.includes(name))
-        for (const name of [...others, "x", "X", "Limit", "limit[]", "limit%20", "cursor2", "__proto__", "constructor", "offset", "page", "order", "expand"]) {
+        const otherParameters = Object.keys(malformed).filter((name) => !parameters.includes(name))
+        for (const name of [
+          ...otherParameters,
+          "x",
+          "X",
+          "Limit",
+          "limit[]",
+          "limit%20",
+          "cursor2",
+          "__proto__",
+          "constructor",
+          "offset",
+          "page",
+          "order",
+          "expand"
+        ]) {
           yield* refuses(key, `${name}=1`, decodeURIComponent(name), "unknown_parameter")
         }
         yield* refuses(key, "X", "X", "unknown_parameter")

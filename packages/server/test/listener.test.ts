@@ -5,7 +5,7 @@ import { makeNodeServer, makeRequestListener } from "../src/index.ts"
 import { callPort, jsonOf, layerStage, makeTenant } from "./stage.ts"
 
 layer(layerStage(), { excludeTestServices: true })("the server as a listener", (it) => {
-  it.effect("answers beside another program on one port", () =>
+  it.effect("shares a port with another program", () =>
     Effect.gen(function* () {
       const listener = yield* makeRequestListener.pipe(Effect.provide(Layer.mock(Hub)({})))
       const server = makeNodeServer().on("request", (request, response) => {

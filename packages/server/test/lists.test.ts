@@ -46,8 +46,8 @@ const end = Effect.fnUntraced(function* (owner: { readonly orgId: OrgId; readonl
 
 const classOf = (status: number) => (status < 400 ? "success" : status < 500 ? "client_error" : "server_error")
 
-layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) => {
-  it.effect("give every row once, newest first, under every filter, with ties in time and rows that arrive meanwhile", () =>
+layer(layerStage(), { excludeTestServices: true })("lists over HTTP", (it) => {
+  it.effect("return every row once, newest first, for every filter, with ties in time and rows that arrive during paging", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const tenant = yield* makeTenant()
@@ -56,7 +56,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
       const now = yield* Clock.currentTimeMillis
       const begin = now - 10_000
       const rows: Array<Effect.Success<ReturnType<typeof end>>> = []
-      // Many share a millisecond.
+      // Many rows share a millisecond.
       for (let index = 0; index < 60; index++) {
         rows.push(yield* end({ orgId: tenant.orgId, keyId: index % 4 === 0 ? second.keyId : tenant.keyId }, begin + Math.floor(index / 7), index))
         if (index % 10 === 0) yield* end(stranger, begin + Math.floor(index / 7), index)
@@ -76,7 +76,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
         ]
       ]
       for (const [query, keeps] of filters) {
-        const seen: Array<string> = []
+        const ids: Array<string> = []
         const expected = newestFirst(rows).filter(keeps)
         const arrived: typeof rows = []
         let cursor: string | null = ""
@@ -86,13 +86,13 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
           assert.strictEqual(answer.status, 200, answer.text)
           const { data, next_cursor } = pageOf(answer)
           assert.isAtMost(data.length, limit)
-          seen.push(...data.map(({ id }) => id))
+          ids.push(...data.map(({ id }) => id))
           cursor = next_cursor
-          // It arrives after the first page was read, so no later page shows it.
+          // This row arrives after the first page was read, so no later page contains it.
           if (page === 0) arrived.push(yield* end(tenant, now, page))
         }
         assert.deepStrictEqual(
-          seen,
+          ids,
           expected.map(({ id }) => id),
           query
         )
@@ -103,7 +103,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
     })
   )
 
-  it.effect("refuse a cursor of another list, other filters, another organisation, or one that was changed", () =>
+  it.effect("refuse a cursor of another list, other filters or another organization, and a changed cursor", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const tenant = yield* makeTenant()
@@ -134,7 +134,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
     })
   )
 
-  it.effect("leave running requests to the look-up, which shows what is known so far", () =>
+  it.effect("omit running requests, which can be read by ID", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key, keyId, orgId } = yield* makeTenant()
@@ -147,7 +147,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
     })
   )
 
-  it.effect("a request leads to its receipt, in both families and with either scope", () =>
+  it.effect("a request links to its receipt, in both families and with either scope", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const tenant = yield* makeTenant()
@@ -171,7 +171,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
     })
   )
 
-  it.effect("another organisation's request, one that never was and one that could not be give the same bytes", () =>
+  it.effect("another organization's request, a nonexistent ID and a malformed ID return the same bytes", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const owner = yield* makeTenant()
@@ -190,13 +190,13 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
     })
   )
 
-  it.effect("a revoked key stops reading at once", () =>
+  it.effect("a revoked key can no longer read", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const tenant = yield* makeTenant()
       assert.strictEqual((yield* call("GET", "/v1/requests", { key: tenant.key })).status, 200)
       yield* (yield* ApiKeys).revoke(tenant.orgId, tenant.keyId)
-      // The news travels by NOTIFY; wait for it to be heard.
+      // The revocation arrives by NOTIFY. Wait for it.
       yield* call("GET", "/v1/requests", { key: tenant.key }).pipe(Effect.repeat({ until: ({ status }) => status === 401 }), Effect.timeout("5 seconds"))
     })
   )

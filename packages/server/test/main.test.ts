@@ -13,7 +13,7 @@ const Line = Schema.fromJsonString(Schema.Struct({ message: Schema.Json }))
 
 type Program = ChildProcessByStdio<null, Readable, null>
 
-/** Runs the program itself, and kills it when the scope closes. */
+/** Runs the program in a process, and kills it when the scope closes. */
 const start = (env: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
     Effect.sync(
@@ -44,7 +44,7 @@ class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/te
 }
 const layerDatabase = Layer.unwrap(Effect.map(Url, (url) => Database.layerUrl(url))).pipe(Layer.provideMerge(Url.layer))
 
-/** What comes back on a connection of its own, until the server closes it. */
+/** Everything that the server sends on a new connection until it closes it. */
 const exchange = (port: number, headers: string) =>
   Effect.callback<string>((resume) => {
     let text = ""
@@ -56,7 +56,7 @@ const exchange = (port: number, headers: string) =>
     socket.on("close", () => resume(Effect.succeed(text)))
   })
 
-it.live("the program serves, and on SIGTERM answers what it has begun, takes nothing new, and leaves", () =>
+it.live("the program serves, and on SIGTERM it finishes requests in flight, accepts no new ones and exits", () =>
   Effect.gen(function* () {
     const url = yield* Url
     const program = yield* start({
@@ -75,7 +75,7 @@ it.live("the program serves, and on SIGTERM answers what it has begun, takes not
 
     const sql = yield* SqlClient.SqlClient
     const begun = yield* Effect.gen(function* () {
-      // A lock holds the request up until the program has been told to stop.
+      // A lock blocks the request until the program has received SIGTERM.
       yield* sql`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`
       const key = makeApiKey(crypto.getRandomValues(new Uint8Array(64)))
       const answer = yield* Effect.forkDetach(exchange(port, `authorization: Bearer ${key}\r\n`))

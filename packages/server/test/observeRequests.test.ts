@@ -5,14 +5,14 @@ import { Effect, Metric } from "effect"
 import { serverMetrics } from "../src/metrics.ts"
 import { observeRequests } from "../src/observeRequests.ts"
 
-/** What the gauge says; in the registry that the measures of a running server are in. */
+/** The state of the gauge in the global metric registry. */
 const inFlight = (): unknown => Effect.runSync(Metric.snapshot).find(({ id, type }) => type === "Gauge" && id === serverMetrics.inFlight.family.name)?.state
 
 const ask = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"
 
-it.live("a request whose caller leaves before its turn on the connection is not counted as one that is being answered", () =>
+it.live("a pipelined request whose caller leaves before its turn is not counted as in flight", () =>
   Effect.callback<ReadonlyArray<unknown>>((resume) => {
-    const seen: Array<unknown> = []
+    const states: Array<unknown> = []
     const answers: Array<ServerResponse> = []
     const server = createServer()
     observeRequests(server)
@@ -25,21 +25,21 @@ it.live("a request whose caller leaves before its turn on the connection is not 
         answers.push(response)
         if (answers.length < 3) return
         const [first, second] = answers
-        seen.push(inFlight())
-        // The end of the one before is told right behind.
+        states.push(inFlight())
+        // `close` of the previous response is emitted right after this.
         const leave = () => {
-          seen.push(inFlight())
+          states.push(inFlight())
           socket.destroy()
         }
         second?.once("socket", () => process.nextTick(leave))
         second?.once("close", () =>
           server.close(() => {
-            seen.push(inFlight())
-            resume(Effect.succeed(seen))
+            states.push(inFlight())
+            resume(Effect.succeed(states))
           })
         )
         first?.end("here")
       })
     })
-  }).pipe(Effect.map((seen) => assert.deepStrictEqual(seen, [{ value: 1 }, { value: 1 }, { value: 0 }])))
+  }).pipe(Effect.map((states) => assert.deepStrictEqual(states, [{ value: 1 }, { value: 1 }, { value: 0 }])))
 )

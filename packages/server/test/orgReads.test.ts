@@ -7,7 +7,7 @@ import { facts, newModel, walk } from "@seatrial/store/testing"
 import { Effect, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
 
-/** An answer's record, with every field of the schema and no other. */
+/** The record of a response, with exactly the fields of the schema. */
 const decode =
   <A>(schema: Schema.Codec<A, unknown>) =>
   (answer: Answer): A =>
@@ -17,7 +17,7 @@ const modelsOf = (answer: Answer) => decode(OrgModelList)(answer).data
 const eventsOf = (answer: Answer) => decode(AuditEventList)(answer).data
 
 layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
-  it.effect("a model shows what serves it, and its commit as soon as one is known", () =>
+  it.effect("a model shows its serving revision, and its commit as soon as one is known", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* PgClient.PgClient
@@ -59,7 +59,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
       })
       assert.isString(serving.revision?.verified_at)
 
-      // A candidate changes nothing of it, whatever its commit.
+      // A candidate does not change the model, even if it has another commit.
       const candidate = yield* deployments.create({
         ...newModel(caller, "candidate"),
         target: { _tag: "Redeploy", modelId: first.modelId, ref: null },
@@ -88,23 +88,23 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  it.effect("q finds a part of slug, name or repository in any case, and takes every character for itself", () =>
+  it.effect("q matches part of the slug, name or repository case-insensitively, without wildcards", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* PgClient.PgClient
       const { key, orgId } = yield* makeCaller()
-      const named = [
+      const models = [
         ["a-1", "100% Sure", "acme/one"],
         ["a_2", "Back\\slash", "Acme/Two"],
         ["a.3", "Ärger", "acme/three_3"]
       ] as const
-      for (const [index, [slug, name, repo]] of named.entries()) {
+      for (const [index, [slug, name, repo]] of models.entries()) {
         const at = new Date(1_700_000_000_000 + index)
         yield* sql`
           INSERT INTO models (id, org_id, slug, display_name, hf_repo, created_at, updated_at)
           VALUES (${`mdl_${orgId.slice(4, -1)}${index}`}, ${orgId}, ${slug}, ${name}, ${repo}, ${at}, ${at})`
       }
-      const found: ReadonlyArray<readonly [q: string, slugs: ReadonlyArray<string>]> = [
+      const searches: ReadonlyArray<readonly [q: string, slugs: ReadonlyArray<string>]> = [
         ["a", ["a.3", "a_2", "a-1"]],
         ["", ["a.3", "a_2", "a-1"]],
         ["%", ["a-1"]],
@@ -120,7 +120,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
         ["acme%", []],
         ["100% Sure ", []]
       ]
-      for (const [q, slugs] of found) {
+      for (const [q, slugs] of searches) {
         const answer = yield* call("GET", `/v1/org/models?q=${encodeURIComponent(q)}`, { key })
         assert.deepStrictEqual(
           modelsOf(answer).map(({ slug }) => slug),
@@ -131,12 +131,12 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  it.effect("what was done is told to the organisation's auditors, each event with what was before and after", () =>
+  it.effect("changes are listed as audit events of the organization, with the values before and after", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* PgClient.PgClient
       const { caller, key, orgId, userId } = yield* makeCaller()
-      const made = yield* (yield* Deployments).create(newModel(caller, "audited"))
+      const operation = yield* (yield* Deployments).create(newModel(caller, "audited"))
       const events = eventsOf(yield* call("GET", "/v1/org/audit-events", { key }))
       assert.deepStrictEqual(new Set(events.map(({ resource_type }) => resource_type)), new Set(["org", "membership", "billing", "api_key", "model_config"]))
       const [newest] = events
@@ -144,11 +144,11 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
         actor_kind: "user",
         actor_user_id: userId,
         resource_type: "model_config",
-        resource_id: made.modelId,
+        resource_id: operation.modelId,
         action: "created",
         before: null
       })
-      assert.deepNestedInclude(newest, { "after.deployment_id": made.id })
+      assert.deepNestedInclude(newest, { "after.deployment_id": operation.id })
       for (const event of events) {
         assert.deepStrictEqual(decode(AuditEvent)(yield* call("GET", `/v1/org/audit-events/${event.id}`, { key })), event)
       }
@@ -156,7 +156,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
       assert.isTrue(admins.every(({ actor_kind }) => actor_kind === "admin"))
       assert.notInclude(JSON.stringify(events), key.slice(12))
 
-      // Any JSON goes through, as deep as it is.
+      // Any JSON is returned unchanged, at any depth.
       const values = [null, true, 0, -1.5, 1e300, "", 'ü"\\\u0001', [], {}, [[null, [{ a: [{}] }]]], { "": 1, "a b": { c: null } }]
       for (const [index, value] of values.entries()) {
         yield* sql`
@@ -167,7 +167,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  it.effect("another organisation's model or event, one that never was and one that could not be give the same bytes", () =>
+  it.effect("another organization's model or event, a nonexistent ID and a malformed ID return the same bytes", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const owner = yield* makeCaller()

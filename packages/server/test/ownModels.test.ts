@@ -29,8 +29,8 @@ const serving = Effect.fnUntraced(function* (name = "tiny") {
   return { ...tenant, call, modelId, operation, revisionId, status }
 })
 
-layer(layerStage(), { excludeTestServices: true })("an organization's own model over the wire", (it) => {
-  it.effect("is disabled and enabled by name or id, as often as is asked, and each change is audited once with its user", () =>
+layer(layerStage(), { excludeTestServices: true })("an organization's own model over HTTP", (it) => {
+  it.effect("is disabled and enabled by name or ID, idempotently, and each change is audited once with its user", () =>
     Effect.gen(function* () {
       const { call, key, modelId, orgId, revisionId, slug, status, userId } = yield* serving()
       for (const model of ["tiny", modelId, `${slug}%2Ftiny`]) {
@@ -48,7 +48,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
-  it.effect("is deleted once, with its unfinished deployment canceled, its engine's run told to end and its name free", () =>
+  it.effect("is deleted once: its unfinished deployment is canceled, its engine ends and its name is free", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
@@ -70,7 +70,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
-  it.effect("whose only deployment failed cannot be disabled, says what to do, and is deleted, which frees its name", () =>
+  it.effect("whose only deployment failed cannot be disabled, and can be deleted to free its name", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller, key, orgId } = yield* makeCaller()
@@ -90,7 +90,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
-  it.effect("is nobody else's, also if it is published, and needs models:write", () =>
+  it.effect("can be changed only by its organization, even if it is published, and only with models:write", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { call, modelId, orgId, status, withKey } = yield* serving("shared")
@@ -111,7 +111,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
-  it.effect("that an object in the cluster manages is not deleted, since it would be deployed again, but disabled", () =>
+  it.effect("that a ModelDeployment manages can be disabled but not deleted, because it would be deployed again", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { call, key, modelId, operation, orgId, status } = yield* serving()
@@ -127,7 +127,7 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
     })
   )
 
-  it.effect("is changed nowhere in the org family, which is for reading", () =>
+  it.effect("cannot be changed in the org family, which is read-only", () =>
     Effect.gen(function* () {
       const { call, key, modelId } = yield* serving()
       for (const [method, path] of [

@@ -32,8 +32,8 @@ const withHub = Effect.fnUntraced(function* (answers: HubAnswers, classes: Reado
 
 const Derived = Schema.Struct({ kind: Schema.Literal("derived"), serving: Schema.Json })
 
-layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (it) => {
-  it.effect("tells how a model is served, completely, and makes nothing", () =>
+layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) => {
+  it.effect("describes completely how a model would be served, and creates nothing", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -54,13 +54,13 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("gives settings that a create and another preview take as they are", () =>
+  it.effect("returns settings that a create and another preview accept as is", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
       yield* withHub(() => Effect.succeed(tinyFacts))
-      const asked = { host_class: "large", max_context: 512, hold_seconds: 5, engine_flags: { max_num_seqs: 4 } }
-      const { serving } = Schema.decodeUnknownSync(Derived)(jsonOf(yield* preview(key, { source, serving: asked })))
+      const requested = { host_class: "large", max_context: 512, hold_seconds: 5, engine_flags: { max_num_seqs: 4 } }
+      const { serving } = Schema.decodeUnknownSync(Derived)(jsonOf(yield* preview(key, { source, serving: requested })))
       const again = Schema.decodeUnknownSync(Derived)(jsonOf(yield* preview(key, { source, serving })))
       assert.deepStrictEqual(again.serving, serving)
       const created = yield* call("POST", "/v1/deployments", { key, body: { source, serving }, headers: { "idempotency-key": "paste" } })
@@ -68,25 +68,25 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("speaks to the hub as the key's creator", () =>
+  it.effect("calls the hub as the user who created the key", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant()
       const other = yield* makeTenant()
-      const seen: Array<Option.Option<string>> = []
+      const tokens: Array<Option.Option<string>> = []
       yield* withHub((_, token) =>
         Effect.as(
-          Effect.sync(() => seen.push(token)),
+          Effect.sync(() => tokens.push(token)),
           tinyFacts
         )
       )
       yield* (yield* HubConnections).set(tenant.orgId, tenant.userId, Redacted.make("hf_secret"))
       yield* preview(tenant.key, { source })
       yield* preview(other.key, { source })
-      assert.deepStrictEqual(seen, [Option.some("hf_secret"), Option.none()])
+      assert.deepStrictEqual(tokens, [Option.some("hf_secret"), Option.none()])
     })
   )
 
-  it.effect("that the hub refuses says why and what to do, with 200", () =>
+  it.effect("that the hub refuses returns 200 with the reason and the remedy", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
       yield* withHub(() => Effect.fail(new HubRefusal({ code: "access_required", message: "It is gated.", remedy: "Ask for access.", commit: null })))
@@ -102,7 +102,7 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("of a model that fits nowhere, or on a host class that is not there, is refused with the commit", () =>
+  it.effect("of a model that fits nowhere, or for an unknown host class, is refused with the commit", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
       yield* withHub(() => Effect.succeed({ ...tinyFacts, weights_bytes: 140e9 }))
@@ -113,7 +113,7 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("chooses no host class with more GPUs than the organization may hold", () =>
+  it.effect("never chooses a host class with more GPUs than the organization may hold", () =>
     Effect.gen(function* () {
       const { key, orgId } = yield* makeTenant()
       yield* withHub(() => Effect.succeed(tinyFacts), [{ ...small, gpu_count: 2 }, large])
@@ -124,7 +124,7 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("with a runtime, a cache type or a flag that is not offered is 400, before the hub is asked", () =>
+  it.effect("with an unknown runtime, cache type or flag returns 400 without a call of the hub", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
       yield* withHub(() => Effect.die(new Error("the hub was asked")))
@@ -140,7 +140,7 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("while the hub is away is 503 with when to try again", () =>
+  it.effect("while the hub is unavailable returns 503 with Retry-After", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
       for (const [retryAfter, header] of [
@@ -160,7 +160,7 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("that fails within tells nothing of how", () =>
+  it.effect("that fails internally does not expose the cause", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
       yield* withHub(() => Effect.die(new Error("hf_secret at /root/secrets")))

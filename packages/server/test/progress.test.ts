@@ -7,8 +7,8 @@ import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
 
 const progressOf = (answer: Answer) => Schema.decodeUnknownSync(DeploymentProgress)(jsonOf(answer), { onExcessProperty: "error" })
 
-layer(layerStage(), { excludeTestServices: true })("the progress of a deployment over the wire", (it) => {
-  it.effect("says what it waits for, with its place, and how far its download is", () =>
+layer(layerStage(), { excludeTestServices: true })("the progress of a deployment over HTTP", (it) => {
+  it.effect("includes what it waits for, its place in the queue and the progress of its download", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const runs = yield* Runs
@@ -23,7 +23,7 @@ layer(layerStage(), { excludeTestServices: true })("the progress of a deployment
     })
   )
 
-  it.effect("is nobody else's: another organization finds nothing, and a key without the scope nothing either", () =>
+  it.effect("is hidden from other organizations and from keys without the scope", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { caller, withKey } = yield* makeCaller()

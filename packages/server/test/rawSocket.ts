@@ -1,10 +1,10 @@
 import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
 
-/** What is sent: text or bytes at once, or whatever the function does with the open connection. */
+/** The input: text or bytes to send at once, or a function that uses the open connection. */
 export type Sent = string | Uint8Array | ((socket: Socket) => void)
 
-/** What comes back on a connection of its own, byte for byte, until the server closes it. */
+/** All bytes that the server sends on a new connection until it closes it. */
 export const exchange = (port: number, sent: Sent) =>
   Effect.callback<string>((resume) => {
     const chunks: Array<Buffer> = []
@@ -13,7 +13,7 @@ export const exchange = (port: number, sent: Sent) =>
       else socket.write(sent)
     })
     socket.on("data", (chunk) => chunks.push(chunk))
-    // A server that closes while we send resets the connection; what came before counts.
+    // A server that closes while the client sends resets the connection. Keep what arrived before that.
     socket.on("error", () => undefined)
     socket.on("close", () => resume(Effect.succeed(Buffer.concat(chunks).toString("latin1"))))
     return Effect.sync(() => socket.destroy())
@@ -25,7 +25,7 @@ export interface RawAnswer {
   readonly text: string
 }
 
-/** The answers in what came back, one after the other; interim ones left out. */
+/** The responses in the received bytes, in order, without interim responses. */
 export const answersIn = (received: string, head = false): ReadonlyArray<RawAnswer> => {
   const answers: Array<RawAnswer> = []
   let rest = received

@@ -16,7 +16,7 @@ const keySetOf = (answer: Answer) => Schema.decodeUnknownSync(SigningKeySet)(jso
 const keysPath = "/.well-known/jwks.json"
 const signed = { accept: "application/jose+json" }
 
-/** What an independent library finds inside a JWS by these keys. */
+/** The payload of a JWS that an independent library verified with these keys. */
 const openWith = (keys: SigningKeySet, jws: SignedReceipt) =>
   Effect.promise(async () => {
     const { payload, protectedHeader } = await flattenedVerify(jws, createLocalJWKSet({ keys: keys.keys.map((key) => ({ ...key })) }), {
@@ -30,11 +30,11 @@ const attached = (body: string, header: unknown): SignedReceipt => {
   return { payload: Buffer.from(body).toString("base64url"), protected: head, signature }
 }
 
-let made = 0
-/** A request that a serving revision has answered, and a key of its organisation. */
+let requestCount = 0
+/** A request that a serving revision has answered, and a key of its organization. */
 const served = Effect.fnUntraced(function* () {
   const metering = yield* Metering
-  const slug = `receipts-${++made}`
+  const slug = `receipts-${++requestCount}`
   const { caller, secret } = yield* makeCaller(slug)
   const serving = yield* makeServing(caller, slug)
   const request = Effect.fnUntraced(function* (latencyMs: number, digests: ReceiptDigests | null = null) {
@@ -52,8 +52,8 @@ const served = Effect.fnUntraced(function* () {
   return { request, serving, orgId: caller.orgId, key: Redacted.value(secret) }
 })
 
-layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: true })("a receipt over the wire", (it) => {
-  it.effect("has a signature that another library verifies, in a header or around it, in both families", () =>
+layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: true })("a receipt over HTTP", (it) => {
+  it.effect("has a signature that another library verifies, in a header or as one JWS, in both families", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key, orgId, request } = yield* served()
@@ -65,7 +65,7 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
           const plain = yield* call("GET", `${family}/receipts/${id}`, { key })
           const receipt = Schema.decodeUnknownSync(Receipt, { onExcessProperty: "error" })(jsonOf(plain))
           assert.deepStrictEqual([receipt.request_id, receipt.latency_ms], [id, latency])
-          // What was sent is what was signed, byte for byte.
+          // The body is exactly the signed bytes.
           assert.strictEqual(plain.text, canonicalJson(jsonOf(plain)))
           assert.deepStrictEqual([plain.headers["content-type"], plain.headers.vary], ["application/json", "Accept"])
           const opened = yield* openWith(keys, attached(plain.text, plain.headers["seatrial-signature"]))
@@ -73,12 +73,12 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
           const header = { alg: "EdDSA", iss: "seatrial", kid: keys.keys[0]?.kid ?? "", org: orgId, typ: "seatrial-receipt+jws" }
           assert.deepStrictEqual(opened.header, header)
 
-          const whole = yield* call("GET", `${family}/receipts/${id}`, { key, headers: signed })
-          assert.deepStrictEqual([whole.headers["content-type"], whole.headers.vary], ["application/jose+json", "Accept"])
-          assert.strictEqual((yield* openWith(keys, jwsOf(whole.text))).text, plain.text)
-          // The same receipt is always signed the same.
-          assert.deepStrictEqual(attached(plain.text, plain.headers["seatrial-signature"]), jwsOf(whole.text))
-          assert.strictEqual((yield* call("GET", `${family}/receipts/${id}`, { key, headers: signed })).text, whole.text)
+          const jws = yield* call("GET", `${family}/receipts/${id}`, { key, headers: signed })
+          assert.deepStrictEqual([jws.headers["content-type"], jws.headers.vary], ["application/jose+json", "Accept"])
+          assert.strictEqual((yield* openWith(keys, jwsOf(jws.text))).text, plain.text)
+          // Signatures are deterministic.
+          assert.deepStrictEqual(attached(plain.text, plain.headers["seatrial-signature"]), jwsOf(jws.text))
+          assert.strictEqual((yield* call("GET", `${family}/receipts/${id}`, { key, headers: signed })).text, jws.text)
         }
       }
     })
@@ -98,7 +98,7 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
     })
   )
 
-  it.effect("is one JWS only where the caller asks for that", () =>
+  it.effect("is one JWS only if the caller accepts that", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key, request } = yield* served()
@@ -121,7 +121,7 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
     })
   )
 
-  it.effect("has the same verification for every request of a revision, frozen when it was activated", () =>
+  it.effect("has the same verification for every request of a revision, frozen at activation", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const sql = yield* SqlClient.SqlClient
@@ -132,7 +132,7 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
       assert.isNotEmpty(first?.checks ?? [])
       yield* sql`UPDATE revisions SET checks = jsonb_set(checks, '{checks}', '[]') WHERE org_id = ${orgId} AND id = ${serving.revisionId}`
       assert.deepStrictEqual(yield* verificationOf(yield* request(2)), first)
-      // Nobody changes it afterwards, whatever program tries.
+      // No program can change it afterwards.
       for (const change of [
         "verification = '{\"checks\": []}'",
         "verification = NULL",
@@ -145,7 +145,7 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
     })
   )
 
-  it.effect("is signed by keys that anybody may ask for, and keep", () =>
+  it.effect("is signed by keys that are public and cacheable", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { headers, status } = yield* call("GET", keysPath)
@@ -160,13 +160,13 @@ layer(layerStage({ SEATRIAL_SIGNING_KEYS: firstKey }), { excludeTestServices: tr
 class Address extends Context.Service<Address, Redacted.Redacted<string>>()("test/Address") {
   static readonly layer = Layer.effect(Address, makeTestDatabase(inject("postgres")))
 }
-/** A server of that installation with these keys. */
+/** A server of the installation with these keys. */
 const startWith = Effect.fnUntraced(function* (keys: string) {
   return yield* Layer.build(Layer.fresh(layerStageOn(Database.layerUrl(yield* Address), { SEATRIAL_SIGNING_KEYS: keys })))
 })
 
 layer(Address.layer, { excludeTestServices: true })("servers of one installation", (it) => {
-  it.effect("a key that no longer signs goes on verifying, and what it signed is signed anew by the next one", () =>
+  it.effect("a former signing key still verifies, and the next key signs earlier receipts again", () =>
     Effect.gen(function* () {
       const before = yield* startWith(firstKey)
       const stages = { before: Context.get(before, Stage) }
@@ -176,7 +176,7 @@ layer(Address.layer, { excludeTestServices: true })("servers of one installation
       const firstKeys = keySetOf(yield* stages.before.call("GET", keysPath)).keys
       const x = firstKeys[0]?.x ?? ""
 
-      // Announced first, so that who keeps keys for some minutes knows it when it begins to sign; then the order changes; at last the secret half of the old one goes.
+      // First the new key is published, so that verifiers with cached keys know it before it signs. Then the order changes. Finally the old secret key is removed.
       for (const keys of [`${firstKey},${secondKey}`, `${secondKey}, ${firstKey}`, `${secondKey},public:${x}`]) {
         const { call } = Context.get(yield* startWith(keys), Stage)
         const now = keySetOf(yield* call("GET", keysPath))
@@ -187,17 +187,17 @@ layer(Address.layer, { excludeTestServices: true })("servers of one installation
         assert.strictEqual((yield* openWith(now, fresh)).header?.kid, now.keys[0]?.kid)
       }
 
-      // Two servers with the same keys give the same bytes.
+      // Two servers with the same keys return the same bytes.
       const [a, b] = yield* Effect.all([startWith(secondKey), startWith(secondKey)])
       const answers = yield* Effect.forEach([a, b], (context) => Context.get(context, Stage).call("GET", path, { key, headers: signed }))
       assert.strictEqual(answers[0]?.text, answers[1]?.text)
 
-      // A key that was withdrawn proves nothing any more.
+      // A removed key no longer verifies anything.
       const withdrawn = keySetOf(yield* Context.get(a, Stage).call("GET", keysPath))
       const refused = yield* Effect.exit(openWith(withdrawn, old))
       assert.isTrue(Exit.isFailure(refused))
 
-      // Without a key nothing pretends to be signed.
+      // Without a signing key, nothing is signed.
       const { call, logged } = Context.get(yield* startWith(""), Stage)
       const plain = yield* call("GET", path, { key })
       assert.deepStrictEqual([plain.status, plain.headers["seatrial-signature"]], [200, undefined])
@@ -211,8 +211,8 @@ layer(Address.layer, { excludeTestServices: true })("servers of one installation
   )
 })
 
-describe("the interface document", () => {
-  each("shows a receipt that its own key verifies", () =>
+describe("the OpenAPI document", () => {
+  each("has an example receipt that the example key verifies", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         const example = (path: string, type: string) =>
@@ -227,7 +227,7 @@ describe("the interface document", () => {
 })
 
 describe("SEATRIAL_SIGNING_KEYS", () => {
-  const given = (text: string) =>
+  const readSettings = (text: string) =>
     Layer.build(ServerSettings.layerConfig).pipe(
       Effect.scoped,
       Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_CURSOR_KEY: "0123456789abcdef", SEATRIAL_SIGNING_KEYS: text }))),
@@ -241,16 +241,16 @@ describe("SEATRIAL_SIGNING_KEYS", () => {
     ["geheim", false],
     [Buffer.alloc(31, 1).toString("base64"), false],
     [Buffer.alloc(64, 1).toString("base64"), false],
-    // The one that signs has to be a secret one.
+    // The signing key must be a secret key.
     [`public:${x}`, false],
     [`${firstKey},public:`, false],
     [`${firstKey},${firstKey}`, false]
   ]
-  each("is taken where it can sign, and refused at the start where it cannot, without being shown", () =>
+  each("is refused at startup if it is invalid, without being logged", () =>
     Effect.runPromise(
       Effect.gen(function* () {
         for (const [text, taken] of texts) {
-          const exit = yield* given(text)
+          const exit = yield* readSettings(text)
           assert.strictEqual(Exit.isSuccess(exit), taken, text)
           if (!taken) assert.notInclude(String(exit), text.slice(0, 20))
         }
@@ -260,7 +260,7 @@ describe("SEATRIAL_SIGNING_KEYS", () => {
 })
 
 describe("Accept", () => {
-  each("names what it wants, or gets what is usual", () => {
+  each("selects the JWS only if it prefers it", () => {
     const wants = prefersOver("application/jose+json", "application/json")
     for (const accept of [undefined, "", "*/*", "application/*", "x/application/jose+json", "application/jose+json;q=0.000"])
       assert.isFalse(wants(accept), accept)

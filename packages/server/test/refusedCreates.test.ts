@@ -38,7 +38,7 @@ const screen = Effect.fnUntraced(function* (orgId: OrgId, id: DeploymentId, fact
 })
 
 layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestServices: true })("a create that is refused", (it) => {
-  it.effect("where the organization has deployed that very commit before, in the words of a preview, and binds nothing", () =>
+  it.effect("because the organization has deployed that commit before has the message of a preview, and does not bind the key", () =>
     Effect.gen(function* () {
       const { call, hub } = yield* Stage
       const { key, orgId } = yield* makeTenant()
@@ -57,26 +57,26 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestS
         assert.deepInclude(errorOf(refused), { type: "refused_error", code: "context_too_long", param: "serving.max_context" })
         assert.match(errorOf(refused).message, /made for 1024 tokens/u)
       }
-      // A preview, which does ask the hub, says the same.
+      // A preview, which reads the hub, returns the same refusal.
       yield* Ref.set(hub, () => Effect.succeed(tinyFacts))
       const preview = yield* call("POST", "/v1/deployment-previews", { key, body: { source: pinned, serving } })
       assert.deepInclude(jsonOf(preview), { kind: "refused" })
       assert.include(preview.text, "context_too_long")
 
-      // What is not known at once is for screening: a branch, settings that are kept, another organization's knowledge.
+      // Screening decides what is not known at once: a branch, a redeploy that keeps its settings, and facts that only another organization has.
       assert.strictEqual((yield* create(key, { model_id: first.model_id, ref: "main", serving }, "free")).status, 201)
       assert.strictEqual((yield* create(key, { model_id: first.model_id, ref: commit })).status, 201)
       assert.strictEqual((yield* create(other.key, { model_name: "again", source: pinned, serving })).status, 201)
       assert.strictEqual((yield* create(key, { model_name: "again", source: pinned, serving: { max_context: 512 } })).status, 201)
 
-      // Nor is what another version has written in a way that this one does not read.
+      // Facts that another version has stored in an unknown format are not used either.
       const sql = yield* PgClient.PgClient
       yield* sql`UPDATE revisions SET facts = facts - 'config' WHERE org_id = ${orgId}`
       assert.strictEqual((yield* create(key, { model_name: "unread", source: pinned, serving })).status, 201)
     })
   )
 
-  it.effect("where nothing there is can hold it", () =>
+  it.effect("because no host class can hold the model", () =>
     Effect.gen(function* () {
       const { key, orgId } = yield* makeTenant()
       yield* (yield* HostClasses).replaceAll([cpu])
@@ -90,7 +90,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestS
     })
   )
 
-  it.effect("is told of a deleted model in a replay, and of none in a redeploy; its records stay, and its name is free", () =>
+  it.effect("for a deleted model returns model_deleted on a replay and not_found on a redeploy; its records stay and its name is free", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key, orgId } = yield* makeTenant()

@@ -6,7 +6,7 @@ import { defaultClientTimeouts, makeNodeServer } from "../src/nodeServer.ts"
 import { answersIn, exchange } from "./rawSocket.ts"
 import { layerStage, makeTenant, Stage } from "./stage.ts"
 
-/** Sends the beginning, and then one byte after the other for as long as the server takes them. */
+/** Sends the beginning, and then single bytes for as long as the server accepts them. */
 const dribble = (beginning: string) => (socket: Socket) => {
   socket.write(beginning)
   const timer = setInterval(() => socket.write("a"), 20)
@@ -15,11 +15,11 @@ const dribble = (beginning: string) => (socket: Socket) => {
 
 const timeouts = { SERVER_HEADERS_TIMEOUT: "300 millis", SERVER_RECEIVE_TIMEOUT: "600 millis", SERVER_KEEP_ALIVE_TIMEOUT: "300 millis" }
 
-layer(layerStage(timeouts), { excludeTestServices: true })("a client that is slow", (it) => {
+layer(layerStage(timeouts), { excludeTestServices: true })("a slow client", (it) => {
   const head = (key: string) =>
     `POST /v1/deployments HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nidempotency-key: slow\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n`
 
-  it.effect("with its headers is not waited for", () =>
+  it.effect("that sends its headers slowly is disconnected", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const [answer, ...more] = answersIn(yield* exchange(port, dribble("GET /healthz HTTP/1.1\r\nhost: x\r\nx: ")))
@@ -29,7 +29,7 @@ layer(layerStage(timeouts), { excludeTestServices: true })("a client that is slo
     })
   )
 
-  it.effect("with its body is not waited for", () =>
+  it.effect("that sends its body slowly is disconnected", () =>
     Effect.gen(function* () {
       const { call, port } = yield* Stage
       const { key } = yield* makeTenant()
@@ -40,7 +40,7 @@ layer(layerStage(timeouts), { excludeTestServices: true })("a client that is slo
     })
   )
 
-  it.effect("with a body that is refused unread gets one answer, and is not listened to for ever", () =>
+  it.effect("whose body is refused unread gets one response and is disconnected", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const answers = answersIn(yield* exchange(port, dribble(head("seatrial_wrong"))))
@@ -51,7 +51,7 @@ layer(layerStage(timeouts), { excludeTestServices: true })("a client that is slo
     })
   )
 
-  it.effect("to ask again loses its connection", () =>
+  it.effect("that does not send another request is disconnected", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const answers = answersIn(yield* exchange(port, "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n"))
@@ -62,7 +62,7 @@ layer(layerStage(timeouts), { excludeTestServices: true })("a client that is slo
     })
   )
 
-  it.effect("and says nothing at all loses its connection", () =>
+  it.effect("that sends nothing is disconnected", () =>
     Effect.gen(function* () {
       const { port } = yield* Stage
       const answers = answersIn(yield* exchange(port, () => {}))
@@ -81,7 +81,7 @@ alone.live("a client that does not read its answer loses it", () =>
       (opened) => Effect.callback<void>((resume) => void opened.close(() => resume(Effect.void)).closeAllConnections())
     )
     const finished = yield* Effect.callback<boolean>((resume) => {
-      // More than the buffers of both ends hold.
+      // More than the buffers of both ends can hold.
       server.on("request", (_, response: ServerResponse) => {
         response.once("close", () => resume(Effect.succeed(response.writableFinished)))
         response.end(Buffer.alloc(64 * 2 ** 20))

@@ -33,27 +33,27 @@ export interface Answer {
 export interface Call {
   readonly key?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent as JSON, unless it is text already. */
+  /** Sent as JSON, unless it is text. */
   readonly body?: unknown
 }
 
 const parseJson = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))
 export const jsonOf = (answer: Answer): unknown => parseJson(answer.text)
 
-/** What the hub of a test answers. */
+/** The responses of the test hub. */
 export type HubAnswers = (
   source: { readonly repo: string; readonly ref?: string | undefined },
   token: Option.Option<string>
 ) => Effect.Effect<RepositoryFacts, HubRefusal | HubUnavailable>
 
-/** A server on a free port and a database of its own, and what tests do with them. */
+/** A server on a free port with its own database, and what tests need to use them. */
 export class Stage extends Context.Service<
   Stage,
   {
     readonly port: number
     readonly call: (method: string, path: string, call?: Call) => Effect.Effect<Answer>
     readonly hub: Ref.Ref<HubAnswers>
-    /** What the server has logged: the text of each line with its annotations. */
+    /** The server's log: the text of each line with its annotations. */
     readonly logged: ReadonlyArray<string>
   }
 >()("seatrial/test/Stage") {}
@@ -81,7 +81,7 @@ export const callPort =
           response.on("data", (chunk: Buffer) => chunks.push(chunk))
           response.on("end", () => {
             const answer = { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString("utf8") }
-            // Whatever a test asks for, the answer has to be what the served document says.
+            // Every response of every test must conform to the served document.
             resume(
               Effect.as(
                 Effect.sync(() => assertConforms(method, path, answer)),
@@ -109,14 +109,14 @@ const settings = (over: Readonly<Record<string, string>>) =>
     })
   )
 
-/** Dies where what the server is about to answer is not what its document says: whoever asks, a client that looks at nothing but the body too. */
-const hold = Effect.fnUntraced(function* ({ body, headers, status }: HttpServerResponse.HttpServerResponse) {
+/** Dies if a response does not conform to the served document. This also covers tests with clients that check only the body. */
+const checkConformance = Effect.fnUntraced(function* ({ body, headers, status }: HttpServerResponse.HttpServerResponse) {
   const { method, url } = yield* HttpServerRequest.HttpServerRequest
   const text = body._tag === "Uint8Array" && method !== "HEAD" ? new TextDecoder().decode(body.body) : ""
   assertConforms(method, url, { status, headers, text })
 })
 
-const noHub: HubAnswers = () => Effect.die(new Error("this test asks the hub nothing"))
+const noHub: HubAnswers = () => Effect.die(new Error("this test must not call the hub"))
 
 const layerOwnDatabase = Layer.unwrap(Effect.sync(() => layerTestDatabase(inject("postgres"))))
 
@@ -151,14 +151,14 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
         Hub,
         Hub.of({
           inspect: (source, token) => Effect.flatMap(Ref.get(hub), (answer) => answer(source, Option.map(token, Redacted.value))),
-          fetch: () => Effect.die(new Error("the server downloads nothing")),
-          readSmall: () => Effect.die(new Error("the server tries nothing")),
-          readTensors: () => Effect.die(new Error("the server tries nothing"))
+          fetch: () => Effect.die(new Error("the server must not download")),
+          readSmall: () => Effect.die(new Error("the server must not read tensors")),
+          readTensors: () => Effect.die(new Error("the server must not read tensors"))
         })
       )
       const app = yield* makeApp.pipe(Effect.provide(layerHub))
       const server = yield* HttpServer.HttpServer
-      yield* server.serve(Effect.tap(app, hold))
+      yield* server.serve(Effect.tap(app, checkConformance))
       const { address } = server
       if (address._tag === "UnixPathAddress") return yield* Effect.die(new Error("no port"))
       return Stage.of({ port: address.port, call: callPort(address.port), hub, logged })
@@ -177,16 +177,16 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
   )
 }
 
-/** The stage on a database of its own. `over`: settings by name. */
+/** The stage with its own database. `over`: settings by name. */
 export const layerStage = (over: Readonly<Record<string, string>> = {}) => layerStageOn(layerOwnDatabase, over)
 
-let made = 0
+let tenantCount = 0
 
-/** A new organisation that has made its first purchase, with a key that has these scopes. */
-export const makeTenant = Effect.fnUntraced(function* (given: ReadonlyArray<Scope> = scopes, purchase = true) {
+/** A new organization that has made its first purchase, with a key that has these scopes. */
+export const makeTenant = Effect.fnUntraced(function* (keyScopes: ReadonlyArray<Scope> = scopes, purchase = true) {
   const organizations = yield* Organizations
   const keys = yield* ApiKeys
-  const slug = `tenant-${++made}`
+  const slug = `tenant-${++tenantCount}`
   const { id: orgId } = yield* organizations.create({ slug, name: slug })
   const user = yield* organizations.addUser({ orgId, email: `owner@${slug}.example`, name: "Owner", role: "owner" })
   if (purchase) yield* organizations.recordPurchase({ orgId, micros: 1_000_000n })
@@ -195,7 +195,7 @@ export const makeTenant = Effect.fnUntraced(function* (given: ReadonlyArray<Scop
       keyId: key.id,
       secret: Redacted.value(secret)
     }))
-  const { keyId, secret } = yield* withKey(given)
+  const { keyId, secret } = yield* withKey(keyScopes)
   return { orgId, userId: user.id, slug, keyId, key: secret, withKey }
 })
 

@@ -9,7 +9,7 @@ import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import { serverMetrics } from "../src/index.ts"
 
-/** A listener on a free port: what it was sent, and its port. */
+/** A listener on a free port: what it received, and its port. */
 const listener = Effect.acquireRelease(
   Effect.callback<{ readonly port: number; readonly bodies: Array<string>; readonly close: () => void }>((resume) => {
     const bodies: Array<string> = []
@@ -30,7 +30,7 @@ const listener = Effect.acquireRelease(
   }),
   ({ close }) => Effect.sync(close)
 )
-/** A port that nobody listens on, below those that the system gives to others who ask for a free one meanwhile. */
+/** An unused port below the ephemeral range, so that the system does not assign it to another test. */
 const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) => {
   const port = 20_000 + Math.floor(Math.random() * 10_000)
   const server = createServer()
@@ -42,12 +42,12 @@ const get = (url: string) => Effect.tryPromise(async () => (await fetch(url)).te
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 
-it.live("the program sends its spans, keeps the trace with the deployment, and shows its metrics on their own port only", () =>
+it.live("the program exports its spans, stores the trace with the deployment, and serves its metrics only on the metrics port", () =>
   Effect.gen(function* () {
     const url = yield* makeTestDatabase(inject("postgres"))
     const collector = yield* listener
     const [port, metrics] = yield* Effect.all([freePort, freePort])
-    let said = ""
+    let output = ""
     yield* Effect.acquireRelease(
       Effect.sync(() => {
         const program = spawn(process.execPath, [new URL("../src/main.ts", import.meta.url).pathname], {
@@ -64,7 +64,7 @@ it.live("the program sends its spans, keeps the trace with the deployment, and s
           stdio: ["ignore", "pipe", "inherit"]
         })
         program.stdout.on("data", (chunk) => {
-          said += String(chunk)
+          output += String(chunk)
         })
         return program
       }),
@@ -91,7 +91,7 @@ it.live("the program sends its spans, keeps the trace with the deployment, and s
       const [row] = yield* sql<{ traceparent: string }>`SELECT traceparent FROM deployments`
       const [, trace = "", span = ""] = (row?.traceparent ?? "").split("-")
       assert.strictEqual(trace, traceId)
-      // The span that it was made in reaches the collector.
+      // The span of the create reaches the collector.
       const exported = () => collector.bodies.filter((body) => body.startsWith("/v1/traces ")).join("\n")
       yield* Effect.repeat(Effect.sync(exported), { until: (text) => text.includes(`"spanId":"${span}"`), schedule: Schedule.spaced("20 millis") })
       assert.include(exported(), "seatrial-server")
@@ -105,7 +105,7 @@ it.live("the program sends its spans, keeps the trace with the deployment, and s
       assert.match(yield* get(`http://127.0.0.1:${port}/metrics`), /"code":"not_found"/)
       assert.strictEqual(yield* get(`http://127.0.0.1:${metrics}/v1/catalog/models`), "Not found. This port serves only GET /metrics.\n")
 
-      for (const text of [shown, said, exported()]) assert.notInclude(text, Redacted.value(secret))
+      for (const text of [shown, output, exported()]) assert.notInclude(text, Redacted.value(secret))
     }).pipe(
       Effect.provide(
         Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge([Database.layerUrl(url), Ids.layer]))

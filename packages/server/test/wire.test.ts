@@ -14,7 +14,7 @@ const without = (...missing: ReadonlyArray<Scope>) => scopes.filter((scope) => !
 
 const unknownId = "01890000000000000000000000"
 
-/** Each operation with a path that is well formed and a body that it takes. */
+/** Each operation with a well-formed path and a valid body. */
 const guarded = operations
   .filter(({ security }) => security.length > 0)
   .map((operation) => ({
@@ -23,8 +23,8 @@ const guarded = operations
     target: operation.path.replace("{request_id}", `req_${unknownId}`).replace("{id}", `dep_${unknownId}`)
   }))
 
-layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
-  describe("without a right to an operation", () => {
+layer(layerStage(), { excludeTestServices: true })("over HTTP", (it) => {
+  describe("without permission for an operation", () => {
     for (const { method, name, security, target } of guarded) {
       it.effect(`${name} refuses every kind of wrong credential, and a key that lacks its scope`, () =>
         Effect.gen(function* () {
@@ -51,9 +51,9 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
             { headers: { authorization: "Bearer" } },
             { headers: { authorization: `Bearer ${tenant.key} ${tenant.key}` } }
           ]
-          for (const given of wrong) {
-            const answer = yield* call(method, target, given)
-            assert.strictEqual(answer.status, 401, JSON.stringify(given))
+          for (const credentials of wrong) {
+            const answer = yield* call(method, target, credentials)
+            assert.strictEqual(answer.status, 401, JSON.stringify(credentials))
             assert.deepInclude(codeOf(answer), { code: "invalid_api_key" })
           }
 
@@ -84,7 +84,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
         ["a missing scope, a wrong parameter and body", 403, "missing_scope", call("POST", `${cancel}?x=1`, { key: readOnly.secret, body: "{" })],
         ["a wrong parameter and body", 400, "unknown_parameter", call("POST", `${cancel}?x=1`, { key: all.key, body: "{" })],
         ["a wrong body", 400, "invalid_body", call("POST", cancel, { key: all.key, body: "{" })],
-        ["nothing wrong but that it is not there", 404, "not_found", call("POST", cancel, { key: all.key, body: "{}" })]
+        ["a valid request for a record that does not exist", 404, "not_found", call("POST", cancel, { key: all.key, body: "{}" })]
       ]
       for (const [what, status, code, run] of steps) {
         const answer = yield* run
@@ -94,9 +94,9 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  describe("a path that there is", () => {
+  describe("an existing path", () => {
     for (const path of new Set(operations.map((operation) => operation.path))) {
-      it.effect(`${path} tells which methods it takes`, () =>
+      it.effect(`${path} lists its methods in Allow`, () =>
         Effect.gen(function* () {
           const { call } = yield* Stage
           const target = path.replace(/\{[^}]+\}/g, "x")
@@ -117,7 +117,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     }
   })
 
-  it.effect("a path that there is not is 404, however it is written", () =>
+  it.effect("an unknown path returns 404 in every spelling", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -141,7 +141,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  it.effect("HEAD answers like GET, without a body", () =>
+  it.effect("HEAD responds like GET, without a body", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const { key } = yield* makeTenant()
@@ -155,7 +155,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  it.effect("every exchange has an id of its own, whatever the client sends", () =>
+  it.effect("every request gets a new request ID, even if the client sends one", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const headers = { "x-request-id": "mine" }
@@ -167,7 +167,7 @@ layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
     })
   )
 
-  it.effect("probes and the document need no key", () =>
+  it.effect("probes and the document require no key", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       assert.deepStrictEqual(jsonOf(yield* call("GET", "/healthz")), { status: "ok" })
