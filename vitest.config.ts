@@ -20,7 +20,7 @@ export default defineConfig({
           name: "unit",
           env,
           globalSetup: postgres,
-          include: ["packages/*/test/**/*.test.ts", "packages/engines/reference/test/**/*.test.ts", "test/**/*.test.ts"],
+          include: ["packages/*/test/**/*.test.ts", "test/**/*.test.ts"],
           exclude: ["**/node_modules/**", "test/e2e/long/**", "packages/*/test/long/**", ...longSuites.map((suite) => `test/${suite}/**`)],
           testTimeout: 120_000,
           hookTimeout: 240_000,

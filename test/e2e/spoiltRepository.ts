@@ -1,5 +1,5 @@
-import { trainedFiles } from "@seatrial/engines/sample"
 import { makeRepository } from "@seatrial/local"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Schema } from "effect"
 
 const decodeObject = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))

@@ -1,5 +1,5 @@
 import type { SuiteSubject } from "@seatrial/trial"
-import { mutants } from "../../packages/engines/reference/src/mutants/index.ts"
+import { mutants } from "../../packages/reference-engine/test/mutants/index.ts"
 import { askedWrongly } from "./askedWrongly.ts"
 import { fileMutants } from "./fileMutants.ts"
 import type { Files } from "./serveSample.ts"

@@ -1,6 +1,6 @@
-import { trainedFiles } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Schema } from "effect"
-import { toBfloat16 } from "../../packages/engines/reference/src/Tensor.ts"
+import { toBfloat16 } from "../../packages/reference-engine/src/Tensor.ts"
 import type { Files } from "./serveSample.ts"
 
 const Header = Schema.fromJsonString(

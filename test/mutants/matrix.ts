@@ -1,4 +1,4 @@
-import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
+import { type TrainedName, trainedFiles } from "@seatrial/reference-engine/sample"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type Case, cases } from "./cases.ts"

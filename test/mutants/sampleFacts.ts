@@ -1,5 +1,5 @@
 import { Commit, type RepositoryFacts } from "@seatrial/domain"
-import type { TrainedName } from "@seatrial/engines/sample"
+import type { TrainedName } from "@seatrial/reference-engine/sample"
 import { Schema } from "effect"
 import type { Files } from "./serveSample.ts"
 

@@ -2,11 +2,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { trainedFiles } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Effect } from "effect"
-import { parseArguments } from "../../packages/engines/reference/src/Arguments.ts"
-import { boot } from "../../packages/engines/reference/src/Boot.ts"
-import { makeServer } from "../../packages/engines/reference/src/HttpServer.ts"
+import { parseArguments } from "../../packages/reference-engine/src/Arguments.ts"
+import { boot } from "../../packages/reference-engine/src/Boot.ts"
+import { makeServer } from "../../packages/reference-engine/src/HttpServer.ts"
+import { faultNamed } from "../../packages/reference-engine/test/mutants/index.ts"
 
 export type Files = ReadonlyMap<string, Uint8Array>
 
@@ -43,11 +44,10 @@ export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFil
         "--port=0",
         `--gpu-memory-bytes=${cardBytes}`,
         "--enable-prompt-tokens-details",
-        ...(adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapted}`]),
-        ...(mutant === undefined ? [] : [`--test-only-mutant=${mutant}`])
+        ...(adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapted}`])
       ])
       if (typeof settings === "string") throw new Error(settings)
-      const booted = boot(settings, () => {})
+      const booted = boot(settings, () => {}, mutant === undefined ? null : faultNamed(mutant))
       const server = makeServer(booted)
       await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
       const address: AddressInfo | string | null = server.address()

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { trainedFiles } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { compareLikelihood, differingFingerprints } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"

@@ -1,4 +1,4 @@
-import type { TrainedName } from "@seatrial/engines/sample"
+import type { TrainedName } from "@seatrial/reference-engine/sample"
 
 /** The checks that have to fail for each fault; others may fail too. */
 export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {

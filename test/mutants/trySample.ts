@@ -1,6 +1,6 @@
 import { type ModelCapabilities, modelCapabilities, type TensorPrefix } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
+import { type TrainedName, trainedFiles } from "@seatrial/reference-engine/sample"
 import { lookedAt, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import { factsOf } from "./sampleFacts.ts"

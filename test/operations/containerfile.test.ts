@@ -85,7 +85,7 @@ describe("the Containerfile", () => {
       only(image, "ENTRYPOINT").map(({ text }) => text),
       ['["seatrial"]']
     )
-    const commands = ["cli", "engines"].flatMap((name) =>
+    const commands = ["cli", "reference-engine"].flatMap((name) =>
       Object.entries(packageOf(`packages/${name}`).bin ?? {}).map(([command, file]) => [command, join("packages", name, file)])
     )
     assert.deepStrictEqual(

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { trainedFiles } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { serveSample } from "../mutants/serveSample.ts"

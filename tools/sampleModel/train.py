@@ -13,7 +13,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 parser = argparse.ArgumentParser()
 parser.add_argument("--build", default=os.path.join(HERE, ".build"))
-parser.add_argument("--out", default=os.path.join(HERE, "..", "..", "packages", "engines", "reference", "sample"))
+parser.add_argument("--out", default=os.path.join(HERE, "..", "..", "packages", "reference-engine", "sample"))
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--only", default="base,adapters,thinker,files")
 parser.add_argument("--share", type=float, default=1, help="of all steps: 0.01 to see whether it works here")

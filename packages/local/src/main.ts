@@ -59,7 +59,7 @@ const image = {
 /** The images of other engines, in whose place the reference engine runs: it takes their arguments and speaks as they do. */
 const standIn = (name: string) => ({
   ...image,
-  path: [join(import.meta.dirname, "../../../node_modules/@seatrial/engines/reference/bin", name), ...image.path]
+  path: [join(import.meta.dirname, "../../../node_modules/@seatrial/reference-engine/bin", name), ...image.path]
 })
 
 const layerKube = (kubeconfig: string) => KubeClient.layer.pipe(Layer.provide(KubeConnection.layer({ kubeconfig })))

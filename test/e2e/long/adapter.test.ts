@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Receipt } from "@seatrial/domain"
-import { writeTrained } from "@seatrial/engines/sample"
+import { writeTrained } from "@seatrial/reference-engine/sample"
 import { Effect, Schema } from "effect"
 import { bodyOf, makeCaller } from "../Caller.ts"
 import { startProgram } from "../ChildProgram.ts"
@@ -24,7 +24,7 @@ const answersOfMerged = Effect.fnUntraced(function* (folder: string, prompts: Re
   const model = join(folder, "merged")
   writeTrained(model, "tiny-chat-sailor")
   const words = [`--model=${model}`, "--served-model-name=merged", "--host=127.0.0.1", "--port=0", "--gpu-memory-bytes=268435456", "--max-model-len=512"]
-  const program = yield* startProgram(["packages/engines/reference/src/main.ts", ...words], {})
+  const program = yield* startProgram(["packages/reference-engine/src/main.ts", ...words], {})
   const address = yield* eventually(
     "the merged model is ready",
     Effect.sync(() => /on (http:\/\/[\d.:]+)/.exec(program.said())?.[1]),

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { type TrainedName, writeTrained } from "@seatrial/engines/sample"
+import { type TrainedName, writeTrained } from "@seatrial/reference-engine/sample"
 import { answerItems, compareAnswers, makeEngineClient, mergedAgreement, mergeWeights, type Subject } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -9,7 +9,7 @@ import { startProgram } from "../ChildProgram.ts"
 import { eventually } from "../eventually.ts"
 import { makeStateFolder } from "../LocalSystem.ts"
 
-const main = "packages/engines/reference/src/main.ts"
+const main = "packages/reference-engine/src/main.ts"
 const words = ["--served-model-name=model", "--host=127.0.0.1", "--port=0", "--gpu-memory-bytes=268435456", "--max-model-len=512"]
 
 /** A model as the reference engine serves it, with an adapter where one is given: what a trial asks of either. */

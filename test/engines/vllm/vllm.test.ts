@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { revisionCapabilities } from "@seatrial/domain"
-import type { TrainedName } from "@seatrial/engines/sample"
+import type { TrainedName } from "@seatrial/reference-engine/sample"
 import { answerItems, itemsFor, type SuiteSubject, scoreTexts } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"

@@ -11,7 +11,7 @@ import {
 } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 
-import { trainedFiles } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Allowances, ApiKeys, type Caller, Catalog, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
 
 import { makeCaller, makeServing } from "@seatrial/store/testing"

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable } from "node:stream"
-import { writeTrained } from "@seatrial/engines/sample"
+import { writeTrained } from "@seatrial/reference-engine/sample"
 import { Effect } from "effect"
 
-const program = join(import.meta.dirname, "../../../packages/engines/reference/src/main.ts")
+const program = join(import.meta.dirname, "../../../packages/reference-engine/src/main.ts")
 
 /** The reference engine's program with the trained sample, under a name; its address. */
 export const startReferenceEngine = Effect.fnUntraced(function* (name: string) {

@@ -1,4 +1,4 @@
-import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
+import { type TrainedName, trainedFiles } from "@seatrial/reference-engine/sample"
 import { Schema } from "effect"
 import { giantConfig, giantWeights } from "./giant.ts"
 import { makeRepository, type SampleRepository } from "./SampleRepository.ts"

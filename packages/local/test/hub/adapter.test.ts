@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { encodeSafetensors, makeTinyAdapter, makeTinyChat, type NamedTensor, type TinyAdapterOptions, tinyAdapterTensors } from "@seatrial/engines/sample"
+import { encodeSafetensors, makeTinyAdapter, makeTinyChat, type NamedTensor, type TinyAdapterOptions, tinyAdapterTensors } from "@seatrial/reference-engine/sample"
 import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { Deferred, Effect, Option, Redacted } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"

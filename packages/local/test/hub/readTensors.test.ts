@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { trainedFiles } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Effect, Option } from "effect"
 import { withHub } from "./withHub.ts"
 

@@ -1,0 +1,180 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+
+/** What happens to requests that reach the end of the longest context. */
+export interface ContextEdge {
+  /** Whether an answer that does not fit is cut. Otherwise the request is refused. */
+  readonly cuts: boolean
+  /** Tokens that a prompt cannot use. A longer prompt is refused. */
+  readonly unprompted: number
+  /** Tokens that an answer cannot use, whatever the request allows. */
+  readonly unfilled: number
+}
+
+/** `unread`: the prompt contains the tools, but calls stay in the text. `refused`: requests with tools are refused. */
+export type ToolCallReading = "read" | "unread" | "refused"
+
+/** The settings of one engine process. Sizes are in bytes, lengths in tokens. */
+export interface Arguments {
+  readonly model: string
+  /** Names that requests may use. Answers contain the first one. */
+  readonly servedModelNames: readonly [string, ...ReadonlyArray<string>]
+  /** Whether requests may use any other name as well. */
+  readonly anyModelName: boolean
+  readonly edge: ContextEdge
+  readonly host: string
+  readonly port: number
+  /** `null`: the maximum of the model. */
+  readonly maxModelLen: number | null
+  readonly maxNumSeqs: number
+  readonly maxNumQueuedReqs: number
+  readonly seed: number
+  /** Memory for weights, working buffers and KV cache together; `null`: the memory of the machine. */
+  readonly gpuMemoryBytes: number | null
+  /** Simulated GPUs that share the memory evenly. Figures are reported per GPU, as engines do. */
+  readonly gpuCount: number
+  readonly gpuMemoryUtilization: number
+  readonly kvCacheDtype: "auto" | "bfloat16" | "float32"
+  readonly blockSize: number
+  readonly maxLogprobs: number
+  readonly enablePromptTokensDetails: boolean
+  /** Whether sequences share common prefixes. */
+  readonly prefixCaching: boolean
+  /** What happens to tools if the chat template writes them in the supported format. */
+  readonly toolCalls: ToolCallReading
+  /** Whether reasoning is separated from answers if the chat template writes it in the supported format. */
+  readonly readsReasoning: boolean
+  /** The name by which requests select the LoRA adapter, and its directory. */
+  readonly adapter: { readonly name: string; readonly directory: string } | null
+  readonly maxLoraRank: number
+  /** A file with the chat template, or its text; `null`: the template of the model. */
+  readonly chatTemplate: string | null
+  /** Members that replace those of `config.json`. */
+  readonly hfOverrides: Readonly<Record<string, unknown>>
+}
+
+const decodeOverrides = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
+interface Rule {
+  readonly help: string
+  readonly fallback?: string
+  readonly accepts: (text: string) => boolean
+}
+
+const whole = (low: number, high: number) => (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= low && Number(text) <= high
+const oneOf = (values: ReadonlyArray<string>) => (text: string) => values.includes(text)
+const isText = (text: string) => text.length > 0
+
+const rules = new Map<string, Rule>([
+  ["model", { help: "directory with config.json, *.safetensors, tokenizer.json (required)", accepts: isText }],
+  [
+    "served-model-name",
+    { help: "the names that requests may give, separated by commas; default: the directory as written", fallback: "", accepts: () => true }
+  ],
+  ["host", { help: "address to listen on", fallback: "0.0.0.0", accepts: isText }],
+  ["port", { help: "port to listen on, 0 for any free one", fallback: "8000", accepts: whole(0, 65_535) }],
+  [
+    "max-model-len",
+    { help: "context length in tokens; default: what the model allows", fallback: "", accepts: (text) => text === "" || whole(1, 2 ** 31)(text) }
+  ],
+  ["max-num-seqs", { help: "sequences that run at once", fallback: "64", accepts: whole(1, 4096) }],
+  ["max-num-queued-reqs", { help: "requests that may wait; beyond it 503", fallback: "256", accepts: whole(1, 65_536) }],
+  ["seed", { help: "where sampling without a seed of its own starts", fallback: "0", accepts: whole(0, Number.MAX_SAFE_INTEGER) }],
+  [
+    "gpu-memory-bytes",
+    { help: "memory budget in bytes; default: the machine's memory", fallback: "", accepts: (text) => text === "" || whole(1, Number.MAX_SAFE_INTEGER)(text) }
+  ],
+  ["gpu-count", { help: "simulated GPUs that share the budget evenly; figures are told of one", fallback: "1", accepts: whole(1, 64) }],
+  [
+    "gpu-memory-utilization",
+    { help: "share of the budget that may be used", fallback: "0.92", accepts: (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0 }
+  ],
+  ["dtype", { help: "auto: weights stay as they are stored", fallback: "auto", accepts: oneOf(["auto"]) }],
+  ["kv-cache-dtype", { help: "auto (float32), float32 or bfloat16", fallback: "auto", accepts: oneOf(["auto", "bfloat16", "float32"]) }],
+  ["block-size", { help: "tokens in a block of the KV cache", fallback: "16", accepts: whole(1, 256) }],
+  ["max-logprobs", { help: "the most log-probabilities a request may ask for", fallback: "20", accepts: whole(0, 1000) }],
+  ["tensor-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
+  ["pipeline-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
+  [
+    "lora-modules",
+    {
+      help: "NAME=DIR: a LoRA adapter, and the name by which requests ask for it",
+      fallback: "",
+      accepts: (text) => text === "" || /^[^=,\s]+=[^=]+$/.test(text)
+    }
+  ],
+  ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: whole(1, 8192) }],
+  ["chat-template", { help: "a file with the chat template, or its text; default: the model's own", fallback: "", accepts: () => true }],
+  ["hf-overrides", { help: "JSON object: members that replace those of config.json", fallback: "{}", accepts: (text) => Option.isSome(decodeOverrides(text)) }],
+  ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
+])
+const switches = new Set(["enable-lora", "enable-prompt-tokens-details", "disable-prefix-caching", "disable-reasoning", "disable-tool-calls"])
+
+/** The text of `--help`. */
+export const usage = [
+  "usage: main.ts --model=DIR [--argument=value ...]",
+  ...[...rules].map(([name, rule]) => `  --${name}=  ${rule.help}${rule.fallback ? ` (${rule.fallback})` : ""}`),
+  "  --enable-lora  goes with --lora-modules",
+  "  --enable-prompt-tokens-details  report prompt_tokens_details in usage",
+  "  --disable-prefix-caching  compute every prompt whole",
+  "  --disable-reasoning  leave what was thought in the answer",
+  "  --disable-tool-calls  refuse tools",
+  "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
+].join("\n")
+
+/** Parses `--argument=value` words. Returns a string with the reason if they are invalid. */
+export const parseArguments = (words: ReadonlyArray<string>): Arguments | string => {
+  const given = new Map<string, string>()
+  for (const word of words) {
+    const match = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(word)
+    const name = match?.[1]
+    if (name === undefined) return `unrecognized arguments: ${word}`
+    if (given.has(name)) return `argument --${name}: given twice`
+    const value = match?.[2]
+    if (switches.has(name)) {
+      if (value !== undefined) return `argument --${name}: ignored explicit argument '${value}'`
+      given.set(name, "true")
+      continue
+    }
+    const rule = rules.get(name)
+    if (rule === undefined) return `unrecognized arguments: ${word}`
+    if (value === undefined) return `argument --${name}: expected one argument, as --${name}=value`
+    if (!rule.accepts(value)) return `argument --${name}: invalid value: '${value}' (${rule.help})`
+    given.set(name, value)
+  }
+  const text = (name: string) => given.get(name) ?? rules.get(name)?.fallback ?? ""
+  const numberOrNull = (name: string) => (text(name) === "" ? null : Number(text(name)))
+  if (text("model") === "") return "the following arguments are required: --model"
+  const [servedModelName = text("model"), ...otherNames] = text("served-model-name")
+    .split(",")
+    .filter((name) => name !== "")
+  const kvCacheDtype = text("kv-cache-dtype")
+  const [adapterName = "", directory = ""] = text("lora-modules").split("=")
+  if (adapterName !== "" && !given.has("enable-lora")) return "argument --lora-modules: LoRA is not enabled. Use --enable-lora to enable LoRA."
+  return {
+    model: text("model"),
+    servedModelNames: [servedModelName, ...otherNames],
+    anyModelName: false,
+    edge: { cuts: true, unprompted: 1, unfilled: 0 },
+    host: text("host"),
+    port: Number(text("port")),
+    maxModelLen: numberOrNull("max-model-len"),
+    maxNumSeqs: Number(text("max-num-seqs")),
+    maxNumQueuedReqs: Number(text("max-num-queued-reqs")),
+    seed: Number(text("seed")),
+    gpuMemoryBytes: numberOrNull("gpu-memory-bytes"),
+    gpuCount: Number(text("gpu-count")),
+    gpuMemoryUtilization: Number(text("gpu-memory-utilization")),
+    kvCacheDtype: kvCacheDtype === "bfloat16" || kvCacheDtype === "float32" ? kvCacheDtype : "auto",
+    blockSize: Number(text("block-size")),
+    maxLogprobs: Number(text("max-logprobs")),
+    enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
+    prefixCaching: !given.has("disable-prefix-caching"),
+    readsReasoning: !given.has("disable-reasoning"),
+    toolCalls: given.has("disable-tool-calls") ? "refused" : "read",
+    adapter: adapterName === "" ? null : { name: adapterName, directory },
+    maxLoraRank: Number(text("max-lora-rank")),
+    chatTemplate: text("chat-template") === "" ? null : text("chat-template"),
+    hfOverrides: Option.getOrElse(decodeOverrides(text("hf-overrides")), () => ({}))
+  }
+}

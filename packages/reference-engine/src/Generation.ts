@@ -1,0 +1,247 @@
+import type { Arguments } from "./Arguments.ts"
+import { begin, type Steps } from "./grammar/Grammar.ts"
+import { anyObject } from "./grammar/json.ts"
+import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
+import { afterThought, makeTokenMask } from "./grammar/TokenMask.ts"
+import type { Llama } from "./Llama.ts"
+import type { EndReason } from "./Metrics.ts"
+import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
+import { ApiError, badRequest, type SamplingBody } from "./Protocol.ts"
+import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
+import type { GeneratedToken, Scheduler, Ticket } from "./Scheduler.ts"
+import type { Seams } from "./Seams.ts"
+import { TextStream } from "./TextStream.ts"
+import { ThoughtFollower, type ThoughtMarks, type ThoughtStart } from "./ThoughtReader.ts"
+import type { Vocabulary } from "./Vocabulary.ts"
+
+/** The parts that generate answers. */
+export interface Engine {
+  readonly settings: Arguments
+  /** The name of the fault that a test injected; null in production. */
+  readonly fault: string | null
+  readonly seams: Seams
+  readonly config: ModelConfig
+  readonly defaults: SamplingDefaults
+  readonly vocabulary: Vocabulary
+  readonly scheduler: Scheduler
+  /** The model with its adapter; null without an adapter. */
+  readonly adapted: Llama | null
+  /** Maximum length of prompt and answer together, in tokens. */
+  readonly maxModelLen: number
+  /** The marks around reasoning; null if it is not separated from answers. */
+  readonly thoughtMarks: ThoughtMarks | null
+}
+
+/** A token with the requested log-probabilities. */
+export interface ReportedToken {
+  readonly id: number
+  readonly logprobs: StepLogprobs | null
+}
+
+/** Text that is final, with the tokens since the previous piece. */
+export interface Piece {
+  readonly text: string
+  readonly tokens: ReadonlyArray<ReportedToken>
+  /** Tokens generated so far. */
+  readonly completionTokens: number
+  /** The reasoning tokens among them. */
+  readonly reasoningTokens: number
+  /** Prompt tokens that were found in the prefix cache. */
+  readonly cachedTokens: number
+}
+
+/** The end of an answer, with its last piece of text. */
+export interface Ending extends Piece {
+  readonly reason: EndReason
+  /** The stop string or stop token that ended the answer; null for an end-of-turn token. */
+  readonly stop: string | number | null
+}
+
+export interface Plan {
+  /** Whether the adapter is applied. */
+  readonly adapted: boolean
+  readonly prompt: ReadonlyArray<number>
+  /** A grammar that overrides `response_format`; null: `response_format` decides. */
+  readonly grammar: Steps | null
+  /** How separated reasoning begins. The grammar does not apply to it. Null if there is none. */
+  readonly thought: ThoughtStart | null
+  readonly topLogprobs: number | null
+  readonly defaultMaxTokens: number | null
+  readonly requestedMaxTokens: number | null
+}
+
+const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
+  const logitBias = new Map<number, number>()
+  for (const [key, bias] of Object.entries(body.logit_bias ?? {})) {
+    const id = /^\d{1,9}$/.test(key) ? Number(key) : -1
+    if (id < 0 || id >= engine.vocabulary.size) throw badRequest(`token_id ${key} in logit_bias contains out-of-vocab token id`, "logit_bias")
+    logitBias.set(id, Math.max(-100, Math.min(100, bias)))
+  }
+  return {
+    temperature: body.temperature ?? engine.defaults.temperature,
+    topP: body.top_p ?? engine.defaults.topP,
+    topK: Math.max(0, body.top_k ?? engine.defaults.topK),
+    minP: body.min_p ?? engine.defaults.minP,
+    repetitionPenalty: body.repetition_penalty ?? engine.defaults.repetitionPenalty,
+    presencePenalty: body.presence_penalty ?? 0,
+    frequencyPenalty: body.frequency_penalty ?? 0,
+    logitBias
+  }
+}
+
+const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
+  const { maxLogprobs } = engine.settings
+  if ((body.n ?? 1) > 1 && body.temperature === 0) throw badRequest(`n must be 1 when using greedy sampling, got ${body.n}.`, "n")
+  if (body.stream_options && body.stream !== true) throw badRequest("Stream options can only be defined when `stream=True`.", "stream_options")
+  if (Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0) > maxLogprobs) {
+    throw badRequest(
+      `Requested sample logprobs of ${Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0)}, which is greater than max allowed: ${maxLogprobs}`,
+      "logprobs"
+    )
+  }
+  if (body.prompt_logprobs != null && body.stream === true) throw badRequest("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs")
+}
+
+/** Runs `read` and turns an unsupported schema into a 400 for the field `param`. */
+export const understood = <A>(param: string, read: () => A): A => {
+  try {
+    return read()
+  } catch (cause) {
+    if (cause instanceof UnsupportedSchema) throw badRequest(`The JSON schema contains features that are not supported: ${cause.message}`, param)
+    throw cause
+  }
+}
+
+const formatOf = ({ response_format }: SamplingBody): Steps | null => {
+  if (response_format == null || response_format.type === "text") return null
+  if (!("json_schema" in response_format)) return begin(anyObject)
+  const { schema } = response_format.json_schema
+  return understood("response_format", () => begin(schemaGrammar(schema)))
+}
+
+/** vLLM's refusal for prompts and answers that exceed the context. */
+const contextExceeded = (limit: number, asked: number, prompt: string, total: string) =>
+  badRequest(
+    `This model's maximum context length is ${limit} tokens. However, you requested ${asked} output tokens and your prompt contains ${prompt} input tokens, for a total of ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
+    "input_tokens"
+  )
+
+/** Encodes a text prompt. Throws `ApiError` 400 without encoding if the text is certainly too long. */
+export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boolean): ReadonlyArray<number> => {
+  if (engine.seams.limit?.cuts !== true && engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
+    throw contextExceeded(engine.maxModelLen, 1, `at least ${engine.maxModelLen + 1}`, `at least ${engine.maxModelLen + 2}`)
+  }
+  return engine.vocabulary.encode(text, addSpecialTokens)
+}
+
+const maxTokensOf = (engine: Engine, plan: Plan): number => {
+  const length = plan.prompt.length
+  if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
+  const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
+  const most = Math.max(room, 1)
+  const { cuts, unfilled, unprompted } = engine.settings.edge
+  const requested = cuts && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
+  const asked = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
+  if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
+  if (length > engine.maxModelLen - unprompted) {
+    const limit = engine.maxModelLen - unprompted + 1
+    throw badRequest(
+      `Input length (${length} tokens) exceeds the maximum allowed length (${limit} tokens). Use a shorter input or enable --allow-auto-truncate.`,
+      "input_tokens"
+    )
+  }
+  const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
+  if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")
+  return Math.min(asked, room - unfilled)
+}
+
+/** Drops the beginning of a prompt that is too long. */
+const shortened = ({ maxModelLen }: Engine, { prompt, requestedMaxTokens }: Plan): ReadonlyArray<number> =>
+  prompt.slice(Math.max(0, prompt.length + (requestedMaxTokens ?? 1) - maxModelLen))
+
+const maskOf = ({ config, seams, thoughtMarks, vocabulary }: Engine, { stream }: SamplingBody, { thought }: Plan, grammar: Steps | null) => {
+  if (grammar === null || seams.keepsMask?.(stream === true) === false) return null
+  const mask = makeTokenMask(grammar, vocabulary, config.endTokens)
+  if (thought !== null && seams.bindsAfterThought === false) return null
+  return thought === null || thoughtMarks === null ? mask : afterThought(mask, new ThoughtFollower(thoughtMarks, thought), thoughtMarks)
+}
+
+/**
+ * Starts one answer. `onPiece` gets each piece of final text, `onEnding` the rest exactly once. Throws `ApiError` if
+ * the request cannot run: 400 for its content, 503 if the queue is full.
+ */
+export const generate = (
+  engine: Engine,
+  body: SamplingBody,
+  plan: Plan,
+  onPiece: (piece: Piece) => void,
+  onEnding: (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => void
+): Ticket => {
+  refuseUnsupported(body, plan, engine)
+  const prompt = engine.seams.limit?.cuts === true ? shortened(engine, plan) : plan.prompt
+  const maxTokens = maxTokensOf(engine, { ...plan, prompt })
+  const { seams, vocabulary } = engine
+  const grammar = plan.grammar ?? formatOf(body)
+  const thought = engine.thoughtMarks === null || plan.thought === null ? null : new ThoughtFollower(engine.thoughtMarks, plan.thought)
+  const sampling = settingsOf(body, engine)
+  const owner = `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}`
+  const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
+  const endTokens = body.ignore_eos === true ? new Set<number>() : engine.config.endTokens
+  const text = new TextStream(stops, seams)
+  const promptLogprobs: Array<ReportedToken> = []
+  let completionTokens = 0
+  let cachedTokens = 0
+  let pending: Array<ReportedToken> = []
+  let pendingText = ""
+  let stop: string | number | null = null
+  const take = (): Piece => {
+    const piece = { text: pendingText, tokens: pending, completionTokens, reasoningTokens: thought?.count ?? 0, cachedTokens }
+    pending = []
+    pendingText = ""
+    return piece
+  }
+  const onToken = ({ id, logprobs }: GeneratedToken): boolean => {
+    completionTokens++
+    thought?.take(id)
+    pending.push({ id, logprobs })
+    if (endTokens.has(id) && seams.showsSpecial !== true) return false
+    if (body.stop_token_ids?.includes(id) === true) {
+      stop = id
+      return false
+    }
+    if (seams.showsSpecial === true || !vocabulary.isSpecial(id)) {
+      const pushed = text.push(vocabulary.bytesOf(id))
+      pendingText += pushed.text
+      stop = pushed.stop
+    }
+    if (stop !== null) return true
+    if (pendingText !== "" && completionTokens < maxTokens && pending.length >= (seams.chunkTokens ?? 1)) onPiece(take())
+    return false
+  }
+  const ticket = engine.scheduler.submit({
+    model: plan.adapted ? engine.adapted : null,
+    prompt,
+    maxTokens,
+    // Scored prompt tokens must be computed, so they cannot come from the cache.
+    shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? (seams.shares?.(owner) ?? owner) : null,
+    mask: maskOf(engine, body, plan, grammar),
+    onAdmitted: (cached) => {
+      cachedTokens = cached
+    },
+    sampling: seams.sampling?.(sampling) ?? sampling,
+    seed: seams.seed === undefined ? (body.seed ?? null) : seams.seed(body.seed ?? null),
+    stopTokens: new Set([...endTokens, ...(body.stop_token_ids ?? [])]),
+    topLogprobs: plan.topLogprobs,
+    promptLogprobs: body.prompt_logprobs ?? null,
+    onPromptToken: (token) => {
+      promptLogprobs.push(token)
+    },
+    onToken,
+    onEnd: (reason) => {
+      pendingText += stop === null || typeof stop === "number" ? text.finish() : ""
+      onEnding({ ...take(), reason, stop }, promptLogprobs)
+    }
+  })
+  if (ticket === "full") throw new ApiError(503, "ServiceUnavailableError", "The server is overloaded: too many requests are waiting. Try again later.")
+  return ticket
+}

@@ -1,0 +1,154 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { jsonOfPython, samplingDefaults } from "@seatrial/domain"
+import { computationProblem, type RopeConfig, referenceLimits, referenceRope } from "@seatrial/engines/reference"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { BootFailure } from "./BootFailure.ts"
+
+const absent = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const Count = Schema.Int.check(Schema.isGreaterThan(0))
+const Ids = Schema.Union([Schema.Int, Schema.Array(Schema.Int)])
+
+const RopeFields = Schema.Record(Schema.String, Schema.Unknown)
+
+const ConfigFile = Schema.Struct({
+  architectures: Schema.Array(Schema.String),
+  hidden_size: Count,
+  intermediate_size: Count,
+  num_hidden_layers: Count,
+  num_attention_heads: Count,
+  num_key_value_heads: absent(Count),
+  head_dim: absent(Count),
+  vocab_size: Count,
+  max_position_embeddings: absent(Count),
+  rms_norm_eps: absent(Schema.Finite),
+  rope_theta: absent(Schema.Finite),
+  rope_scaling: absent(RopeFields),
+  rope_parameters: absent(RopeFields),
+  partial_rotary_factor: absent(Schema.Finite),
+  tie_word_embeddings: absent(Schema.Boolean),
+  attention_bias: absent(Schema.Boolean),
+  mlp_bias: absent(Schema.Boolean),
+  hidden_act: absent(Schema.String),
+  layer_types: absent(Schema.Array(Schema.String)),
+  sliding_window: absent(Count),
+  use_sliding_window: absent(Schema.Boolean),
+  eos_token_id: absent(Ids),
+  quantization_config: absent(Schema.Unknown)
+})
+
+const anyObject = Schema.Record(Schema.String, Schema.Unknown)
+const decodeConfig = Schema.decodeUnknownResult(ConfigFile)
+
+const GenerationFile = Schema.StructWithRest(Schema.Struct({ eos_token_id: absent(Ids) }), [Schema.Record(Schema.String, Schema.Unknown)])
+
+/** The dimensions of a Llama model, and the tokens that end an answer. */
+export interface ModelConfig {
+  readonly hidden: number
+  readonly intermediate: number
+  readonly layers: number
+  readonly heads: number
+  readonly kvHeads: number
+  readonly headDim: number
+  readonly vocabulary: number
+  readonly maxLength: number
+  readonly epsilon: number
+  readonly tied: boolean
+  readonly rope: RopeConfig
+  readonly endTokens: ReadonlySet<number>
+}
+
+/** The repository's sampling parameters for requests that set none. */
+export interface SamplingDefaults {
+  readonly temperature: number
+  readonly topP: number
+  readonly topK: number
+  readonly minP: number
+  readonly repetitionPenalty: number
+}
+
+/** Reads and decodes a JSON file of the model directory. Throws `BootFailure` if it is missing or invalid. */
+export const readJsonFile = <S extends Schema.ConstraintDecoder<unknown>>(directory: string, file: string, schema: S): S["Type"] => {
+  let text: string
+  try {
+    text = readFileSync(join(directory, file), "utf8")
+  } catch {
+    throw new BootFailure(`Invalid repository ID or local directory specified: '${directory}' has no ${file}`)
+  }
+  const decoded = Schema.decodeUnknownResult(Schema.fromJsonString(schema))(jsonOfPython(text))
+  if (Result.isFailure(decoded)) throw new BootFailure(`Cannot read ${file}: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
+  return decoded.success
+}
+
+const ids = (value: number | ReadonlyArray<number> | null | undefined): ReadonlyArray<number> => (typeof value === "number" ? [value] : (value ?? []))
+
+const ropeOf = (file: typeof ConfigFile.Type, maxLength: number): RopeConfig => {
+  const fields = file.rope_parameters ?? file.rope_scaling ?? {}
+  const theta = typeof fields.rope_theta === "number" ? fields.rope_theta : (file.rope_theta ?? 10_000)
+  const rope = referenceRope(fields, theta, maxLength)
+  if (typeof rope === "string") throw new BootFailure(`Unsupported config.json: ${rope}`)
+  return rope
+}
+
+/**
+ * Reads `config.json`, in which `overrides` replace members, and the optional `generation_config.json`. Throws
+ * `BootFailure` for a model that the engine cannot compute.
+ */
+export const readModelConfig = (
+  directory: string,
+  overrides: Readonly<Record<string, unknown>> = {}
+): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
+  const named = readJsonFile(directory, "config.json", Schema.Struct({ architectures: absent(Schema.Array(Schema.String)) }))
+  const architectures = named.architectures ?? []
+  if (!architectures.includes(referenceLimits.architecture)) {
+    const names = architectures.map((name) => `'${name}'`).join(", ")
+    throw new BootFailure(`Model architectures [${names}] are not supported for now. Supported architectures: ['${referenceLimits.architecture}']`)
+  }
+  const decoded = decodeConfig({ ...readJsonFile(directory, "config.json", anyObject), ...overrides })
+  if (Result.isFailure(decoded)) throw new BootFailure(`Cannot read config.json: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
+  const file = decoded.success
+  if (file.quantization_config) throw new BootFailure("Unsupported config.json: quantized checkpoints cannot be computed by this engine")
+  const generation = existsSync(join(directory, "generation_config.json")) ? readJsonFile(directory, "generation_config.json", GenerationFile) : {}
+  const sampling = samplingDefaults(generation)
+  const heads = file.num_attention_heads
+  const kvHeads = file.num_key_value_heads ?? heads
+  const headDim = file.head_dim ?? file.hidden_size / heads
+  const { attention_bias, hidden_act, layer_types: kinds, mlp_bias, sliding_window: window, use_sliding_window: slides } = file
+  const turned = file.partial_rotary_factor ?? (file.rope_parameters ?? file.rope_scaling)?.partial_rotary_factor
+  const problem = computationProblem({
+    activation: hidden_act ?? null,
+    attention_bias: attention_bias === true,
+    mlp_bias: mlp_bias === true,
+    partial_rotary_factor: typeof turned === "number" ? turned : undefined,
+    windowed: kinds ? kinds.some((kind) => kind !== "full_attention") : typeof window === "number" && slides !== false,
+    heads,
+    kvHeads,
+    headDim
+  })
+  if (problem !== null) throw new BootFailure(`Unsupported config.json: ${problem}`)
+  const maxLength = file.max_position_embeddings ?? referenceLimits.assumedContext
+  return {
+    config: {
+      hidden: file.hidden_size,
+      intermediate: file.intermediate_size,
+      layers: file.num_hidden_layers,
+      heads,
+      kvHeads,
+      headDim,
+      vocabulary: file.vocab_size,
+      maxLength,
+      epsilon: file.rms_norm_eps ?? 1e-6,
+      tied: file.tie_word_embeddings ?? false,
+      rope: ropeOf(file, maxLength),
+      endTokens: new Set([...ids(file.eos_token_id), ...ids(generation.eos_token_id)])
+    },
+    defaults: {
+      temperature: sampling.temperature ?? 1,
+      topP: sampling.top_p ?? 1,
+      topK: sampling.top_k ?? 0,
+      minP: sampling.min_p ?? 0,
+      repetitionPenalty: sampling.repetition_penalty ?? 1
+    }
+  }
+}

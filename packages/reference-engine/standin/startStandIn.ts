@@ -1,0 +1,59 @@
+import { type CommandLine, readWords } from "@seatrial/engines"
+import { type ContextEdge, parseArguments, type ToolCallReading } from "../src/Arguments.ts"
+import type { Speech } from "../src/Speech.ts"
+import { startEngine } from "../src/startEngine.ts"
+import { type Given, ownWords } from "./words.ts"
+
+/** An engine that the reference engine replaces on simulated GPUs. */
+export interface StandIn {
+  /** The first words of its command line. */
+  readonly command: ReadonlyArray<string>
+  readonly program: string
+  readonly commandLine: CommandLine
+  /** The arguments of the reference engine by the names of the replaced engine. */
+  readonly names: Readonly<Record<string, string>>
+  readonly gpus: string
+  /** Switches of the reference engine by the switches of the replaced engine. */
+  readonly switches: Readonly<Record<string, string>>
+  /** What happens to tools, given the arguments. The reference engine supports one format of calls. */
+  readonly toolCalls: (given: Given) => ToolCallReading
+  /** Whether reasoning is separated, given the arguments. The reference engine supports one format. */
+  readonly readsReasoning: (given: Given) => boolean
+  /** Whether requests may use any model name. */
+  readonly anyModelName: boolean
+  readonly edge: ContextEdge
+  readonly speech: (given: Given) => Speech
+}
+
+/**
+ * Runs the reference engine in place of another engine. It refuses arguments that the other engine would refuse, and
+ * answers in its format.
+ */
+export const startStandIn = (
+  { anyModelName, command, commandLine, edge, gpus, names, program, readsReasoning, speech, switches, toolCalls }: StandIn,
+  words: ReadonlyArray<string>
+) => {
+  const refuse = (reason: string) => {
+    process.stderr.write(`usage: ${program} [options]\n${program}: error: ${reason}\n`)
+    process.exitCode = 2
+  }
+  if (command.some((word, index) => words[index] !== word)) return refuse(`this stand-in takes ${command.join(" ")} alone`)
+  const given = readWords(commandLine, words.slice(command.length))
+  if (typeof given === "string") return refuse(given)
+  const own = ownWords(given, names, gpus)
+  const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (given.has(there) ? [`--${name}`] : []))])
+  if (typeof settings === "string") return refuse(settings)
+  // Not split, because a name may contain any character.
+  const [first = settings.model, ...others] = given.get("served-model-name") ?? []
+  startEngine(
+    {
+      ...settings,
+      servedModelNames: [first, ...others],
+      anyModelName,
+      edge,
+      readsReasoning: readsReasoning(given),
+      toolCalls: toolCalls(given)
+    },
+    speech(given)
+  )
+}

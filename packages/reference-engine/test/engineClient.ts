@@ -1,0 +1,124 @@
+import type { AddressInfo } from "node:net"
+import { Schema } from "effect"
+import { parseArguments } from "../src/Arguments.ts"
+import { type Booted, boot } from "../src/Boot.ts"
+import { makeServer } from "../src/HttpServer.ts"
+import type { Fault } from "../src/Seams.ts"
+
+const Usage = Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int, total_tokens: Schema.Int })
+const Described = Schema.Struct({ token: Schema.String, logprob: Schema.Finite, bytes: Schema.Array(Schema.Int) })
+const Logprobs = Schema.Struct({ content: Schema.Array(Schema.Struct({ ...Described.fields, top_logprobs: Schema.Array(Described) })) })
+const shared = { finish_reason: Schema.NullOr(Schema.String), token_ids: Schema.optionalKey(Schema.Array(Schema.Int)) }
+
+const Chat = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("chat.completion"),
+  model: Schema.String,
+  choices: Schema.Tuple([
+    Schema.Struct({ ...shared, message: Schema.Struct({ role: Schema.Literal("assistant"), content: Schema.String }), logprobs: Schema.NullOr(Logprobs) })
+  ]),
+  usage: Usage
+})
+export const Text = Schema.Struct({
+  id: Schema.String,
+  object: Schema.Literal("text_completion"),
+  choices: Schema.Tuple([Schema.Struct({ ...shared, text: Schema.String, stop_reason: Schema.NullOr(Schema.Union([Schema.String, Schema.Int])) })]),
+  usage: Usage,
+  prompt_logprobs: Schema.optionalKey(
+    Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.Struct({ logprob: Schema.Finite, decoded_token: Schema.String }))))
+  )
+})
+const Refusal = Schema.Struct({
+  error: Schema.Struct({ message: Schema.String, type: Schema.String, param: Schema.NullOr(Schema.String), code: Schema.Int })
+})
+export const Tokens = Schema.Struct({ count: Schema.Int, max_model_len: Schema.Int, tokens: Schema.Array(Schema.Int) })
+export const Prompt = Schema.Struct({ prompt: Schema.String })
+const Chunk = Schema.Struct({
+  id: Schema.String,
+  choices: Schema.Array(
+    Schema.Struct({
+      ...shared,
+      delta: Schema.optionalKey(Schema.Struct({ role: Schema.optionalKey(Schema.String), content: Schema.optionalKey(Schema.String) })),
+      text: Schema.optionalKey(Schema.String)
+    })
+  ),
+  usage: Schema.optionalKey(Usage)
+})
+export type Chunk = typeof Chunk.Type
+
+/** Every knob set so that the answer is the likeliest one, whatever the repository proposes. */
+export const greedy = { temperature: 0, top_p: 1, top_k: -1, min_p: 0, repetition_penalty: 1, presence_penalty: 0, frequency_penalty: 0, seed: 0 }
+
+/** Speaks to an engine at an address and decodes what it answers. */
+export class EngineClient {
+  readonly address: string
+
+  constructor(address: string) {
+    this.address = address
+  }
+
+  send(path: string, body: unknown, init: RequestInit = {}): Promise<Response> {
+    return fetch(`${this.address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), ...init })
+  }
+
+  async ask<S extends Schema.ConstraintDecoder<unknown>>(schema: S, path: string, body: unknown): Promise<S["Type"]> {
+    const response = await this.send(path, body)
+    return Schema.decodeUnknownSync(schema)(await response.json())
+  }
+
+  chat(content: string, settings: object = {}) {
+    return this.ask(Chat, "/v1/chat/completions", { messages: [{ role: "user", content }], ...greedy, ...settings })
+  }
+
+  text(prompt: string | ReadonlyArray<number>, settings: object = {}) {
+    return this.ask(Text, "/v1/completions", { prompt, ...greedy, ...settings })
+  }
+
+  /** The status and the error of a request that is refused. */
+  async refusal(path: string, body: unknown) {
+    const response = await this.send(path, body)
+    return { status: response.status, ...Schema.decodeUnknownSync(Refusal)(await response.json()).error }
+  }
+
+  /** The chunks of a stream; throws where it does not end with `[DONE]`. */
+  async stream(path: string, body: object): Promise<ReadonlyArray<Chunk>> {
+    const response = await this.send(path, { ...greedy, ...body, stream: true })
+    const frames = (await response.text()).split("\n\n")
+    if (frames.pop() !== "" || frames.pop() !== "data: [DONE]") throw new Error("the stream does not end with [DONE]")
+    return frames.map((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.replace(/^data: /, "")))
+  }
+
+  async metric(name: string): Promise<number> {
+    const text = await (await fetch(`${this.address}/metrics`)).text()
+    const line = text.split("\n").find((one) => one.startsWith(name.includes("{") ? `${name} ` : `${name}{`))
+    return line === undefined ? Number.NaN : Number(line.slice(line.lastIndexOf(" ") + 1))
+  }
+
+  /** Waits until a metric has a value, looking again and again; the test's own time limit ends a wait in vain. */
+  async until(name: string, wanted: (value: number) => boolean): Promise<void> {
+    while (!wanted(await this.metric(name))) await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** Boots an engine in this process and serves it on a free port. */
+export const serve = (model: string, ...words: ReadonlyArray<string>) => serveWithFault(null, model, ...words)
+
+/** The same with an injected fault. */
+export const serveWithFault = async (fault: Fault | null, model: string, ...words: ReadonlyArray<string>) => {
+  const memory = words.some((word) => word.startsWith("--gpu-memory-bytes=")) ? [] : ["--gpu-memory-bytes=67108864"]
+  const settings = parseArguments([`--model=${model}`, "--served-model-name=tiny", "--host=127.0.0.1", "--port=0", ...memory, ...words])
+  if (typeof settings === "string") throw new Error(settings)
+  const lines: Array<string> = []
+  const booted: Booted = boot(settings, (_, text) => lines.push(text), fault)
+  const server = makeServer(booted)
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address: AddressInfo | string | null = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  const close = () =>
+    new Promise<void>((resolve) => {
+      booted.engine.scheduler.close()
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  return { client: new EngineClient(`http://127.0.0.1:${port}`), booted, lines, close }
+}

@@ -1,0 +1,118 @@
+import type { ModelConfig } from "../../src/ModelConfig.ts"
+import type { Mutants } from "./Mutant.ts"
+import { multiplyBackwards } from "./multiplyBackwards.ts"
+
+const theta = (value: number) => () => ({ config: (config: ModelConfig): ModelConfig => ({ ...config, rope: { ...config.rope, theta: value } }) })
+const stretched = (factor: number) => () => ({
+  config: (config: ModelConfig): ModelConfig => ({ ...config, rope: { ...config.rope, scaling: { kind: "linear", factor } } })
+})
+
+/** Rotates adjacent dimensions instead of halves, as checkpoints with another layout require. */
+const rotateNeighbours = (x: Float32Array, headDim: number, cosines: Float32Array, sines: Float32Array) => {
+  for (let base = 0; base < x.length; base += headDim) {
+    for (let i = 0; i < headDim / 2; i++) {
+      const [low, high, cosine, sine] = [x[base + 2 * i] ?? 0, x[base + 2 * i + 1] ?? 0, cosines[i] ?? 0, sines[i] ?? 0]
+      x[base + 2 * i] = low * cosine - high * sine
+      x[base + 2 * i + 1] = high * cosine + low * sine
+    }
+  }
+}
+
+const rounded = (values: Float32Array, levels: number) => {
+  const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
+  for (let i = 0; i < values.length; i++) values[i] = (Math.round(((values[i] ?? 0) / largest) * levels) / levels) * largest
+}
+
+/** Faults in the computation of the model. */
+export const forwardMutants: Mutants = {
+  rope_theta_500000: { spoils: "positions turn by another base: 500,000 for 10,000", seams: theta(500_000) },
+  rope_theta_12000: { spoils: "positions turn by another base: 12,000 for 10,000", seams: theta(12_000) },
+  rope_linear_4: { spoils: "positions are stretched by 4", seams: stretched(4) },
+  rope_off: { spoils: "positions are not encoded", seams: stretched(1e15) },
+  rope_interleaved: {
+    spoils: "neighbouring dimensions are paired in place of halves",
+    seams: () => ({
+      model: (model) => {
+        model.rotate = rotateNeighbours
+      }
+    })
+  },
+  kv_heads_tiled: {
+    spoils: "query heads read the KV heads in turn, not in groups",
+    seams: () => ({
+      model: ({ config, kvHeadOf }) => {
+        for (let head = 0; head < config.heads; head++) kvHeadOf[head] = head % config.kvHeads
+      }
+    })
+  },
+  attention_unscaled: {
+    spoils: "attention's scores are not divided by the root of the head size",
+    seams: () => ({
+      model: (model) => {
+        model.attentionScale = 1
+      }
+    })
+  },
+  last_layer_skipped: { spoils: "the last layer is left out", seams: () => ({ config: (config) => ({ ...config, layers: config.layers - 1 }) }) },
+  epsilon_large: { spoils: "the norms' epsilon is 0.01", seams: () => ({ config: (config) => ({ ...config, epsilon: 1e-2 }) }) },
+  epsilon_huge: { spoils: "the norms' epsilon is 1", seams: () => ({ config: (config) => ({ ...config, epsilon: 1 }) }) },
+  window_32: {
+    spoils: "full attention sees the last 32 tokens only",
+    seams: () => ({
+      model: (model) => {
+        model.window = 32
+      }
+    })
+  },
+  decode_position_shifted: {
+    spoils: "positions are one too high while decoding",
+    seams: () => ({ position: (position, promptLength) => (position < promptLength ? position : position + 1) })
+  },
+  kv_4_bit: {
+    spoils: "keys and values are kept in 4 bits",
+    seams: () => ({
+      kept: (keys, values) => {
+        rounded(keys, 7)
+        rounded(values, 7)
+      }
+    })
+  },
+  nan_from_129: {
+    spoils: "prompts of 129 tokens and more give what is no number",
+    seams: () => ({
+      computed: (logits, { promptLength }) => {
+        if (promptLength >= 129) logits.fill(Number.NaN)
+      }
+    })
+  },
+  one_token_only: {
+    spoils: "every token is the first of the vocabulary, as where numbers are lost",
+    seams: () => ({ chosenFrom: (logits) => void logits.fill(0) })
+  },
+  garbage_after_100: {
+    spoils: "from the 100th generated token on, what is chosen from is noise",
+    seams: () => ({
+      computed: (logits, { promptLength, tokens }) => {
+        if (tokens.length - promptLength < 100) return
+        for (let id = 0; id < logits.length; id++) logits[id] = ((id * 7_919 + tokens.length * 104_729) % 1_009) / 50
+      }
+    })
+  },
+  // Not a fault: another order of additions is valid.
+  noise: {
+    spoils: "nothing: sums are made in an order that varies with the batch",
+    seams: () => {
+      const batch = { running: 1, step: 0 }
+      return {
+        computed: (_, { running }) => {
+          batch.running = running
+          batch.step++
+        },
+        model: (model) => {
+          const forwards = model.multiply
+          model.multiply = (out, matrix, x) => ((batch.running + batch.step) % 2 === 0 ? multiplyBackwards : forwards)(out, matrix, x)
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,51 @@
+import { type Tensor, toBfloat16, toFloat32 } from "../../src/Tensor.ts"
+import type { Mutants } from "./Mutant.ts"
+
+/** Changes the values of a tensor in its own type. */
+const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor => {
+  const values = Float32Array.from(toFloat32(tensor))
+  change(values)
+  if (tensor.type !== "bfloat16") return { type: "float32", shape: tensor.shape, values }
+  return { ...tensor, bits: Uint16Array.from(values, toBfloat16) }
+}
+
+/** Faults in loading: the files are those of the commit, but the loaded weights differ. */
+export const loadedMutants: Mutants = {
+  loaded_in_8_bits: {
+    spoils: "what is loaded of matrices is kept in 8 bits",
+    seams: () => ({
+      loaded: (_, tensor) =>
+        tensor.shape.length === 1
+          ? tensor
+          : changed(tensor, (values) => {
+              for (let from = 0; from < values.length; from += 128) {
+                const group = values.subarray(from, from + 128)
+                const largest = group.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
+                for (const [at, value] of group.entries()) group[at] = (Math.round((value / largest) * 127) / 127) * largest
+              }
+            })
+    })
+  },
+  loaded_norm_shifted: {
+    spoils: "the last norm is loaded a hundredth too large",
+    seams: () => ({
+      loaded: (name, tensor) =>
+        name === "model.norm.weight"
+          ? changed(tensor, (values) => {
+              for (const [at, value] of values.entries()) values[at] = value * 1.01
+            })
+          : tensor
+    })
+  },
+  loaded_otherwise_later: {
+    spoils: "one value of a layer in the middle is loaded otherwise than before",
+    seams: () => ({
+      loaded: (name, tensor) =>
+        name.endsWith("layers.2.mlp.up_proj.weight")
+          ? changed(tensor, (values) => {
+              values[values.length >> 1] = (values[values.length >> 1] ?? 0) + 0.0625
+            })
+          : tensor
+    })
+  }
+}

@@ -1,0 +1,226 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { engineFor } from "@seatrial/engines"
+import { afterEach, describe, expect, it } from "vitest"
+import { Safetensors } from "../src/Safetensors.ts"
+import { writeTinyChat, writeTrained } from "../src/sample/index.ts"
+import { toFloat32 } from "../src/Tensor.ts"
+import { emptyDirectory } from "./smallModel.ts"
+
+const directory = emptyDirectory()
+writeTinyChat(directory, { seed: 7 })
+const started: Array<ChildProcess> = []
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL")
+})
+
+const engineOf = (runtime: "vllm" | "sglang") => {
+  const engine = engineFor(runtime)
+  if (engine === undefined) throw new Error(`there is no ${runtime}`)
+  return engine
+}
+
+/** The adapter's own command, with the stand-in in the image's place, on a port that is free. */
+const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { context = 2_048, memory = 2 ** 30, model = directory } = {}) => {
+  const { args, command, env } = engineOf(runtime).container({
+    settings: {
+      runtime,
+      host_class: "sim",
+      max_context: context,
+      kv_cache_dtype: "auto",
+      yarn: { factor: 2 },
+      engine_flags: { [runtime === "vllm" ? "max_num_seqs" : "max_running_requests"]: 4 }
+    },
+    config: {
+      architecture: "LlamaForCausalLM",
+      model_type: "llama",
+      num_layers: 4,
+      hidden_size: 128,
+      num_attention_heads: 4,
+      num_kv_heads: 2,
+      head_dim: 32,
+      vocab_size: 512,
+      native_context: 1_024,
+      sliding_window: null,
+      dtype: "bfloat16",
+      quantization: "none",
+      rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
+    },
+    servedNames: ["org/tiny", "tiny"],
+    modelPath: model,
+    hostClass: { gpu_pool: "Sim", gpu_count: 1, gpu_memory_bytes: memory },
+    bootSeconds: 60,
+    cachePath: "/tmp"
+  })
+  const [program = "", ...first] = command
+  const words = [...first, ...args, ...more].map((word) => word.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, "--port=0"))
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../bin", runtime, program), ...words], {
+    env: { ...process.env, ...env, SEATRIAL_SIMULATED_GPU_BYTES: String(memory) }
+  })
+  started.push(child)
+  const exited: Promise<number | null> = once(child, "exit").then(() => child.exitCode)
+  const said = { out: "", errors: "" }
+  child.stdout.on("data", (bytes: Buffer) => (said.out += bytes.toString()))
+  child.stderr.on("data", (bytes: Buffer) => (said.errors += bytes.toString()))
+  /** The address, once its log says that it serves. */
+  const serves = async (): Promise<string> => {
+    for (;;) {
+      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said.out + said.errors)?.[0]
+      if (address !== undefined) return address
+      if (child.exitCode !== null) throw new Error(`${said.out}${said.errors}`)
+      // Not by looking again and again: it boots on the same processors.
+      await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), exited])
+    }
+  }
+  return { child, exited, said, serves }
+}
+
+describe("the reference engine in another's place", () => {
+  it.each(["vllm", "sglang"] as const)("%s: refuses an argument that the real one does not know, and leaves with 2", async (runtime) => {
+    const { exited, said } = run(runtime, ["--no-such-argument=1"])
+    expect(await exited).toBe(2)
+    expect(said.errors).toContain("error: unrecognized arguments: --no-such-argument=1")
+    expect(engineOf(runtime).bootFailure(said.out + said.errors).code).toBe("arguments_refused")
+  })
+
+  it.each(["vllm", "sglang"] as const)("%s: a GPU without room for the model's cache is a failure that the adapter can name", async (runtime) => {
+    const { exited, said } = run(runtime, [], { memory: 2 * 2 ** 20 })
+    expect(await exited).toBe(1)
+    expect(["out_of_memory", "context_does_not_fit"]).toContain(engineOf(runtime).bootFailure(said.out + said.errors).code)
+  })
+
+  it("vllm: starts as the adapter starts it, tells a simulated version, and its figures are read whole", async () => {
+    const { said, serves } = run("vllm")
+    const address = await serves()
+    const get = async (path: string) => (await fetch(`${address}${path}`)).text()
+    expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
+    expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ id: "org/tiny", max_model_len: 2_048 }, { id: "tiny" }] })
+    // It tells nothing of what it has loaded.
+    expect((await fetch(`${address}/get_weights_by_name`)).status).toBe(404)
+    // It knows the names that it was started with and no other, and says the first of them whichever it was asked by.
+    const post = async (path: string, asked: object) => {
+      const response = await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) })
+      return { status: response.status, told: JSON.parse(await response.text()) }
+    }
+    const messages = [{ role: "user", content: "x" }]
+    for (const model of ["org/tiny", "tiny"]) {
+      expect(await post("/v1/messages", { model, messages, max_tokens: 1 })).toMatchObject({ status: 200, told: { model: "org/tiny" } })
+      expect(await post("/v1/messages/count_tokens", { model, messages })).toMatchObject({ status: 200, told: { input_tokens: expect.any(Number) } })
+    }
+    for (const model of ["org/tin", "org/tiny,tiny", "org"]) {
+      expect((await post("/v1/messages", { model, messages, max_tokens: 1 })).status, model).toBe(404)
+      expect((await post("/v1/messages/count_tokens", { model, messages })).status, model).toBe(404)
+    }
+    // Functions are refused by one that was not told how to read calls.
+    const tools = [{ type: "function", function: { name: "f" } }]
+    const body = JSON.stringify({ messages: [{ role: "user", content: "x" }], tools, max_tokens: 1 })
+    expect((await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).status).toBe(400)
+    const measured = engineOf("vllm").measured({ metrics: await get("/metrics"), log: said.out })
+    // It captures no graphs.
+    for (const [figure, value] of Object.entries(measured)) if (figure !== "graph_seconds") expect(value, figure).not.toBeNull()
+  })
+
+  it.each([
+    ["vllm", "qwen3_xml"],
+    ["sglang", "qwen3_coder"]
+  ] as const)(
+    "%s: told to look for another form of calls it tells the model of functions all the same, and what that calls by itself stays text",
+    async (runtime, parser) => {
+      const trained = emptyDirectory()
+      writeTrained(trained, "tiny-chat")
+      const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } } }]
+      const asked = { model: "org/tiny", messages: [{ role: "user", content: "What is the weather in Paris?" }], tools, temperature: 0, max_tokens: 60 }
+      const chosen = (own: string) => (runtime === "vllm" ? ["--enable-auto-tool-choice", `--tool-call-parser=${own}`] : [`--tool-call-parser=${own}`])
+      const answer = async (address: string, choice: unknown) => {
+        const body = JSON.stringify({ ...asked, tool_choice: choice })
+        return (await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).json()
+      }
+      const called = { message: { tool_calls: [{ function: { name: "get_weather" } }] }, finish_reason: "tool_calls" }
+      const read = await answer(await run(runtime, chosen("hermes"), { model: trained }).serves(), "auto")
+      expect(read).toMatchObject({ choices: [called] })
+      const other = await run(runtime, chosen(parser), { model: trained }).serves()
+      const unread = await answer(other, "auto")
+      expect(unread).toMatchObject({ choices: [{ message: { content: expect.stringContaining("get_weather") }, finish_reason: "stop" }] })
+      expect(unread).not.toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+      // The prompt is the template's, whoever reads the answer.
+      expect(unread).toMatchObject({ usage: { prompt_tokens: Object(read).usage.prompt_tokens } })
+      // What has to be a call is bound to be one, and needs nobody to look for it.
+      expect(await answer(other, "required")).toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+    }
+  )
+
+  it("sglang: is ready once it has warmed up, answers by any name and in its own words, and its figures are read whole", async () => {
+    // Not all that YaRN gives, which would take its time to fill.
+    const context = 1_104
+    const { said, serves } = run("sglang", [], { context })
+    const address = await serves()
+    expect(said.out).toBe("")
+    expect((await fetch(`${address}/ready`)).status).toBe(200)
+    expect((await fetch(`${address}/version`)).status).toBe(404)
+    const ask = (body: object) =>
+      fetch(`${address}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+    expect(await (await ask({ model: "another", prompt: "x", max_tokens: 1 })).json()).toMatchObject({ model: "another" })
+    // Further than the model's own context, which YaRN doubles.
+    expect(await (await ask({ prompt: Array.from({ length: 1_030 }, () => 7), max_tokens: 2, ignore_eos: true })).json()).toMatchObject({
+      usage: { prompt_tokens: 1_030, completion_tokens: 2 }
+    })
+    // What it has loaded, of a matrix by its rows: the trial's words for it are the adapter's own.
+    const { loadedTensors } = engineOf("sglang").offers({ runtime: "sglang", host_class: "sim", max_context: context, kv_cache_dtype: "auto" }, true)
+    const tell = async (path: string, body: object) =>
+      JSON.parse(
+        await (await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).text()
+      )
+    const values = loadedTensors?.values ?? ""
+    const files = new Safetensors(directory)
+    const rows = toFloat32(files.read("model.embed_tokens.weight", [512, 128]))
+    expect(await tell(values, { name: "model.embed_tokens.weight", truncate_size: 2 })).toEqual([[...rows.subarray(0, 128)], [...rows.subarray(128, 256)]])
+    expect(await tell(values, { name: "model.norm.weight" })).toEqual([...toFloat32(files.read("model.norm.weight", [128])).subarray(0, 100)])
+    expect(await tell(values, { name: "model.none" })).toEqual({ error: { message: "Get parameter by name failed" } })
+    expect(await tell(loadedTensors?.checksum ?? "", { action: "checksum" })).toMatchObject({
+      success: true,
+      per_engine_checksum: expect.stringMatching(/^[0-9a-f]{64}$/)
+    })
+    expect(await tell(loadedTensors?.checksum ?? "", { action: "reset_tensors" })).toMatchObject({ success: false })
+    // What it tells beside, in its own way.
+    expect(JSON.parse(await (await fetch(`${address}/model_info`)).text())).toMatchObject({ is_generation: true, weight_version: "default" })
+    const again = { prompt: Array.from({ length: 40 }, (_, at) => 300 + at), max_tokens: 1, ignore_eos: true, return_prompt_token_ids: true }
+    expect(await (await ask(again)).json()).toMatchObject({
+      choices: [{ prompt_token_ids: again.prompt }],
+      usage: { prompt_tokens_details: { cached_tokens: 0 } }
+    })
+    expect(await (await ask(again)).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 32 } } })
+    expect(await (await ask({ ...again, cache_salt: "other" })).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 0 } } })
+    // What the prompt leaves no room for is refused, not cut.
+    const long = { prompt: Array.from({ length: context - 8 }, () => 7), max_tokens: 9 }
+    expect(await (await ask(long)).json()).toMatchObject({
+      code: 400,
+      message: expect.stringMatching(
+        /context length of 1104 tokens\. You requested a total of 1105 tokens: 1096 tokens from the input messages and 9 tokens for/
+      )
+    })
+    expect(await (await ask({ ...long, prompt: Array.from({ length: context }, () => 7) })).json()).toMatchObject({
+      code: 400,
+      message: expect.stringMatching(/^The input \(1104 tokens\) is longer/)
+    })
+    // The end of its context it keeps for itself: no prompt reaches its last seven tokens, no answer its last two.
+    const last = { prompt: long.prompt.concat(7), max_tokens: 7, ignore_eos: true }
+    expect(await (await ask(last)).json()).toMatchObject({
+      choices: [{ finish_reason: "length" }],
+      usage: { prompt_tokens: context - 7, completion_tokens: 5 }
+    })
+    expect(await (await ask({ ...last, prompt: last.prompt.concat(7), max_tokens: 1 })).json()).toMatchObject({
+      code: 400,
+      message: expect.stringMatching(/^Input length \(1098 tokens\) exceeds the maximum allowed length \(1098 tokens\)/)
+    })
+    expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
+    const metrics = await (await fetch(`${address}/metrics`)).text()
+    // What was generated is told at once, and of a request once that is over.
+    expect(metrics).toMatch(/^sglang:realtime_tokens_total\{[^}]*mode="decode"\} [1-9]/m)
+    expect(metrics).toMatch(/^sglang:generation_tokens_total\{[^}]*\} [1-9]/m)
+    const untold = new Set(["activation_bytes", "graph_bytes", "graph_seconds", "boot_seconds"])
+    for (const [figure, value] of Object.entries(engineOf("sglang").measured({ metrics, log: said.errors }))) {
+      if (!untold.has(figure)) expect(value, figure).not.toBeNull()
+    }
+  })
+})

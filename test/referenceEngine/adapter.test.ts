@@ -1,0 +1,155 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { writeTinyChat } from "@seatrial/reference-engine/sample"
+import { Effect, Schedule } from "effect"
+import { reference } from "../../packages/engines/src/reference/adapter.ts"
+import { tinyConfig } from "../../packages/engines/test/anyModel.ts"
+import { saysWhatToDo } from "../../packages/engines/test/saysWhatToDo.ts"
+
+const main = join(import.meta.dirname, "../../packages/reference-engine/src/main.ts")
+
+const model = Effect.acquireRelease(
+  Effect.sync(() => {
+    const directory = mkdtempSync(join(tmpdir(), "seatrial-adapter-"))
+    writeTinyChat(directory, { seed: 1 })
+    return directory
+  }),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
+  })
+})
+
+const exit = (child: ChildProcess) =>
+  Effect.callback<number | null>((resume) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.succeed(child.exitCode))
+    child.once("close", (code) => resume(Effect.succeed(code)))
+  })
+
+/** The engine as the adapter starts it, on a port of ours. */
+const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
+  const { args } = reference.container({
+    settings: { runtime: "reference", host_class: "small", max_context: 2_048, kv_cache_dtype: "auto", yarn: { factor: 2 }, engine_flags: { max_num_seqs: 4 } },
+    config: tinyConfig,
+    servedNames: ["org/tiny", "tiny"],
+    modelPath: directory,
+    hostClass: { gpu_pool: "sim", gpu_count: 1, gpu_memory_bytes: gpuMemory },
+    bootSeconds: 60,
+    cachePath: "/tmp"
+  })
+  const own = args.map((argument) => argument.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, `--port=${port}`))
+  const said = { log: "" }
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const started = spawn(process.execPath, [main, ...own], { stdio: ["ignore", "pipe", "pipe"] })
+      for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (said.log += chunk.toString()))
+      return started
+    }),
+    (started) =>
+      Effect.suspend(() => {
+        started.kill("SIGTERM")
+        return exit(started)
+      })
+  )
+  return { child, said }
+})
+
+const get = (port: number, path: string) =>
+  Effect.tryPromise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    return { ok: response.ok, text: await response.text() }
+  })
+
+const complete = (port: number, model: string) =>
+  Effect.tryPromise(async () => {
+    const body = JSON.stringify({ model, prompt: [1, 2, 3], max_tokens: 1 })
+    const response = await fetch(`http://127.0.0.1:${port}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })
+    return { status: response.status, text: await response.text() }
+  })
+
+describe("the adapter of the reference engine", () => {
+  it.live("what it passes starts the engine, and what the engine then reports is read whole and lies within the fit's estimate", () =>
+    Effect.gen(function* () {
+      const [directory, port] = [yield* model, yield* freePort]
+      const { said } = yield* start(directory, port)
+      yield* get(port, "/health").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
+      // A model keeps its engine where it is published, and is then called by another name.
+      for (const name of ["org/tiny", "tiny", "other"]) {
+        const answered = yield* complete(port, name)
+        assert.deepStrictEqual([answered.status, answered.text.includes(`"model":"${name}"`)], name === "other" ? [404, false] : [200, true], answered.text)
+      }
+      const metrics = yield* get(port, "/metrics")
+      const measured = reference.measured({ metrics: metrics.text, log: said.log })
+      for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
+      const card = { gpu_pool: "Simulated-GPU", gpu_count: 1, gpu_memory_bytes: 2 ** 28 }
+      const overhead = reference.memory.overhead({ config: tinyConfig, flags: {}, card, maxContext: 1_024 }).activation
+      assert.isAtLeast(measured.overhead_bytes ?? 0, overhead.low)
+      assert.isAtMost(measured.overhead_bytes ?? 0, overhead.high)
+      const perToken = (measured.kv_cache_bytes ?? 0) / (measured.kv_cache_tokens ?? 1)
+      assert.closeTo(perToken, 2 * 4 * 2 * 32 * 4, 2 * 4 * 2 * 32 * 4 * 0.02)
+    }).pipe(Effect.scoped)
+  )
+
+  const failures: ReadonlyArray<readonly [promise: string, spoil: (directory: string) => void, gpuMemory: number, code: string]> = [
+    ["a cut weights file is named", (directory) => truncateSync(join(directory, "model.safetensors"), 400_000), 2 ** 28, "weights_incomplete"],
+    ["missing weights are named", (directory) => rmSync(join(directory, "model.safetensors")), 2 ** 28, "weights_missing"],
+    ["a broken tokenizer is named", (directory) => writeFileSync(join(directory, "tokenizer.json"), "{}"), 2 ** 28, "tokenizer_unreadable"],
+    ["a GPU that is too small for the context is named", () => {}, 3 * 2 ** 20 + 2 ** 18, "context_does_not_fit"]
+  ]
+  for (const [promise, spoil, gpuMemory, code] of failures) {
+    it.live(`${promise} when the engine does not start`, () =>
+      Effect.gen(function* () {
+        const [directory, port] = [yield* model, yield* freePort]
+        spoil(directory)
+        const { child, said } = yield* start(directory, port, gpuMemory)
+        assert.strictEqual(yield* exit(child), 1)
+        const failure = reference.bootFailure(said.log)
+        assert.strictEqual(failure.code, code, said.log)
+        assert.match(failure.text, saysWhatToDo)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it("weights that the checkpoint lacks are named; of another cause the text says where the engine's last words are kept", () => {
+    const lacking = "ValueError: Following weights were not initialized from checkpoint: {'model.layers.3.mlp.up_proj.weight'}"
+    assert.strictEqual(reference.bootFailure(lacking).code, "weights_incomplete")
+    const { code, text } = reference.bootFailure("something else")
+    assert.strictEqual(code, "engine_start_failed")
+    assert.include(text, "in the log of Seatrial's operator")
+    assert.match(text, saysWhatToDo)
+    assert.match(reference.bootFailure("Model architectures ['A'] are not supported for now.").text, saysWhatToDo)
+  })
+
+  it.each([
+    [
+      "Unsupported config.json: rope_type 'odd'; only default, linear, yarn and llama3",
+      "Unsupported config.json: rope_type 'odd'; only default, linear, yarn and llama3"
+    ],
+    ["Invalid repository ID or local directory specified: '/home/some one/models/x' has no config.json", "local directory specified: 'x' has no config.json"],
+    ["While loading /var/lib/seatrial/adapter, expected target modules", "While loading adapter, expected target modules"],
+    ["Tensor a/b.weight has shape [1, 2], but config.json asks for [2, 2]", "Tensor a/b.weight has shape [1, 2], but config.json asks for [2, 2]"],
+    [
+      "Cannot listen on 10.1.2.3:8000: listen EADDRINUSE: address already in use 10.1.2.3:8000",
+      "Cannot listen on …: listen EADDRINUSE: address already in use …"
+    ]
+  ])("what it said last is told, without the folders of its node and without addresses: %s", (said, expected) => {
+    const log = `(EngineCore pid=7) INFO 11-21 07:42:59 [Boot.ts] Loading\n(EngineCore pid=7) ERROR 11-21 07:42:59 [main.ts] ${said}\n`
+    assert.isTrue(reference.bootFailure(log).text.endsWith(`${expected}.`), reference.bootFailure(log).text)
+    assert.notMatch(reference.bootFailure(log).text, /pid=|home|some one|var\/lib|10\.1/)
+  })
+
+  it("a flag that the engine does not offer is named, and so is a value out of its range", () => {
+    assert.isNull(reference.flagIssue({ max_num_seqs: 8, seed: 1, gpu_memory_utilization: 0.8 }))
+    assert.strictEqual(reference.flagIssue({ trust_remote_code: true })?.flag, "trust_remote_code")
+    assert.strictEqual(reference.flagIssue({ max_num_seqs: "8" })?.flag, "max_num_seqs")
+  })
+})
