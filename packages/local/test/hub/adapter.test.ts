@@ -1,7 +1,14 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
-import { encodeSafetensors, makeTinyAdapter, makeTinyChat, type NamedTensor, type TinyAdapterOptions, tinyAdapterTensors } from "@seatrial/reference-engine/sample"
 import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
+import {
+  encodeSafetensors,
+  makeTinyAdapter,
+  makeTinyChat,
+  type NamedTensor,
+  type TinyAdapterOptions,
+  tinyAdapterTensors
+} from "@seatrial/reference-engine/sample"
 import { Deferred, Effect, Option, Redacted } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"
