@@ -2,6 +2,7 @@ import {
   Commit,
   HostClassName,
   ModelCapabilities,
+  PreviewPlacement,
   RefusalCode,
   RequestedContext,
   RequestedYarnFactor,
@@ -44,6 +45,9 @@ const PreviewAdapter = Schema.Struct({
   base: Schema.Struct({ repo: Schema.String, commit: Schema.toEncoded(Commit) })
 }).annotate({ identifier: "PreviewAdapter" })
 
+/** An addition to the contract: where free GPUs are now, as the operator saw it last. */
+const Placement = PreviewPlacement.annotate({ identifier: "PreviewPlacement" })
+
 const Settings = ServingSettings.annotate({ identifier: "ServingSettings" })
 
 /** The source can be served. `serving` is complete and can be used as is in a create. */
@@ -60,6 +64,7 @@ export const DerivedPreview = Schema.Struct({
   serving: Settings,
   fit: Fit,
   alternatives: Schema.Array(Fit),
+  placement: Schema.optionalKey(Placement),
   capabilities: ModelCapabilities
 }).annotate({ identifier: "DerivedPreview" })
 

@@ -25,13 +25,17 @@ const sourceOf = (repository: string, flags: RefFlag) => ({ kind: "model_hub", .
 /** What a person compares: the rest of a preview is for programs. */
 const previewView = (preview: typeof Preview.Type) => {
   if (preview.kind === "refused") return preview
-  const { alternatives, capabilities, ...shown } = preview
+  const { alternatives, capabilities, placement, ...shown } = preview
+  const free = new Map(placement?.host_classes.map(({ free_gpus, gpus, host_class }) => [host_class, `${free_gpus} of ${gpus}`]))
   return {
     ...shown,
+    ...(free.has(shown.serving.host_class) ? { gpus_free: free.get(shown.serving.host_class) } : {}),
+    ...(placement === undefined || placement.message === null ? {} : { waits: placement.message }),
     alternatives: alternatives.map(({ concurrent_sequences, gpu_count, gpu_pool, host_class, max_context, verdict }) => ({
       host_class,
       verdict,
       gpus: `${gpu_count} x ${gpu_pool}`,
+      ...(free.has(host_class) ? { gpus_free: free.get(host_class) } : {}),
       max_context,
       concurrent_sequences
     })),

@@ -1,4 +1,4 @@
-import { KvCacheDtype, RequestedContext, RequestedYarnFactor, Runtime, type ServingRequest } from "@seatrial/domain"
+import { type HostClassChoice, KvCacheDtype, RequestedContext, RequestedYarnFactor, Runtime, type ServingRequest } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -6,7 +6,10 @@ import { textFlag } from "./listing.ts"
 
 /** How a model is to be served; what is left out is chosen. */
 export const servingFlags = {
-  hostClass: textFlag("host-class", "Host class to run on (default: the cheapest that fits)"),
+  hostClass: textFlag(
+    "host-class",
+    "Host class to run on; several, in order of preference, with commas; or any: the first with free GPUs (default: the cheapest that fits)"
+  ),
   runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the host class's first)"), Flag.optional),
   maxContext: Flag.Int("max-context").pipe(
     Flag.withDescription("Longest context, in tokens (default: the longest that fits)"),
@@ -59,6 +62,12 @@ const engineFlag = (given: string): readonly [name: string, value: Schema.Json] 
   return name === undefined || text === undefined ? undefined : [name, Option.getOrElse(decodeJson(text), () => text)]
 }
 
+/** `a,b` as a list; one name, or `any`, as it is. */
+const classesOf = (text: string): HostClassChoice => {
+  const names = text.split(",").map((name) => name.trim())
+  return names.length === 1 ? text : names
+}
+
 /** What the flags ask for, as the API takes it; wrong use where they do not go together. */
 export const servingOf = Effect.fnUntraced(function* (flags: ServingFlags): Effect.fn.Return<ServingRequest, CommandError> {
   const { hostClass, holdSeconds, kvCacheDtype, maxContext, runtime, yarnFactor, yarnOriginalContext } = flags
@@ -73,7 +82,7 @@ export const servingOf = Effect.fnUntraced(function* (flags: ServingFlags): Effe
     engineFlags.set(...member)
   }
   return {
-    ...(Option.isSome(hostClass) ? { host_class: hostClass.value } : {}),
+    ...(Option.isSome(hostClass) ? { host_class: classesOf(hostClass.value) } : {}),
     ...(Option.isSome(runtime) ? { runtime: runtime.value } : {}),
     ...(Option.isSome(maxContext) ? { max_context: maxContext.value } : {}),
     ...(Option.isSome(kvCacheDtype) ? { kv_cache_dtype: kvCacheDtype.value } : {}),

@@ -241,6 +241,14 @@ export const attempt = (input: EvaluationInput, { engine, hostClass }: Candidate
   return { engine, hostClass, request, result, issue, oversize: oversizeOf(input, hostClass) }
 }
 
+/** Those that fit: in the order in which the request lists their classes, else first those that fit surely. */
+export const inPreference = (attempts: ReadonlyArray<Attempt>, listed: boolean): ReadonlyArray<Success> => {
+  const successes = attempts.filter(isSuccess)
+  if (listed) return successes
+  const isSure = ({ result }: Success) => result.fit.verdict === "fits"
+  return [...successes.filter(isSure), ...successes.filter((success) => !isSure(success))]
+}
+
 /** The first candidate that fits. Candidates with the verdict `fits` come before `tight`. */
 export const bestOf = (attempts: ReadonlyArray<Attempt>): Success | undefined => {
   const successes = attempts.filter(isSuccess)

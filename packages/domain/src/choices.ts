@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { EngineWire } from "./engineWire.ts"
 import type { RepositoryFacts } from "./repository.ts"
-import type { ServingRequest, ServingSettings } from "./serving.ts"
+import { anyHostClass, type ServingRequest, type ServingSettings } from "./serving.ts"
 
 /**
  * Where a value comes from. `request`: the caller. `host_class`: the first that it offers. `fit`: the cheapest host
@@ -42,7 +42,7 @@ export const choicesOf = (
     !samplingFlags.some((flag) => Object.hasOwn(settings.engine_flags ?? {}, flag)) && files.some(({ path }) => path === "generation_config.json")
   return {
     runtime: sourceOf("runtime", "host_class"),
-    host_class: sourceOf("host_class", "fit"),
+    host_class: request.host_class === anyHostClass ? "fit" : sourceOf("host_class", "fit"),
     max_context: sourceOf("max_context", "fit"),
     kv_cache_dtype: sourceOf("kv_cache_dtype", "default"),
     ...(settings.hold_seconds === undefined ? {} : { hold_seconds: sourceOf("hold_seconds", "default") }),

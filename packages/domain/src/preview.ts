@@ -9,6 +9,7 @@ import {
   type EvaluationInput,
   everyCandidate,
   gpus,
+  inPreference,
   isSuccess,
   knowsModel,
   servesModel,
@@ -18,10 +19,12 @@ import {
   tokenizerIssue
 } from "./candidates.ts"
 import type { ModelCapabilities } from "./catalog.ts"
+import { type ClassCapacities, type PreviewPlacement, placementOf } from "./classRoom.ts"
 import type { EngineContract } from "./engineContract.ts"
 import type { Estimate, Fit } from "./fit.ts"
 import { fitRemedy } from "./fitRemedy.ts"
 import type { HostClass } from "./hostClass.ts"
+import { classesInWords, classOrder, isClassChoice } from "./hostClassChoice.ts"
 import type { RefusalCode, RepositoryFacts } from "./repository.ts"
 import { contextRefusal, loadRefusal, settingRefusal } from "./requestRefusals.ts"
 import { revisionCapabilities } from "./revisionCapabilities.ts"
@@ -60,6 +63,8 @@ export interface DerivedPreview {
   readonly fit: Fit
   /** Other host classes that fit, cheapest first. */
   readonly alternatives: ReadonlyArray<Fit>
+  /** Which of these host classes have free GPUs now; absent if that is not known. */
+  readonly placement?: PreviewPlacement
   readonly capabilities: ModelCapabilities
 }
 
@@ -92,10 +97,27 @@ export interface PreviewInput {
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
   /** Maximum number of GPUs that the organization may hold at once; null or absent: no limit. */
   readonly gpuLimit?: number | null | undefined
+  /** What is free now, for a preview; absent for a run, which also does without a listed class that is gone. */
+  readonly capacities?: ClassCapacities | undefined
+}
+
+/** A way to serve the model on one of the host classes that a request allows. */
+export interface ServingOption {
+  readonly engine: EngineContract
+  readonly serving: ServingSettings
+  readonly estimate: Estimate
+  readonly capabilities: ModelCapabilities
 }
 
 /** A preview and the components of its fit. */
-export type Decision = { readonly preview: DerivedPreview; readonly estimate: Estimate } | { readonly preview: RefusedPreview; readonly estimate: null }
+export type Decision =
+  | {
+      readonly preview: DerivedPreview
+      readonly estimate: Estimate
+      /** All ways to serve it that the request leaves open, in order of preference: the chosen one only, unless the request lists classes or says `any`. */
+      readonly options: ReadonlyArray<ServingOption>
+    }
+  | { readonly preview: RefusedPreview; readonly estimate: null }
 
 /** Any host class and runtime that serve the model: a description and the settings; null if there is none. */
 const servedElsewhere = (
@@ -167,10 +189,17 @@ export const decideServing = (input: PreviewInput): Decision => {
     )
   }
   const sorted = byPrice(hostClasses)
-  const requested = request.host_class === undefined ? sorted : sorted.filter((hostClass) => hostClass.name === request.host_class)
-  if (requested.length === 0) {
+  const order = classOrder(request)
+  const requested = order === null ? sorted : order.flatMap((name) => sorted.find((hostClass) => hostClass.name === name) ?? [])
+  const unknown = input.capacities === undefined ? undefined : order?.find((name) => !sorted.some((hostClass) => hostClass.name === name))
+  if (requested.length === 0 || unknown !== undefined) {
     if (sorted.length === 0) return refuse("host_class_unknown", "No host class is configured.", "Ask the cluster's operator to create a HostClass.")
-    return refuse("host_class_unknown", `There is no host class ${request.host_class}.`, `Choose one of: ${hostClassNames(sorted)}.`, chosenInstead(input))
+    return refuse(
+      "host_class_unknown",
+      `There is no host class ${unknown ?? classesInWords(order ?? [])}.`,
+      `Choose one of: ${hostClassNames(sorted)}.`,
+      chosenInstead(input)
+    )
   }
   const offered = candidatesOf(requested, engines, request.runtime)
   if (offered.length === 0) {
@@ -221,7 +250,10 @@ export const decideServing = (input: PreviewInput): Decision => {
   const attempts = taking.map((candidate) => attempt(evaluation, candidate))
   const load = loadRefusal(evaluation, attempts)
   if (load !== null) return refuse(load.reason.code, load.reason.message, load.remedy.message, load.remedy.serving)
-  const chosen = bestOf(attempts)
+  const preferred = inPreference(attempts, order !== null)
+  const isFree = ({ hostClass }: Candidate) => (input.capacities?.get(hostClass.name)?.free_engines ?? 0) > 0
+  const open = isClassChoice(request) ? preferred : preferred.slice(0, 1)
+  const chosen = open.find(isFree) ?? open[0]
   if (chosen === undefined) {
     const alternatives = candidatesOf(
       sorted.filter((hostClass) => !requested.includes(hostClass)),
@@ -254,20 +286,30 @@ export const decideServing = (input: PreviewInput): Decision => {
     const tried = attempts.filter((candidate) => candidate.oversize === null)
     const largest = Math.max(...tried.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
-    const where = request.host_class === undefined ? `${which} (the largest has ${sizeInWords(largest)})` : `${request.host_class} (${sizeInWords(largest)})`
+    const where = order === null ? `${which} (the largest has ${sizeInWords(largest)})` : `${classesInWords(order)} (${sizeInWords(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))
     const [why] = indivisible
     const message =
       why !== undefined && why !== null && indivisible.every((problem) => problem !== null)
-        ? `${facts.repo} cannot be split over the GPUs of ${request.host_class ?? "any host class"}: ${why}.`
+        ? `${facts.repo} cannot be split over the GPUs of ${order === null ? "any host class" : classesInWords(order)}: ${why}.`
         : `${sizeInWords(facts.weights_bytes)} of weights${request.max_context === undefined ? "" : ` and ${request.max_context} tokens of context`} do not fit ${where}.`
     return refuse("does_not_fit", message, remedy.message, remedy.serving)
   }
   const { fit } = chosen.result
   const { adapter } = facts
-  const serving = settingsOf(evaluation, chosen, fit.max_context)
+  const optionOf = (success: (typeof open)[number]): ServingOption => {
+    const serving = settingsOf(evaluation, success, success.result.fit.max_context)
+    return { engine: success.engine, serving, estimate: success.result, capabilities: revisionCapabilities(success.engine, facts, serving) }
+  }
+  const { capabilities, serving } = optionOf(chosen)
+  const alternatives = candidatesOf(sorted, engines, request.runtime)
+    .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(facts, request, candidate))
+    .map((candidate) => attempt(evaluation, candidate))
+    .filter(isSuccess)
+    .map(({ result }) => result.fit)
   return {
     estimate: chosen.result,
+    options: open.map(optionOf),
     preview: {
       object: "deployment_preview",
       kind: "derived",
@@ -280,12 +322,11 @@ export const decideServing = (input: PreviewInput): Decision => {
       weights_bytes: facts.weights_bytes,
       serving,
       fit,
-      alternatives: candidatesOf(sorted, engines, request.runtime)
-        .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(facts, request, candidate))
-        .map((candidate) => attempt(evaluation, candidate))
-        .filter(isSuccess)
-        .map(({ result }) => result.fit),
-      capabilities: revisionCapabilities(chosen.engine, facts, serving)
+      alternatives,
+      ...(input.capacities === undefined
+        ? {}
+        : { placement: placementOf({ fit, alternatives, open: open.map(({ result }) => result.fit), capacities: input.capacities }) }),
+      capabilities
     }
   }
 }

@@ -10,6 +10,21 @@ export const HostClassName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u, { message: "must be the name of a host class: lower-case letters, digits, hyphens" })
 )
 
+/** In place of a host class: every class on which the model fits, the cheapest first. No class can have this name. */
+export const anyHostClass = "any"
+
+/** Most host classes that a request lists. */
+export const maxHostClasses = 16
+
+/** The host classes that a request allows: one, several in order of preference, or `any`. A run of several starts on the first that has free GPUs. */
+export const HostClassChoice = Schema.Union([
+  HostClassName,
+  Schema.Array(HostClassName)
+    .check(Schema.isBetweenLength(1, maxHostClasses, { message: `must list 1 to ${maxHostClasses} host classes` }))
+    .check(Schema.isUnique({ message: "must list each host class once" }))
+])
+export type HostClassChoice = typeof HostClassChoice.Type
+
 /** Maximum context in tokens that a request may ask for. */
 const mostContext = 100_000_000
 
@@ -45,7 +60,7 @@ export const RequestedYarnFactor = Schema.Finite.check(Schema.isGreaterThan(1)).
  */
 export const ServingRequest = Schema.Struct({
   runtime: Schema.optionalKey(Runtime),
-  host_class: Schema.optionalKey(HostClassName),
+  host_class: Schema.optionalKey(HostClassChoice),
   max_context: Schema.optionalKey(MaxContext),
   kv_cache_dtype: Schema.optionalKey(KvCacheDtype),
   ...shape

@@ -1,5 +1,6 @@
 import type { EngineContract } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
+import { classesInWords, classOrder, isClassChoice } from "./hostClassChoice.ts"
 import { maxYarnFactor, type Runtime, type ServingRequest } from "./serving.ts"
 import { leastContext } from "./trial.ts"
 
@@ -42,17 +43,18 @@ export const servingProblem = (
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>
 ): ServingProblem | null => {
-  const { engine_flags: flags, host_class: name, kv_cache_dtype: dtype, runtime } = serving
+  const { engine_flags: flags, kv_cache_dtype: dtype, runtime } = serving
   const range = rangeProblem(serving)
   if (range !== null) return range
-  const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
+  const names = classOrder(serving)
+  const classes = names === null ? hostClasses : hostClasses.filter((hostClass) => names.includes(hostClass.name))
   const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
   if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
     const offeredRuntimes = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
     return {
       kind: "unknown",
       param: "serving.runtime",
-      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}. Available: ${offeredRuntimes}.`
+      message: `${names === null ? "No host class has" : names.length === 1 ? `${names[0]} does not have` : `None of ${classesInWords(names)} has`} the runtime ${runtime}. Available: ${offeredRuntimes}.`
     }
   }
   const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
@@ -85,11 +87,10 @@ export const hostClassNames = (hostClasses: ReadonlyArray<HostClass>): string =>
  * report.
  */
 export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>): ServingProblem | null => {
-  const name = serving.host_class
-  if (name === undefined || hostClasses.length === 0 || hostClasses.some((hostClass) => hostClass.name === name)) return null
-  return {
-    kind: "unknown",
-    param: "serving.host_class",
-    message: `There is no host class ${name}; choose one of ${hostClassNames(hostClasses)}.`
-  }
+  const names = classOrder(serving)
+  if (names === null || hostClasses.length === 0) return null
+  const unknown = names.find((name) => !hostClasses.some((hostClass) => hostClass.name === name))
+  if (unknown === undefined) return null
+  const message = `There is no host class ${unknown}; choose ${isClassChoice(serving) ? "from" : "one of"} ${hostClassNames(hostClasses)}.`
+  return { kind: "unknown", param: "serving.host_class", message }
 }

@@ -13,6 +13,7 @@ import type { Action } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
 import { whichStart, workAbout } from "./decide/Observation.ts"
+import { openClasses } from "./decide/placement.ts"
 import type { Followers } from "./gather/Followers.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { HoldKeeper } from "./gpu/keepHolds.ts"
@@ -78,7 +79,9 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
   const idle = isIdle(seen, now)
   // At once: a pass that fails after this is repeated, and then nothing changes here any more.
-  if (pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, idle)) yield* Effect.forEach(pool.queued(), look, { discard: true })
+  const enters = entered?._tag === "Enter" ? entered : null
+  if (pool.note(run, enters?.to ?? run.phase, idle, { plan: enters?.plan, open: openClasses(seen) }))
+    yield* Effect.forEach(pool.queued(), look, { discard: true })
 
   const moves = decision.actions.some(({ _tag }) => moving.has(_tag))
   const told = { organization: run.orgSlug, phase: run.phase }

@@ -7,6 +7,7 @@ import {
   derivePreview,
   hostClassProblem,
   ModelId,
+  normalizedClass,
   type ServingRequest,
   servingProblem,
   toV1Phase
@@ -128,7 +129,8 @@ export const createOperation = Effect.gen(function* () {
   }) {
     const caller = yield* Caller
     const decoded = yield* decodeCreate(yield* readJson(input.request, maxBodyBytes))
-    const { serve = true, serving = {} } = decoded.body
+    const { serve = true } = decoded.body
+    const serving = normalizedClass(decoded.body.serving ?? {})
     if (serve && !caller.scopes.has("models:write")) return yield* missingScope("models:write")
     const idempotencyKey = input.headers["idempotency-key"]
     const hash = inputHash(normalized(decoded, serving, serve))

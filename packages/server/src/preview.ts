@@ -33,8 +33,9 @@ export const previewOperation = Effect.gen(function* () {
     return yield* hub.inspect({ repo: source.repo, ref: source.ref }, token, "few").pipe(
       Effect.flatMap((facts) =>
         Effect.map(
-          Effect.all([deployments.measuredStarts(orgId, facts.config.architecture), deployments.gpuLimit(orgId)], { concurrency: 2 }),
-          ([calibrations, gpuLimit]): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines, calibrations, gpuLimit })
+          Effect.all([deployments.measuredStarts(orgId, facts.config.architecture), deployments.gpuLimit(orgId), hostClasses.capacities], { concurrency: 3 }),
+          ([calibrations, gpuLimit, capacities]): Preview =>
+            derivePreview({ facts, ref, request: serving, hostClasses: classes, engines, calibrations, gpuLimit, capacities })
         )
       ),
       Effect.catchTags({

@@ -68,6 +68,98 @@ layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) =
     })
   )
 
+  it.effect("says where GPUs are free, and what a deployment would wait for", () =>
+    Effect.gen(function* () {
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.succeed(tinyFacts))
+      const unknown = yield* preview(key, { source })
+      assert.deepNestedInclude(jsonOf(unknown), { "placement.host_classes": [], "placement.message": null })
+      const hostClasses = yield* HostClasses
+      const room = (gpus: number, free: number) => ({ gpus, free_gpus: free, free_engines: free })
+      yield* hostClasses.recordCapacities(
+        new Map([
+          ["small", room(8, 0)],
+          ["large", room(4, 4)]
+        ])
+      )
+      const waits = "A deployment would wait for GPUs of class small (0 of 8 free)."
+      const hint = " Class large has 4 free and fits: deploy with host_class [small, large] or any."
+      const cases: ReadonlyArray<readonly [serving: object, host: string, message: string | null]> = [
+        [{}, "small", `${waits}${hint}`],
+        [{ host_class: "small" }, "small", `${waits}${hint}`],
+        [{ host_class: ["small"] }, "small", `${waits}${hint}`],
+        [{ host_class: ["small", "large"] }, "large", null],
+        [{ host_class: "any" }, "large", null],
+        [{ host_class: "large" }, "large", null]
+      ]
+      for (const [serving, host, message] of cases) {
+        const body = jsonOf(yield* preview(key, { source, serving }))
+        assert.deepNestedInclude(body, { "serving.host_class": host, "fit.host_class": host, "placement.message": message }, JSON.stringify(serving))
+      }
+      yield* hostClasses.recordCapacities(new Map([["large", room(4, 0)]]))
+      assert.deepNestedInclude(jsonOf(yield* preview(key, { source, serving: { host_class: ["large", "small"] } })), {
+        "serving.host_class": "large",
+        "placement.message": "A deployment would wait for GPUs of class large (0 of 4 free), small (0 of 8 free)."
+      })
+      const missing = jsonOf(yield* preview(key, { source, serving: { host_class: ["small", "none"] } }))
+      assert.deepNestedInclude(missing, { kind: "refused", "reason.code": "host_class_unknown", "reason.message": "There is no host class none." })
+    })
+  )
+
+  it.effect("takes one host class, a list of different ones, or any, and names what is wrong with another", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.succeed(tinyFacts))
+      const list = "must list 1 to 16 host classes"
+      const cases: ReadonlyArray<readonly [choice: unknown, param: string, message: string]> = [
+        [[], "serving.host_class", list],
+        [Array.from({ length: 17 }, (_, index) => `c${index}`), "serving.host_class", list],
+        [["small", "small"], "serving.host_class", "must list each host class once"],
+        [["small", "Large"], "serving.host_class[1]", "must be the name of a host class"],
+        ["Large", "serving.host_class", "must be the name of a host class"],
+        [7, "serving.host_class", "expected"],
+        [null, "serving.host_class", "expected"],
+        [{ name: "small" }, "serving.host_class", "expected"]
+      ]
+      for (const [choice, param, message] of cases) {
+        for (const path of ["/v1/deployment-previews", "/v1/deployments"]) {
+          const answer = yield* call("POST", path, { key, body: { source, serving: { host_class: choice } }, headers: { "idempotency-key": "wrong" } })
+          assert.strictEqual(answer.status, 400, JSON.stringify(choice))
+          assert.deepNestedInclude(jsonOf(answer), { "error.param": param }, JSON.stringify(choice))
+          assert.include(JSON.stringify(jsonOf(answer)), message)
+        }
+      }
+      const create = (choice: unknown, idempotencyKey: string) =>
+        call("POST", "/v1/deployments", {
+          key,
+          body: { source, model_name: "m1", serving: { host_class: choice } },
+          headers: { "idempotency-key": idempotencyKey }
+        })
+      const refused = yield* create(["small", "none"], "unknown")
+      assert.strictEqual(refused.status, 422)
+      assert.deepNestedInclude(jsonOf(refused), { "error.code": "host_class_unknown", "error.param": "serving.host_class" })
+      const statuses = []
+      for (const [choice, idempotencyKey] of [
+        [["small"], "one"],
+        ["small", "one"],
+        [["small", "large"], "one"]
+      ] as const)
+        statuses.push((yield* create(choice, idempotencyKey)).status)
+      assert.deepStrictEqual(statuses, [201, 200, 409], "a list of one class is that class; another choice is another input")
+      const listed = yield* call("POST", "/v1/deployments", {
+        key,
+        body: { source, model_name: "m2", serving: { host_class: ["large", "small"] } },
+        headers: { "idempotency-key": "listed" }
+      })
+      assert.strictEqual(listed.status, 201)
+      const sql = yield* PgClient.PgClient
+      assert.deepStrictEqual(yield* sql`SELECT serving FROM deployments d JOIN models m ON m.id = d.model_id WHERE m.slug = 'm2'`, [
+        { serving: { host_class: ["large", "small"] } }
+      ])
+    })
+  )
+
   it.effect("calls the hub as the user who created the key", () =>
     Effect.gen(function* () {
       const tenant = yield* makeTenant()

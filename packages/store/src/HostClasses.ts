@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { HostClass } from "@seatrial/domain"
+import { type ClassCapacities, ClassCapacity, HostClass } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { leads } from "./OperatorTerms.ts"
@@ -11,6 +11,10 @@ export class HostClasses extends Context.Service<
     readonly list: Effect.Effect<ReadonlyArray<HostClass>>
     /** Makes the stored set equal to the given one. Writes only what changed. */
     readonly replaceAll: (classes: ReadonlyArray<HostClass>) => Effect.Effect<void>
+    /** What the nodes of the classes have, by the names of the classes, as the operator saw it last. */
+    readonly capacities: Effect.Effect<ClassCapacities>
+    /** Writes what the nodes of the classes have now, if it has changed. */
+    readonly recordCapacities: (capacities: ClassCapacities) => Effect.Effect<void>
   }
 >()("seatrial/HostClasses") {
   static readonly layerSql = Layer.effect(
@@ -23,12 +27,28 @@ export class HostClasses extends Context.Service<
         execute: () => sql`SELECT spec FROM host_classes ORDER BY name`
       })
 
+      const findCapacities = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: Schema.Struct({ name: Schema.String, capacity: ClassCapacity }),
+        execute: () => sql`SELECT name, capacity FROM host_classes WHERE capacity IS NOT NULL`
+      })
+
       return HostClasses.of({
         list: list().pipe(
           Effect.map((rows) => rows.map(({ spec }) => spec)),
           Effect.orDie,
           Effect.withSpan("HostClasses.list")
         ),
+        capacities: findCapacities().pipe(
+          Effect.map((rows) => new Map(rows.map(({ capacity, name }) => [name, capacity]))),
+          Effect.orDie,
+          Effect.withSpan("HostClasses.capacities")
+        ),
+        recordCapacities: Effect.fn("HostClasses.recordCapacities")(function* (capacities) {
+          yield* Effect.orDie(sql`
+            UPDATE host_classes h SET capacity = given.value FROM jsonb_each(${sql.json(Object.fromEntries(capacities))}) given
+            WHERE ${yield* leads(sql)} AND h.name = given.key AND h.capacity IS DISTINCT FROM given.value`)
+        }),
         replaceAll: Effect.fn("HostClasses.replaceAll")(function* (classes) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(sql`

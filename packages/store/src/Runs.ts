@@ -48,6 +48,16 @@ import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 
+/** One way to serve a run's model: a host class with all that follows from it. */
+export interface ServingPlan {
+  readonly settings: ServingSettings
+  readonly engineVersion: string
+  /** What the host class runs the engine with when the run is screened. */
+  readonly engineImage: string
+  readonly estimate: RunRevision["estimate"]
+  readonly capabilities: ModelCapabilities
+}
+
 /** The configuration revision that a run prepares, with what is known of it so far. */
 export interface RunRevision {
   readonly id: RevisionId
@@ -109,6 +119,8 @@ export interface Run {
   readonly traceparent: string | null
   readonly endedAt: number | null
   readonly revision: RunRevision | null
+  /** The ways to serve it that its request leaves open, in order of preference; its revision has the first. Empty if there is one only, and once the run has left the queue. */
+  readonly placements: ReadonlyArray<ServingPlan>
   /** The revision that the model serves now; null where it serves none. */
   readonly activeRevisionId: RevisionId | null
   readonly modelDeleted: boolean
@@ -184,23 +196,23 @@ export class Runs extends Context.Service<
       readonly at?: number
       /** What the model serves gives its GPUs to the run until that has ended. */
       readonly replaces?: boolean
+      /** The way to serve it on which it leaves the queue, if its request left several open: from now on its revision has this one. */
+      readonly plan?: ServingPlan
     }) => Effect.Effect<boolean>
     /**
      * What screening found: makes the draft revision, once for a run, or takes the model's verified one where commit, engine version, image, card and settings are the same.
      * False where the run left `screening`.
      */
-    readonly recordScreening: (input: {
-      readonly id: DeploymentId
-      readonly orgId: OrgId
-      readonly facts: RepositoryFacts
-      readonly settings: ServingSettings
-      readonly engineVersion: string
-      /** What its host class runs the engine with now. */
-      readonly engineImage: string
-      readonly estimate: Fit
-      /** As derived now: they stay the revision's, whatever later versions of the engine's contract say. */
-      readonly capabilities: ModelCapabilities
-    }) => Effect.Effect<boolean>
+    readonly recordScreening: (
+      input: Omit<ServingPlan, "estimate"> & {
+        readonly id: DeploymentId
+        readonly orgId: OrgId
+        readonly facts: RepositoryFacts
+        readonly estimate: Fit
+        /** All ways to serve it that the request leaves open, in order of preference, this one first; none if there is this one only. */
+        readonly placements?: ReadonlyArray<ServingPlan>
+      }
+    ) => Effect.Effect<boolean>
     /** Its download found all files of its commit in that store; `manifest`: the SHA-256 of their list. */
     readonly noteWeights: (id: DeploymentId, orgId: OrgId, stored: { readonly store: string; readonly manifest: string }) => Effect.Effect<void>
     /** The files of its commit may not be in that store any more. */

@@ -32,6 +32,18 @@ layer(layerStore, { excludeTestServices: true })("HostClasses", (it) => {
       assert.deepStrictEqual(yield* versions, before)
       yield* hostClasses.replaceAll([hostClass("b", { gpu_count: 2 }), hostClass("c")])
       assert.deepStrictEqual(yield* hostClasses.list, [hostClass("b", { gpu_count: 2 }), hostClass("c")])
+      const capacity = { gpus: 8, free_gpus: 4, free_engines: 2 }
+      yield* hostClasses.recordCapacities(
+        new Map([
+          ["c", capacity],
+          ["gone", capacity]
+        ])
+      )
+      assert.deepStrictEqual(yield* hostClasses.capacities, new Map([["c", capacity]]))
+      const counted = yield* versions
+      yield* hostClasses.recordCapacities(new Map([["c", capacity]]))
+      yield* hostClasses.replaceAll([hostClass("b", { gpu_count: 2 }), hostClass("c")])
+      assert.deepStrictEqual(yield* versions, counted, "what did not change is not written")
       yield* hostClasses.replaceAll([])
       assert.deepStrictEqual(yield* hostClasses.list, [])
     })

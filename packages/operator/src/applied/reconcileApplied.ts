@@ -1,4 +1,4 @@
-import { type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
+import { classOrder, type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { fromKey, KubeClient, type KubeError } from "@seatrial/kube"
 import { AppliedResources, type Binding, Runs } from "@seatrial/store"
@@ -72,7 +72,7 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
   const broken = brokenRule(modelDeploymentRules, resource)
   if (broken !== null) return `${broken}.`
   const podClasses = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-  const wide = podClasses.find(({ hostClass, nodes }) => nodes > 1 && hostClass.name === serving.host_class)
+  const wide = podClasses.find(({ hostClass, nodes }) => nodes > 1 && classOrder(serving)?.includes(hostClass.name) === true)
   if (wide !== undefined) {
     return `Engines of the host class ${wide.hostClass.name} span ${wide.nodes} nodes, which is planned and not available yet: choose one with nodes: 1.`
   }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { ModelId, ServingRequest, Source } from "@seatrial/domain"
+import { type ModelId, normalizedClass, type ServingRequest, type Source } from "@seatrial/domain"
 import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
 
 /** What an object's specification asks for, in the words of the API. */
@@ -14,6 +14,7 @@ export interface Wish {
 const servingOf = (serving: NonNullable<ModelDeploymentSpec["serving"]>): ServingRequest => ({
   ...(serving.runtime === undefined ? {} : { runtime: serving.runtime }),
   ...(serving.hostClass === undefined ? {} : { host_class: serving.hostClass }),
+  ...(serving.hostClasses === undefined ? {} : normalizedClass({ host_class: serving.hostClasses })),
   ...(serving.maxContext === undefined ? {} : { max_context: serving.maxContext }),
   ...(serving.kvCacheDtype === undefined ? {} : { kv_cache_dtype: serving.kvCacheDtype }),
   ...(serving.holdSeconds === undefined ? {} : { hold_seconds: serving.holdSeconds }),

@@ -38,7 +38,9 @@ const missing = (run: Run, what: string) => Effect.die(new Error(`${run.id} in $
 const entered = (run: Run, to: Phase, reason: string, at: number): Run | null => {
   if (isFinished(to) || fallsBack(run.phase, to)) return null
   const phaseSince = Math.max(run.phaseSince, at)
-  return { ...run, phase: to, phaseSince, history: [...run.history, { phase: to, at: phaseSince, reason }] }
+  // A run that gets its GPUs keeps its host class.
+  const placements = to === "waiting" || to === "queued" || to === "materializing" ? run.placements : []
+  return { ...run, phase: to, phaseSince, placements, history: [...run.history, { phase: to, at: phaseSince, reason }] }
 }
 
 /** The run whose revision has these endpoints: what stays keeps its reachability. */
@@ -224,10 +226,20 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         after = (yield* runs.publishEndpoints(id, orgId, action.endpoints)) && after !== null ? published(after, action.endpoints) : null
         break
       case "Enter": {
-        const { failure, reason, replaces, to } = action
+        const { failure, plan, reason, replaces, to } = action
         const at = yield* Clock.currentTimeMillis
-        const moved = yield* runs.enter({ id, orgId, from: phase, to, reason, at, replaces, ...(failure === null ? {} : { failure }) })
-        after = moved && after !== null && !replaces ? entered(after, to, reason, at) : null
+        const moved = yield* runs.enter({
+          id,
+          orgId,
+          from: phase,
+          to,
+          reason,
+          at,
+          replaces,
+          ...(failure === null ? {} : { failure }),
+          ...(plan === undefined ? {} : { plan })
+        })
+        after = moved && after !== null && !replaces && plan === undefined ? entered(after, to, reason, at) : null
         if (!moved) break
         yield* tellTransition(run, to, failure)
         yield* Effect.logInfo(`${id}: ${phase} -> ${to}: ${failure === null ? reason : failureDetail(failure)}`)

@@ -1,12 +1,14 @@
 import type { DownloadProgress, QueueProgress, RunProgress } from "@seatrial/domain"
 import type { FetchSeen, Observation } from "../decide/Observation.ts"
+import { leastAhead } from "../decide/placement.ts"
 
-type Seen = Pick<Observation, "ahead" | "fetch" | "podClass" | "run">
+type Seen = Pick<Observation, "ahead" | "fetch" | "options" | "podClass" | "run">
 
-const queueOf = ({ ahead, podClass, run }: Seen): QueueProgress | null => {
+const queueOf = ({ ahead, options, podClass, run }: Seen): QueueProgress | null => {
   if (run.phase === "waiting") return { waits_for: run.olderRun === null ? "organization_limit" : "older_run", place: null }
   if (run.phase !== "queued") return null
-  return podClass === null ? { waits_for: "host_class", place: null } : { waits_for: "capacity", place: ahead + 1 }
+  if (podClass === null && options.length === 0) return { waits_for: "host_class", place: null }
+  return { waits_for: "capacity", place: leastAhead({ ahead, options }) + 1 }
 }
 
 const downloadOf = (fetch: FetchSeen): DownloadProgress | null => {

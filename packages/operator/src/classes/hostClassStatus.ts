@@ -49,7 +49,7 @@ interface Verdict {
 /** Whether models can be deployed on the class, and why not. */
 const verdictOf = (object: HostClassResource, podClass: PodClass | null): Verdict => {
   const no = (reason: string, message: string): Verdict => ({ accepted: false, reason, message })
-  if (podClass === null) return no("InvalidName", "The name of a host class has at most 63 lower-case letters, digits and hyphens.")
+  if (podClass === null) return no("InvalidName", "The name of a host class has at most 63 lower-case letters, digits and hyphens, and is not any.")
   if (podClass.nodes > 1) {
     return no(
       "SeveralNodesNotAvailable",

@@ -1,5 +1,5 @@
 import type { FailureCode, NamedFailure, Phase } from "@seatrial/domain"
-import type { Endpoint } from "@seatrial/store"
+import type { Endpoint, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
 import type { WorkKind } from "./Observation.ts"
 
@@ -31,8 +31,8 @@ export type Action = Data.TaggedEnum<{
   RecordEngineImage: { readonly image: string; readonly digest: string | null }
   /** The endpoints of the run's revision from now on. */
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
-  /** `replaces`: from now on what the model served so far gives its GPUs to the run. */
-  Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean }
+  /** `replaces`: from now on what the model served so far gives its GPUs to the run. `plan`: the host class that the run leaves the queue on, of several that its request allows. */
+  Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean; readonly plan?: ServingPlan }
   Activate: None
   /** A warning about the run in the cluster's events, told once of each `about`. */
   Tell: { readonly reason: string; readonly about: string; readonly message: string }

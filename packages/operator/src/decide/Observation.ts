@@ -1,7 +1,7 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import type { DownloadState } from "@seatrial/hub"
-import type { Run } from "@seatrial/store"
+import type { Run, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
@@ -142,6 +142,12 @@ export interface WorkEnded {
   readonly isEngineError?: boolean
 }
 
+/** A host class on which the run may be placed, and what is free there: see `Observation`. */
+export interface ClassOption extends Pick<Observation, "ahead" | "asked" | "classGpus" | "freeGpus" | "freeSlots" | "nodeGpus" | "setAside" | "shortage"> {
+  readonly plan: ServingPlan
+  readonly podClass: PodClass
+}
+
 /** What one decision may know: read once, by `gather`, and never again while it is made. */
 export interface Observation {
   readonly run: Run
@@ -176,8 +182,16 @@ export interface Observation {
   readonly classGpus: number
   /** Why no node can take engines of the host class, however few are there; null where some can, and where nodes come when they are asked for. */
   readonly shortage: string | null
-  /** Another host class that has room for the run now and on which its model fits; null if there is none, or the run does not queue. */
-  readonly roomOn: string | null
+  /** GPUs of the nodes of the host class, and those of them that no pod has. */
+  readonly nodeGpus: number
+  readonly freeGpus: number
+  /** The host classes that the run's request leaves open, in order of preference; empty if there is one only. */
+  readonly options: ReadonlyArray<ClassOption>
+  /**
+   * Another host class that has room for the run now and on which its model fits; null if there is none, or the run does not queue. `sameStore`: whether its engines read
+   * weights from the same store.
+   */
+  readonly roomOn: { readonly name: string; readonly freeGpus: number; readonly sameStore: boolean } | null
   /** GPUs of the host class are free, but set aside. */
   readonly setAside: boolean
   /** GPUs that the organisation holds or has been let through to, this run's not counted; those of its older runs in `waiting` too. */

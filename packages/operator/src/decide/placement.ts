@@ -1,8 +1,10 @@
+import { choiceInWords, classesInWords, classOrder, freeInWords, isClassChoice, otherClassInWords } from "@seatrial/domain"
+import type { ServingPlan } from "@seatrial/store"
 import { classAway } from "./classAway.ts"
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
 import { candidatesInTheWay } from "./heldCandidates.ts"
 import { lookedAtOnce, placeLook } from "./limits.ts"
-import type { Observation } from "./Observation.ts"
+import type { ClassOption, Observation } from "./Observation.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
 import { canReplace, predecessorInTheWay } from "./replacement.ts"
 
@@ -14,6 +16,8 @@ export interface Placement {
   readonly publicReason?: string
   /** Whether what the model serves has to give its GPUs up for it. */
   readonly replaces: boolean
+  /** The host class that it goes to, if its request allows several. */
+  readonly plan?: ServingPlan
 }
 
 const goes = (phase: Placement["phase"], reason: string): Placement => ({ phase, reason, replaces: false })
@@ -43,8 +47,22 @@ const heldBack = (seen: Observation): Placement | null => {
   return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}${candidatesInTheWay(seen, true)}`)
 }
 
-/** Where a run whose weights are there goes: to its own turn, to the pool's queue, or straight to its GPUs. */
-export const placement = (seen: Observation): Placement => {
+/** The class on which the run would start now, and what to do for that; empty if there is none. */
+const otherClass = ({ options, podClass, roomOn, run }: Observation): string => {
+  if (roomOn === null) return ""
+  const { name, sameStore } = roomOn
+  const open = options.length > 0 ? options.map((option) => option.podClass.hostClass.name) : podClass === null ? [] : [podClass.hostClass.name]
+  const isAllowed = isClassChoice(run.servingRequest) && (classOrder(run.servingRequest)?.includes(name) ?? true)
+  // A class with another store is no option of the same run: its weights would have to be brought there first.
+  const isOption = sameStore && !isAllowed
+  const names = [...open, name]
+  const field = isOption ? `hostClasses to [${names.join(", ")}], or hostClass to any` : `hostClass to ${name}`
+  const choice = isOption ? choiceInWords(names) : `host_class ${name}`
+  return ` ${otherClassInWords(roomOn, run.applied === null ? `cancel this run and deploy with ${choice}` : `set spec.serving.${field}`)}`
+}
+
+/** Where a run whose weights are there goes on its host class: to its own turn, to the pool's queue, or straight to its GPUs. */
+const placementOn = (seen: Observation): Placement => {
   const { ahead, asked, classGpus, freeSlots, podClass, shortage } = seen
   const held = heldBack(seen)
   if (held !== null) return held
@@ -59,10 +77,8 @@ export const placement = (seen: Observation): Placement => {
   const full = maxGpus !== null && classGpus + gpu_count > maxGpus
   if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Asks for a node: none has ${gpus} free.`)
   if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
-  const other =
-    seen.roomOn === null
-      ? ""
-      : ` The host class ${seen.roomOn} has free GPUs, and the model fits there: cancel this run and deploy with host_class ${seen.roomOn} to start now.`
+  const here = { name: podClass.hostClass.name, gpus: seen.nodeGpus, freeGpus: seen.freeGpus }
+  const other = seen.roomOn === null ? "" : ` Class ${here.name} has ${here.freeGpus} of ${here.gpus} GPUs free.${otherClass(seen)}`
   const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${other}`
   if (shortage !== null) {
     const publicReason = `Waits for ${gpus}: no node of the host class can take them now.${inTheWay}`
@@ -81,6 +97,59 @@ export const placement = (seen: Observation): Placement => {
   return goes("queued", `Waits for ${gpus}: ${place}${why}${inTheWay}`)
 }
 
+const gpusOf = ({ plan }: ClassOption): number => plan.estimate.gpu_count
+
+/** The run as it is on one of its host classes. A queued run counts with its smallest engine in its organization's GPUs: for a larger one there must still be room in the limit. */
+const onOption = (seen: Observation, { plan, podClass, ...view }: ClassOption): Observation => {
+  const { options, run } = seen
+  const isCounted = run.phase === "queued" && gpusOf({ plan, podClass, ...view }) <= Math.min(...options.map(gpusOf))
+  const revision = run.revision === null ? null : { ...run.revision, settings: plan.settings, estimate: plan.estimate }
+  return { ...seen, ...view, podClass, run: { ...run, revision, gpuLimit: isCounted ? null : run.gpuLimit } }
+}
+
+/** The host classes whose queue the run is in, and the GPUs with which it counts in its organization's limit; null if its class is fixed. */
+export const openClasses = (seen: Observation): { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null => {
+  const { options } = seen
+  if (options.length === 0) return null
+  const open = options.filter((option) => heldBack(onOption(seen, option)) === null)
+  return { classes: open.map(({ podClass }) => podClass.hostClass.name), gpus: Math.min(...options.map(gpusOf)) }
+}
+
+/** What a run waits for that several host classes could take. */
+const waitsForOptions = (seen: Observation, open: ReadonlyArray<ClassOption>): Placement => {
+  const names = open.map(({ freeGpus, nodeGpus, podClass }) => freeInWords({ name: podClass.hostClass.name, gpus: nodeGpus, freeGpus }))
+  const ahead = leastAhead(seen)
+  const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
+  const publicReason = `Waits for GPUs of class ${classesInWords(names)}: ${place}${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${otherClass(seen)}`
+  const shortages = open.flatMap(({ podClass, shortage }) => (shortage === null ? [] : [` ${podClass.hostClass.name}: ${shortage}.`]))
+  return shortages.length === 0 ? goes("queued", publicReason) : { ...goes("queued", `${publicReason}${shortages.join("")}`), publicReason }
+}
+
+/** Runs that go first on the host class where the fewest do. */
+export const leastAhead = ({ ahead, options }: Pick<Observation, "ahead" | "options">): number =>
+  options.length === 0 ? ahead : Math.min(...options.map((option) => option.ahead))
+
+/**
+ * Where a run whose weights are there goes. Of several host classes it takes the first that has free GPUs, else the first that gets a node for it, else the first where it
+ * may replace what its model serves.
+ */
+export const placement = (seen: Observation): Placement => {
+  const { options, podClass } = seen
+  if (options.length === 0) return placementOn(seen)
+  const outcomes = options.map((option) => ({ option, place: placementOn(onOption(seen, option)) }))
+  const starts = outcomes.filter(({ place }) => place.phase === "provisioning")
+  const spare = starts.filter(({ place }) => !place.replaces)
+  const chosen = spare.find(({ option }) => option.freeSlots > option.ahead) ?? spare[0] ?? starts[0]
+  if (chosen !== undefined)
+    return { ...chosen.place, reason: `On class ${chosen.option.podClass.hostClass.name}: ${chosen.place.reason}`, plan: chosen.option.plan }
+  // Kueue alone knows when its class has room.
+  if (podClass !== null && podClass.queueName !== null) return placementOn(seen)
+  const open = outcomes.filter(({ place }) => place.phase === "queued").map(({ option }) => option)
+  if (open.length > 0) return waitsForOptions(seen, open)
+  const [smallest] = outcomes.toSorted((a, b) => gpusOf(a.option) - gpusOf(b.option))
+  return smallest === undefined ? placementOn(seen) : smallest.place
+}
+
 /** The same placement, with a sentence before what it says to each audience. */
 export const withPreface = (place: Placement, preface: string): Placement => ({
   ...place,
@@ -89,8 +158,8 @@ export const withPreface = (place: Placement, preface: string): Placement => ({
 })
 
 /** To where `placement` says. */
-export const goTo = ({ phase, publicReason, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision => ({
-  ...(replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)),
+export const goTo = ({ phase, plan, publicReason, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision => ({
+  ...act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces, ...(plan === undefined ? {} : { plan }) })),
   ...(publicReason === undefined ? {} : { publicMessage: publicReason })
 })
 
@@ -129,9 +198,10 @@ const admission = (seen: Observation, queue: string): Decision => {
 export const queued = (seen: Observation, now: number): Decision => {
   // An engine that is still leaving holds its GPUs and its name.
   if (seen.pod?.deleting === true) return leaving(seen.pod)
-  const queue = seen.podClass?.queueName ?? null
-  if (queue !== null && seen.podClass?.nodes === 1) return admission(seen, queue)
-  const place = placement({ ...seen, run: { ...seen.run, olderRun: null, gpuLimit: null } })
-  const later = seen.ahead < lookedAtOnce ? null : now + placeLook
-  return withoutPod(seen, place.phase === "queued" ? wait(place.reason, later, place.publicReason) : goTo(place))
+  const { options, podClass, run } = seen
+  const place = placement({ ...seen, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
+  const queue = podClass?.queueName ?? null
+  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined) return admission(seen, queue)
+  const later = leastAhead(seen) < lookedAtOnce ? null : now + placeLook
+  return withoutPod(seen, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
 }

@@ -174,6 +174,9 @@ export const makeGpuLedger = () => {
     room.stale.clear()
     return room
   }
+  /** Goes up with each change of a node or a pod. */
+  let change = 0
+  const counted = new WeakMap<PodClass, { readonly change: number; readonly gpus: number; readonly freeGpus: number }>()
   const takenOf = (name: string) => pods.get(name) ?? undefined
 
   return {
@@ -181,11 +184,13 @@ export const makeGpuLedger = () => {
       if (node === undefined) nodes.delete(name)
       else nodes.set(name, node)
       look++
+      change++
       spoil(name)
     },
     setPod: (name: string, pod: WatchedPod | undefined): void => {
       const before = takenOf(name)
       const wasThere = pods.has(name)
+      change++
       if (before !== undefined) count(before, -1)
       const there = pod !== undefined && !isGated(pod)
       if (there) {
@@ -208,6 +213,21 @@ export const makeGpuLedger = () => {
         freeGpus: offers.reduce((sum, { gpus, name }) => sum + Math.max(0, gpus - onNode.of(name, gpuResource)), 0),
         engines: [...pods.values()].filter((taken) => taken?.hostClass === hostClass.name).length
       }
+    },
+    /** GPUs of the open nodes of the class, and those of them that no pod has. Counted once after each change of a node or a pod. */
+    gpus: (podClass: PodClass): Pick<Capacity, "freeGpus" | "gpus"> => {
+      const known = counted.get(podClass)
+      if (known?.change === change) return known
+      const { gpuResource } = podClass
+      const sums = { change, gpus: 0, freeGpus: 0 }
+      for (const [name, node] of nodes) {
+        if (!accepts(podClass, node)) continue
+        const offered = quantity(node.status?.allocatable?.[gpuResource])
+        sums.gpus += offered
+        sums.freeGpus += Math.max(0, offered - onNode.of(name, gpuResource))
+      }
+      counted.set(podClass, sums)
+      return sums
     },
     hasPod: (name: string): boolean => pods.has(name),
     /** Tells from now on of pods that come and go. */

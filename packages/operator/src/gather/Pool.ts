@@ -1,7 +1,7 @@
 import type { DeploymentId, Phase } from "@seatrial/domain"
-import type { Reservation, Run } from "@seatrial/store"
+import type { Reservation, Run, ServingPlan } from "@seatrial/store"
 import { lookedAtOnce } from "../decide/limits.ts"
-import type { Observation } from "../decide/Observation.ts"
+import type { ClassOption, Observation } from "../decide/Observation.ts"
 import { share } from "../decide/share.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePodName } from "../resources/objectNames.ts"
@@ -14,7 +14,8 @@ interface Note {
   /** The run whose pod is its engine. */
   readonly engineRun: DeploymentId
   readonly organization: string
-  readonly hostClass: string
+  /** The host classes whose queue it is in, or the one that it has. */
+  readonly hostClasses: ReadonlyArray<string>
   readonly gpus: number
   readonly createdAt: number
   /** `claimed`: let through, or serving; its pod is perhaps not seen, not yet or not any more. */
@@ -29,11 +30,21 @@ export interface PoolQuestion {
   readonly run: Run
   readonly podClass: PodClass | null
   readonly classes: ReadonlyArray<PodClass>
+  /** The host classes that the run's request leaves open, in order of preference. */
+  readonly options?: ReadonlyArray<Pick<ClassOption, "plan" | "podClass">>
   readonly reservations: ReadonlyArray<Reservation>
 }
 
-export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus" | "asked" | "classGpus" | "setAside" | "shortage" | "roomOn">
-export const noView: PoolView = { roomOn: null, freeSlots: 0, ahead: 0, organizationGpus: 0, asked: 0, classGpus: 0, setAside: false, shortage: null }
+type ClassView = Omit<ClassOption, "plan" | "podClass">
+export type PoolView = ClassView & Pick<Observation, "options" | "organizationGpus" | "roomOn">
+const noClass: ClassView = { freeSlots: 0, ahead: 0, asked: 0, classGpus: 0, nodeGpus: 0, freeGpus: 0, setAside: false, shortage: null }
+export const noView: PoolView = { ...noClass, organizationGpus: 0, options: [], roomOn: null }
+
+/** What of a run's decision counts for others: the host class that it got, or those whose queue it is in. */
+export interface NotedChoice {
+  readonly plan?: ServingPlan | undefined
+  readonly open?: { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null
+}
 
 const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
@@ -89,15 +100,18 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     if (!ledger.hasPod(pod)) unseenPods.add(pod)
   }
 
-  const note = (run: Run, phase: Phase, idle = false): boolean => {
+  const note = (run: Run, phase: Phase, idle = false, { open = null, plan }: NotedChoice = {}): boolean => {
     const queues = phase === "waiting" || phase === "queued"
     // What serves, or is on trial, has its GPUs before any run that still waits: where its pod is lost, nobody else is let through on them.
     const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id && !idle
     const state = queues ? phase : placed.has(phase) || serves ? "claimed" : null
     if (state === null || run.revision === null) return forget(run.id)
     const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
-    const hostClass = revision.settings.host_class
-    remember({ id, engineRun, organization: orgSlug, hostClass, gpus: revision.estimate.gpu_count, createdAt, state, olderRun, replacedBy })
+    const { estimate, settings } = plan ?? revision
+    const queuesFor = state === "claimed" ? null : open
+    const hostClasses = queuesFor === null || queuesFor.classes.length === 0 ? [settings.host_class] : queuesFor.classes
+    const gpus = queuesFor?.gpus ?? estimate.gpu_count
+    remember({ id, engineRun, organization: orgSlug, hostClasses, gpus, createdAt, state, olderRun, replacedBy })
     return false
   }
 
@@ -113,8 +127,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     })
   }
 
-  const viewOf = ({ classes, podClass, reservations, run }: PoolQuestion): PoolView => {
-    if (podClass === null) return noView
+  const viewOf = ({ classes, reservations, run }: PoolQuestion, podClass: PodClass): ClassView & Pick<PoolView, "organizationGpus"> => {
     const own = enginePodName(run.engineRun)
     const through = unseen(run)
     const { name, gpu_count } = podClass.hostClass
@@ -123,12 +136,16 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     let asked = 0
     for (const other of waiting.values()) {
       if (other.id === run.id) continue
-      if (other.state === "queued" && other.hostClass === name && before(other, mine)) older.set(other.organization, (older.get(other.organization) ?? 0) + 1)
+      if (other.state === "queued" && other.hostClasses.includes(name) && before(other, mine))
+        older.set(other.organization, (older.get(other.organization) ?? 0) + 1)
       const goesFirst = other.state === "queued" || (other.state === "waiting" && other.olderRun === null && before(other, mine))
       if (goesFirst && other.organization === run.orgSlug) asked += other.gpus
     }
     const claimedOf = (hostClass: string, organization?: string) =>
-      through.reduce((sum, claim) => sum + (claim.hostClass === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0), 0)
+      through.reduce(
+        (sum, claim) => sum + (claim.hostClasses[0] === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0),
+        0
+      )
     /** GPUs of an organisation on a host class: of pods there, and of those who were let through. */
     const usedBy = (each: PodClass, organization?: string) => ledger.usedGpus(each, own, organization) + claimedOf(each.hostClass.name, organization)
     let organizationGpus = asked
@@ -148,7 +165,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
         else elsewhere += unused * each.hostClass.gpu_count
       }
     }
-    const claimed = through.filter((claim) => claim.hostClass === name).length
+    const claimed = through.filter((claim) => claim.hostClasses[0] === name).length
     const free = ledger.freeSlots(podClass, own) - claimed - Math.ceil(promised / gpu_count)
     const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older })
     const asking = ledger.unplaced(podClass, own) + claimed
@@ -157,7 +174,8 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       organizationGpus,
       asked: asking,
       classGpus: usedBy(podClass),
-      roomOn: null,
+      nodeGpus: ledger.gpus(podClass).gpus,
+      freeGpus: ledger.gpus(podClass).freeGpus,
       setAside: free > 0 && shared.freeSlots < 1,
       shortage: shared.freeSlots < 1 && !podClass.autoscaling ? ledger.shortage(podClass) : null
     }
@@ -170,12 +188,14 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     fits.set(run.id, { classes, fitting })
     return fitting
   }
-  const roomOnOf = (question: PoolQuestion): string | null => {
+  const roomOnOf = (question: PoolQuestion, own: ReadonlyArray<PodClass>): PoolView["roomOn"] => {
     const hasRoom = (podClass: PodClass) => {
-      const { ahead, freeSlots } = viewOf({ ...question, podClass })
+      const { ahead, freeSlots } = viewOf(question, podClass)
       return freeSlots > ahead
     }
-    return fittingOf(question).find((each) => each.hostClass.name !== question.podClass?.hostClass.name && hasRoom(each))?.hostClass.name ?? null
+    const found = fittingOf(question).find((each) => !own.some(({ hostClass }) => hostClass.name === each.hostClass.name) && hasRoom(each))
+    if (found === undefined) return null
+    return { name: found.hostClass.name, freeGpus: ledger.gpus(found).freeGpus, sameStore: found.weightsClaim === own[0]?.weightsClaim }
   }
 
   return {
@@ -187,22 +207,26 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     note,
     forget,
     view: (question: PoolQuestion): PoolView => {
-      const view = viewOf(question)
       const { podClass, run } = question
-      const waits = run.phase === "queued" && podClass !== null && view.freeSlots <= view.ahead
-      return waits ? { ...view, roomOn: roomOnOf(question) } : view
+      const options = (question.options ?? []).map((option) => ({ ...option, ...viewOf(question, option.podClass) }))
+      const view = podClass === null ? noView : viewOf(question, podClass)
+      const own = [...(podClass === null ? [] : [podClass]), ...options.map((option) => option.podClass)]
+      const waits = run.phase === "queued" && own.length > 0 && [view, ...options].every(({ ahead, freeSlots }) => freeSlots <= ahead)
+      return { ...noView, ...view, options, roomOn: waits ? roomOnOf(question, own) : null }
     },
     /**
      * Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. Of each organisation the first few on each
      * class: whoever goes on has the next ones looked at, so that what a change costs does not depend on how many wait behind them.
      */
     queued: (): ReadonlyArray<DeploymentId> => {
+      const mayGoOn = [...waiting.values()].filter(({ olderRun, state }) => state === "queued" || olderRun === null)
       const groups = Map.groupBy(
-        [...waiting.values()].filter(({ olderRun, state }) => state === "queued" || olderRun === null),
-        ({ hostClass, organization, state }) => `${state} ${organization} ${hostClass}`
+        mayGoOn.flatMap((note) => note.hostClasses.map((hostClass) => ({ hostClass, note }))),
+        ({ hostClass, note }) => `${note.state} ${note.organization} ${hostClass}`
       )
-      const inOrder = (one: Note, other: Note) => (before(one, other) ? -1 : 1)
-      return [...groups.values()].flatMap((group) => (group.length > lookedAtOnce ? group.sort(inOrder).slice(0, lookedAtOnce) : group)).map(({ id }) => id)
+      const inOrder = (one: { readonly note: Note }, other: { readonly note: Note }) => (before(one.note, other.note) ? -1 : 1)
+      const first = [...groups.values()].flatMap((group) => (group.length > lookedAtOnce ? group.sort(inOrder).slice(0, lookedAtOnce) : group))
+      return [...new Set(first.map(({ note }) => note.id))]
     },
     /** Runs that wait for this one to end. */
     behind: (id: DeploymentId): ReadonlyArray<DeploymentId> =>

@@ -1,7 +1,7 @@
 import type { HostClass } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient, type KubeObject, type Node } from "@seatrial/kube"
-import { type Run, Runs } from "@seatrial/store"
+import { type Run, Runs, type ServingPlan } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
 import { fetchJob } from "../apply/fetchObjects.ts"
@@ -26,7 +26,7 @@ import { type MergedAnswers, mergedSeen } from "./MergedAnswers.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
-import { weightsSeen } from "./weightsSeen.ts"
+import { weightsSeen, weightsStore } from "./weightsSeen.ts"
 
 /** What a pass reads, before the pool is asked: `observe` adds that in the same instant as the decision is made. */
 export interface Gathered {
@@ -107,9 +107,18 @@ const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   (phase === "screening" && revision !== null) ||
   (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
-/** Whether it is the host class that was chosen for the run. One that was made anew with other cards is none on which anything of it was estimated or verified. */
-const isChosen = ({ gpu_count, gpu_pool, name }: HostClass, { revision }: Run): boolean =>
-  revision !== null && name === revision.settings.host_class && gpu_pool === revision.estimate.gpu_pool && gpu_count === revision.estimate.gpu_count
+/** Whether it is the host class of that plan. One that was made anew with other cards is none on which anything of it was estimated or verified. */
+const isChosen = ({ gpu_count, gpu_pool, name }: HostClass, plan: Pick<ServingPlan, "estimate" | "settings"> | null): boolean =>
+  plan !== null && name === plan.settings.host_class && gpu_pool === plan.estimate.gpu_pool && gpu_count === plan.estimate.gpu_count
+
+/** The host classes on which the run may be placed now: those that its request leaves open, are there, and read weights from the store that has or gets the run's. */
+const classOptions = (run: Run, own: PodClass | null, classes: ReadonlyArray<PodClass>, settings: Pick<OperatorSettings, "namespace" | "weightsClaim">) =>
+  run.placements.flatMap((plan) => {
+    const podClass = classes.find(({ hostClass, nodes, queueName }) => nodes === 1 && queueName === null && isChosen(hostClass, plan))
+    if (podClass === undefined) return []
+    const sharesStore = own !== null && weightsStore(own, settings) === weightsStore(podClass, settings)
+    return sharesStore || weightsSeen(run, podClass, settings) !== null ? [{ plan, podClass }] : []
+  })
 
 /** Since when its node does not answer. One that is not there has its time from when that was first seen: it may come back, as a kubelet that registers it anew. */
 const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: PodSeen, node: Option.Option<Node>, now: number): number | null => {
@@ -189,7 +198,7 @@ export const gather = Effect.fnUntraced(function* (
   if (enginePod === undefined && madePods.has(podName)) madePods.set(podName, undefined)
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-  const podClass = classes.find(({ hostClass }) => isChosen(hostClass, run)) ?? null
+  const podClass = classes.find(({ hostClass }) => isChosen(hostClass, run.revision)) ?? null
   const found = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
   const looked = found === null ? null : { ...found, nodeDownSince: downSince(nodeless, run.id, found, node, now) }
   if (looked === null) nodeless.delete(run.id)
@@ -198,6 +207,7 @@ export const gather = Effect.fnUntraced(function* (
   const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }
   const copies = pod === null ? (podClass?.weightsCache?.claimName ?? null) : null
   const places = isPlaced(run, pod)
+  const options = places && pod === null ? classOptions(run, podClass, classes, settings) : []
   const reservations = places ? yield* (yield* Runs).reservations : []
   const { with: begunWith, ...work } = yield* background.seen(run.id)
 
@@ -274,7 +284,7 @@ export const gather = Effect.fnUntraced(function* (
         return [{ run: candidate, pod, gpus, until, inPlace: podClass !== null && pool.ledger.noPlaceOf(podClass, pod) === null }]
       }),
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),
-      ...(places ? pool.view({ run, podClass, classes, reservations }) : noView)
+      ...(places ? pool.view({ run, podClass, classes, options, reservations }) : noView)
     })
   }
 })

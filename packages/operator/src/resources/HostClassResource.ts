@@ -1,4 +1,4 @@
-import { type HostClass, HostClassName, Micros, Runtime } from "@seatrial/domain"
+import { anyHostClass, type HostClass, HostClassName, Micros, Runtime } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Option, Schema } from "effect"
 import { Condition } from "./Condition.ts"
@@ -263,47 +263,50 @@ const volumeOf = (volume: typeof Volume.Type | undefined): VolumeOf => ({ claimN
 const decodeName = Schema.decodeUnknownOption(HostClassName)
 
 const read = (object: HostClassResource): Option.Option<PodClass> =>
-  Option.map(decodeName(object.metadata.name), (name) => ({
-    hostClass: {
-      name,
-      runtimes: object.spec.runtimes,
-      gpu_pool: object.spec.gpuPool,
-      gpu_count: object.spec.gpuCount,
-      gpu_memory_bytes: object.spec.gpuMemoryBytes,
-      ...weightsLimit(object.spec),
-      price_per_gpu_hour_micros: object.spec.pricePerGpuHour,
-      simulated: object.spec.simulated ?? false
-    },
-    gpuResource: object.spec.gpuResource ?? "nvidia.com/gpu",
-    nodeSelector: object.spec.nodeSelector ?? {},
-    tolerations: object.spec.tolerations ?? [],
-    weightsClaim: object.spec.weightsClaim ?? null,
-    weightsCache: cacheOf(object.spec.weightsCache),
-    benchmarkSeconds: object.spec.benchmarkSeconds ?? 300,
-    bootDeadlineSeconds: object.spec.bootDeadlineSeconds ?? 600,
-    nodes: object.spec.nodes ?? 1,
-    runtimeClassName: object.spec.runtimeClassName ?? null,
-    cpu: object.spec.cpu ?? null,
-    memoryBytes: object.spec.memoryBytes ?? null,
-    sharedMemoryBytes: object.spec.sharedMemoryBytes ?? (object.spec.gpuCount > 1 ? 8 : 1) * 2 ** 30,
-    scratch: volumeOf(object.spec.scratch),
-    compileCache: object.spec.compileCache === undefined ? null : volumeOf(object.spec.compileCache),
-    podSecurity: {
-      runAsRoot: object.spec.podSecurity?.runAsRoot ?? false,
-      writableRoot: object.spec.podSecurity?.writableRoot ?? false,
-      addCapabilities: object.spec.podSecurity?.addCapabilities ?? []
-    },
-    drainSeconds: object.spec.drainSeconds ?? 30,
-    evictable: object.spec.evictable ?? false,
-    rollout: object.spec.rollout ?? "surge",
-    queueName: object.spec.queueName ?? null,
-    autoscaling: object.spec.autoscaling ?? false,
-    maxGpus: object.spec.maxGpus ?? null
-  }))
+  Option.map(
+    Option.filter(decodeName(object.metadata.name), (name) => name !== anyHostClass),
+    (name) => ({
+      hostClass: {
+        name,
+        runtimes: object.spec.runtimes,
+        gpu_pool: object.spec.gpuPool,
+        gpu_count: object.spec.gpuCount,
+        gpu_memory_bytes: object.spec.gpuMemoryBytes,
+        ...weightsLimit(object.spec),
+        price_per_gpu_hour_micros: object.spec.pricePerGpuHour,
+        simulated: object.spec.simulated ?? false
+      },
+      gpuResource: object.spec.gpuResource ?? "nvidia.com/gpu",
+      nodeSelector: object.spec.nodeSelector ?? {},
+      tolerations: object.spec.tolerations ?? [],
+      weightsClaim: object.spec.weightsClaim ?? null,
+      weightsCache: cacheOf(object.spec.weightsCache),
+      benchmarkSeconds: object.spec.benchmarkSeconds ?? 300,
+      bootDeadlineSeconds: object.spec.bootDeadlineSeconds ?? 600,
+      nodes: object.spec.nodes ?? 1,
+      runtimeClassName: object.spec.runtimeClassName ?? null,
+      cpu: object.spec.cpu ?? null,
+      memoryBytes: object.spec.memoryBytes ?? null,
+      sharedMemoryBytes: object.spec.sharedMemoryBytes ?? (object.spec.gpuCount > 1 ? 8 : 1) * 2 ** 30,
+      scratch: volumeOf(object.spec.scratch),
+      compileCache: object.spec.compileCache === undefined ? null : volumeOf(object.spec.compileCache),
+      podSecurity: {
+        runAsRoot: object.spec.podSecurity?.runAsRoot ?? false,
+        writableRoot: object.spec.podSecurity?.writableRoot ?? false,
+        addCapabilities: object.spec.podSecurity?.addCapabilities ?? []
+      },
+      drainSeconds: object.spec.drainSeconds ?? 30,
+      evictable: object.spec.evictable ?? false,
+      rollout: object.spec.rollout ?? "surge",
+      queueName: object.spec.queueName ?? null,
+      autoscaling: object.spec.autoscaling ?? false,
+      maxGpus: object.spec.maxGpus ?? null
+    })
+  )
 
 const known = new WeakMap<HostClassResource, Option.Option<PodClass>>()
 
-/** What the object says; none where its name cannot be that of a host class. The same object gives the same class. */
+/** What the object says; none if no host class can have its name. The same object gives the same class. */
 export const toPodClass = (object: HostClassResource): Option.Option<PodClass> => {
   const before = known.get(object)
   if (before !== undefined) return before

@@ -1,4 +1,16 @@
-import { ChosenBy, DeploymentId, HostClassName, KvCacheDtype, ModelId, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
+import {
+  ChosenBy,
+  DeploymentId,
+  HostClassName,
+  KvCacheDtype,
+  ModelId,
+  ModelSlug,
+  maxHostClasses,
+  Phase,
+  RepoName,
+  Runtime,
+  type ServingRequest
+} from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
 import { Condition } from "./Condition.ts"
@@ -18,7 +30,18 @@ const Yarn = Schema.Struct({
 
 const Serving = Schema.Struct({
   runtime: optional(Runtime.annotate({ description: "Engine to serve with: vllm, sglang or reference. Default: the host class's first." })),
-  hostClass: optional(HostClassName.annotate({ description: "Name of a HostClass (kubectl get hostclasses). Default: the cheapest on which the model fits." })),
+  hostClass: optional(
+    HostClassName.annotate({
+      description:
+        "Name of a HostClass (kubectl get hostclasses), or any: the first with free GPUs of those on which the model fits, the cheapest first. Default: the cheapest on which the model fits, whether GPUs are free there or not."
+    })
+  ),
+  hostClasses: optional(
+    Schema.Array(HostClassName).check(Schema.isBetweenLength(1, maxHostClasses)).annotate({
+      description:
+        "Names of HostClasses in order of preference, instead of hostClass: the model is placed on the first that has free GPUs and on which it fits. If none has, it waits for all of them."
+    })
+  ),
   maxContext: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 })).annotate({
       description: "Longest context in tokens. Default: the longest that fits."
@@ -239,7 +262,7 @@ export type ModelDeployment = (typeof ModelDeployment.schema)["Type"]
 /** The custom resource's way to write a serving request. */
 export const toSpecServing = (request: ServingRequest): NonNullable<ModelDeploymentSpec["serving"]> => ({
   ...(request.runtime === undefined ? {} : { runtime: request.runtime }),
-  ...(request.host_class === undefined ? {} : { hostClass: request.host_class }),
+  ...(request.host_class === undefined ? {} : typeof request.host_class === "string" ? { hostClass: request.host_class } : { hostClasses: request.host_class }),
   ...(request.max_context === undefined ? {} : { maxContext: request.max_context }),
   ...(request.kv_cache_dtype === undefined ? {} : { kvCacheDtype: request.kv_cache_dtype }),
   ...(request.hold_seconds === undefined ? {} : { holdSeconds: request.hold_seconds }),

@@ -1,4 +1,4 @@
-import { leastContext, maxYarnFactor } from "@seatrial/domain"
+import { anyHostClass, leastContext, maxYarnFactor } from "@seatrial/domain"
 import type { HostClassResource } from "./HostClassResource.ts"
 import type { ModelDeployment } from "./ModelDeployment.ts"
 
@@ -90,6 +90,18 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
       return maxContext === undefined || yarn?.originalContext === undefined || maxContext <= yarn.factor * yarn.originalContext
     }
   },
+  {
+    path: "spec.serving",
+    rule: "!has(self.hostClass) || !has(self.hostClasses)",
+    message: "hostClass names one class and hostClasses several: set one of the two",
+    holds: ({ spec: { serving } }) => serving?.hostClass === undefined || serving.hostClasses === undefined
+  },
+  {
+    path: "spec.serving.hostClasses",
+    rule: "self.all(name, self.exists_one(other, other == name))",
+    message: "hostClasses lists each class once",
+    holds: ({ spec: { serving } }) => new Set(serving?.hostClasses).size === (serving?.hostClasses ?? []).length
+  },
   // Rules and no bounds of the types: objects that an earlier definition took can still be read.
   {
     path: "spec.serving",
@@ -122,6 +134,12 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
     rule: "self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",
     message: "the name of a host class has at most 63 lower-case letters, digits and hyphens",
     holds: ({ metadata }) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u.test(metadata.name)
+  },
+  {
+    path: "",
+    rule: `self.metadata.name != '${anyHostClass}'`,
+    message: `no host class has the name ${anyHostClass}: deployments write it for every class on which their model fits`,
+    holds: ({ metadata }) => metadata.name !== anyHostClass
   },
   { path: "spec.gpuPool", rule: "self == oldSelf", message: "what was measured on a card says nothing of another: make another HostClass" },
   { path: "spec.gpuCount", rule: "self == oldSelf", message: "engines that serve were started with this number of GPUs: make another HostClass" },

@@ -1,12 +1,29 @@
-import { choicesOf, decideServing, type HostClass } from "@seatrial/domain"
+import { choicesOf, decideServing, type HostClass, type RepositoryFacts, type ServingOption } from "@seatrial/domain"
 import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
-import { type Run, Runs } from "@seatrial/store"
+import { type Run, Runs, type ServingPlan } from "@seatrial/store"
 import { Effect } from "effect"
 import { imageOn } from "../apply/engineObjects.ts"
 import { forItsReader } from "../decide/forItsReader.ts"
 import { persist } from "./persist.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
+
+/** What the run's revision is on that host class. Who chose what, and where the bytes go, stays with it, for those who compare it with what the engine reports. */
+const planOf = Effect.fnUntraced(function* (run: Run, facts: RepositoryFacts, option: ServingOption, hostClasses: ReadonlyArray<HostClass>) {
+  const { capabilities, engine: contract, estimate: decided, serving: settings } = option
+  const engine = engineFor(contract.runtime)
+  if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${contract.runtime}`))
+  const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
+  if (hostClass === undefined) return yield* Effect.die(new Error(`no host class ${settings.host_class}`))
+  const plan: ServingPlan = {
+    settings,
+    engineVersion: versionOn(engine, { simulated: hostClass.simulated }),
+    engineImage: imageOn(hostClass, settings.runtime),
+    estimate: { ...decided.fit, chosen_by: choicesOf(run.servingRequest, settings, facts, engine.wire, run.keptChoices ?? {}), components: decided.components },
+    capabilities
+  }
+  return plan
+})
 
 /** Pins and reads the repository, decides how it is served, and records it. Refused as a preview would refuse it. */
 export const screenRepository = Effect.fn("screenRepository")(function* (run: Run, hostClasses: ReadonlyArray<HostClass>) {
@@ -23,19 +40,13 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   const asked = { facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations }
   // A limit may be raised while the run waits for it, so it is a reason to choose another host class and none to refuse.
   const within = decideServing({ ...asked, gpuLimit: run.gpuLimit })
-  const { estimate: decided, preview } = within.preview.kind === "derived" ? within : decideServing(asked)
-  if (preview.kind === "refused") {
-    return yield* new WorkRefused({ failure: { code: preview.reason.code, text: `${preview.reason.message} ${preview.remedy.message}` } })
+  const decided = within.estimate === null ? decideServing(asked) : within
+  if (decided.estimate === null) {
+    const { reason, remedy } = decided.preview
+    return yield* new WorkRefused({ failure: { code: reason.code, text: `${reason.message} ${remedy.message}` } })
   }
-  const engine = engineFor(preview.serving.runtime)
-  if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
-  const { capabilities, fit, serving: settings } = preview
-  // Who chose what, and where the bytes go, is kept with the revision, for those who compare it with what the engine reports.
-  const chosen_by = choicesOf(run.servingRequest, settings, facts, engine.wire, run.keptChoices ?? {})
-  const estimate = decided === null ? { ...fit, chosen_by } : { ...fit, chosen_by, components: decided.components }
-  const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
-  const engineVersion = versionOn(engine, { simulated: hostClass?.simulated ?? false })
-  if (hostClass === undefined) return yield* Effect.die(new Error(`no host class ${settings.host_class}`))
-  const engineImage = imageOn(hostClass, settings.runtime)
-  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion, engineImage, estimate, capabilities }))
+  const placements = yield* Effect.forEach(decided.options, (option) => planOf(run, facts, option, hostClasses))
+  const [first] = placements
+  if (first === undefined) return yield* Effect.die(new Error("a model that fits has no host class"))
+  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, ...first, placements }))
 })

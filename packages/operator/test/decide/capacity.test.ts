@@ -46,10 +46,17 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "its place, and another host class that has room for it",
-      seen("queued", { ...full, roomOn: "h200" }),
+      seen("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: true } }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. The host class h200 has free GPUs, and the model fits there: cancel this run and deploy with host_class h200 to start now."
+      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class [local, h200] or any."
+    ],
+    [
+      "another host class that has room for it, with weights of its own",
+      seen("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: false } }),
+      0,
+      "",
+      "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class h200."
     ],
     ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [

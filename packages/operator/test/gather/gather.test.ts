@@ -286,8 +286,8 @@ describe("the pool", () => {
     const pool = makePool()
     pool.note(older, "queued")
     pool.note(mine, "queued")
-    assert.deepStrictEqual(view(pool, mine, []), { ...noView, freeSlots: 2, ahead: 1, organizationGpus: 1 })
-    assert.deepStrictEqual(view(pool, older, []), { ...noView, freeSlots: 2, ahead: 0, organizationGpus: 1 })
+    assert.deepStrictEqual(view(pool, mine, []), { ...noView, nodeGpus: 2, freeGpus: 2, freeSlots: 2, ahead: 1, organizationGpus: 1 })
+    assert.deepStrictEqual(view(pool, older, []), { ...noView, nodeGpus: 2, freeGpus: 2, freeSlots: 2, ahead: 0, organizationGpus: 1 })
   })
 
   it("counts who was let through before its pod is seen, and not twice after", () => {
@@ -359,7 +359,7 @@ describe("the pool", () => {
     const spare = { ...podClass, hostClass: { ...podClass.hostClass, name: "spare" } }
     const small = { ...spare, hostClass: { ...spare.hostClass, name: "small", gpu_memory_bytes: 2 ** 20 } }
     const roomOn = (classes: PoolQuestion["classes"], phase: "queued" | "waiting" = "queued") =>
-      ask(pool, [], { run: { ...mine, phase, servingRequest: { host_class: "local" } }, podClass: full, classes, reservations: [] }).roomOn
+      ask(pool, [], { run: { ...mine, phase, servingRequest: { host_class: "local" } }, podClass: full, classes, reservations: [] }).roomOn?.name ?? null
     assert.strictEqual(roomOn([full, small, spare]), "spare")
     assert.strictEqual(roomOn([full, spare], "waiting"), null)
     assert.strictEqual(roomOn([full, small]), null, "the model has no room there")

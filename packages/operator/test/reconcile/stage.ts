@@ -313,7 +313,12 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     Layer.succeed(AppliedResources, applied.service),
     Layer.succeed(
       HostClasses,
-      HostClasses.of({ list: Effect.succeed([]), replaceAll: (all) => Effect.sync(() => void classes.push(all.map(({ name }) => name).join(","))) })
+      HostClasses.of({
+        list: Effect.succeed([]),
+        capacities: Effect.succeed(new Map()),
+        recordCapacities: () => Effect.void,
+        replaceAll: (all) => Effect.sync(() => void classes.push(all.map(({ name }) => name).join(",")))
+      })
     ),
     Layer.succeed(KubeClient, kube.service),
     Layer.mock(GpuHolds)({

@@ -25,7 +25,11 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
   ["rule-least", { ...tiny, serving: { maxContext: 128 } }, null],
   ["rule-less", { ...tiny, serving: { maxContext: 127 } }, "maxContext is at least 128"],
   ["rule-factor", { ...tiny, serving: { yarn: { factor: 64 } } }, null],
-  ["rule-more", { ...tiny, serving: { yarn: { factor: 64.5 } } }, "yarn.factor is at most 64"]
+  ["rule-more", { ...tiny, serving: { yarn: { factor: 64.5 } } }, "yarn.factor is at most 64"],
+  ["rule-any", { ...tiny, serving: { hostClass: "any" } }, null],
+  ["rule-classes", { ...tiny, serving: { hostClasses: ["h200", "h100"] } }, null],
+  ["rule-both", { ...tiny, serving: { hostClass: "h100", hostClasses: ["h200"] } }, "hostClass names one class and hostClasses several: set one of the two"],
+  ["rule-twice", { ...tiny, serving: { hostClasses: ["h100", "h100"] } }, "hostClasses lists each class once"]
 ]
 
 const small: HostClassResource["spec"] = {
@@ -40,6 +44,7 @@ const small: HostClassResource["spec"] = {
 export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostClassResource["spec"], broken: string | null]> = [
   ["rule-plain", small, null],
   ["rule.dots", small, "the name of a host class has at most 63 lower-case letters, digits and hyphens"],
+  ["any", small, "no host class has the name any: deployments write it for every class on which their model fits"],
   ["rule-labels", { ...small, nodeSelector: { "nvidia.com/gpu.product": "H100", zone: "" } }, null],
   [
     "rule-label-key",

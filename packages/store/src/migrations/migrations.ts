@@ -36,6 +36,7 @@ import { schemaRequirements } from "./0053_schema_requirements.ts"
 import { access } from "./0054_access.ts"
 import { receiptDigests } from "./0055_receipt_digests.ts"
 import { quietSpendSums } from "./0056_quiet_spend_sums.ts"
+import { placement } from "./0057_placement.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -76,5 +77,6 @@ export const migrations = {
   "0053_schema_requirements": schemaRequirements,
   "0054_access": access,
   "0055_receipt_digests": receiptDigests,
-  "0056_quiet_spend_sums": quietSpendSums
+  "0056_quiet_spend_sums": quietSpendSums,
+  "0057_placement": placement
 }

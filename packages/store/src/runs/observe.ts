@@ -4,6 +4,7 @@ import {
   Choices,
   DeploymentId,
   Measured,
+  ModelCapabilities,
   ModelId,
   OrgId,
   Phase,
@@ -44,6 +45,9 @@ export const Estimate = Schema.Struct({
   components: Schema.optionalKey(Schema.Struct({ sequence: Schema.optionalKey(Schema.Finite) }))
 })
 
+/** As a plan keeps it: all members stay, so that the revision gets the estimate as screening made it. */
+const PlannedEstimate = Schema.StructWithRest(Estimate, [Schema.Record(Schema.String, Schema.Unknown)])
+
 const RunRow = Schema.Struct({
   id: DeploymentId,
   orgId: OrgId,
@@ -75,6 +79,15 @@ const RunRow = Schema.Struct({
       checks: Schema.NullOr(StoredCheckReport),
       measured: Schema.NullOr(Measured),
       benchmark: Schema.NullOr(Benchmark)
+    })
+  ),
+  placements: Schema.Array(
+    Schema.Struct({
+      settings: ServingSettings,
+      engineVersion: Schema.String,
+      engineImage: Schema.String,
+      estimate: PlannedEstimate,
+      capabilities: ModelCapabilities
     })
   ),
   activeRevisionId: Schema.NullOr(RevisionId),
@@ -120,7 +133,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         d.serving AS "servingRequest", d.kept_choices AS "keptChoices", d.serve, d.started_by_user_id AS "startedBy", d.created_at AS "createdAt", d.traceparent, d.ended_at AS "endedAt",
         CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
           'engineVersion', r.engine_version, 'engineImage', r.engine_image, 'engineDigest', r.engine_digest, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
-        m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
+        coalesce(d.placements, '[]'::jsonb) AS placements, m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
         m.status = 'disabled' AS "modelDisabled", o.gpu_limit AS "gpuLimit",
         coalesce((SELECT maker.id FROM deployments maker WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1), d.id) AS "engineRun",
@@ -151,7 +164,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
           CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model) END) END AS applied,
-        CASE WHEN d.phase IN ('screening', 'materializing', 'provisioning', 'booting') THEN
+        CASE WHEN d.phase IN ('screening', 'materializing', 'provisioning', 'booting') OR d.placements IS NOT NULL THEN
           coalesce((SELECT json_agg(json_build_object('store', w.store, 'manifest', w.manifest_sha256, 'verifiedBy', w.verified_by,
               'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')

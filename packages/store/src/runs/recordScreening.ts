@@ -24,7 +24,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
   })
   const verified = findVerified(sql)
   return Effect.fn("Runs.recordScreening")(function* (input) {
-    const { capabilities, engineVersion, estimate, facts, id, orgId, settings } = input
+    const { capabilities, engineVersion, estimate, facts, id, orgId, placements = [], settings } = input
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     const revisionId = yield* ids.make(RevisionId, now)
@@ -35,7 +35,9 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       if (run.value.revisionId !== null) return true
       const { modelId } = run.value
       const base = facts.adapter?.base
-      const earlier = yield* verified(input, id, modelId)
+      // Of several ways that are left open, the first that was verified needs no other trial.
+      let earlier = yield* verified(input, id, modelId)
+      for (const plan of placements.slice(1)) if (Option.isNone(earlier)) earlier = yield* verified({ ...plan, facts, orgId }, id, modelId)
       if (Option.isSome(earlier)) {
         yield* sql`UPDATE deployments SET revision_id = ${earlier.value}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
         if (!own) yield* sql`SELECT pg_notify('deployments', ${id})`
@@ -48,7 +50,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
           ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
           ${estimate.gpu_count}, ${sql.json(capabilities)}, ${base?.repo ?? null}, ${base?.commit ?? null}, ${facts.adapter?.content_hash ?? null}, ${at}, ${at})),
         known AS (UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL)
-        UPDATE deployments SET revision_id = ${revisionId}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
+        UPDATE deployments SET revision_id = ${revisionId}, placements = ${placements.length > 1 ? sql.json(placements) : null}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
       yield* writeAudit(sql, ids, {
         orgId,
         actorKind: "system",
