@@ -1,7 +1,7 @@
 import { kindOf, type TensorGroup } from "./TensorGroups.ts"
 import { isTower } from "./weightParts.ts"
 
-/** How many values a linear module takes and gives; null where its weights are packed in a way that does not tell. */
+/** Output and input width of a linear module; null if its packed weights do not show them. */
 export type ModuleShape = { readonly output: number; readonly input: number } | null
 
 interface Variant {
@@ -10,15 +10,15 @@ interface Variant {
 }
 
 const weighed = new Set(["F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"])
-/** Where the names of a text model's layers begin to be the same in all wrappings. */
+/** The part of a tensor name that is the same for all wrappers of a text model. */
 const fromLayers = /(?:^|\.)((?:layers|h|blocks)\..+)$/
 
 const layerOf = (name: string): string => /\d+/.exec(name)?.[0] ?? ""
 
-/** The linear modules of a model by the names of its tensors, for those who add something to them. */
+/** The linear modules of a model, found by tensor name, for the validation of adapters. */
 export class BaseModules {
   readonly #kinds = new Map<string, Array<Variant>>()
-  /** Kinds by what follows the wrapping; null where several have the same. */
+  /** Kinds by name without the wrapper; null if several kinds share a name. */
   readonly #short = new Map<string, string | null>()
 
   constructor(groups: Iterable<TensorGroup>) {
@@ -43,7 +43,7 @@ export class BaseModules {
     }
   }
 
-  /** The shape of a module; undefined where the model has no linear module of that name outside its towers. */
+  /** The shape of a module; undefined if the model has no linear module of that name outside its towers. */
   find(module: string): ModuleShape | undefined {
     const kind = kindOf(module)
     const short = fromLayers.exec(kind)?.[1]
@@ -53,7 +53,7 @@ export class BaseModules {
     return there.length === 0 ? undefined : (there.find(({ shape }) => shape !== null)?.shape ?? null)
   }
 
-  /** Roughly the characters that it keeps. */
+  /** Approximate number of characters in memory. */
   get characters(): number {
     let sum = 0
     for (const [kind, variants] of this.#kinds) for (const { layers } of variants) sum += kind.length * 2 + layers.size * 16

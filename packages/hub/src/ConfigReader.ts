@@ -6,7 +6,10 @@ export type Json = Readonly<Record<PropertyKey, unknown>>
 const decodeName = Schema.decodeUnknownOption(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.-]{1,128}$/u)))
 const decodeNames = Schema.decodeUnknownOption(Schema.Array(Schema.String.check(Schema.isMaxLength(64))).check(Schema.isMaxLength(10_000)))
 
-/** No real model is a hundredth as large in any of its sizes, and no product of a few of these loses whole numbers that matter. */
+/**
+ * Upper bounds, each at least a hundred times the value of any real model. Products of a few of these remain exact
+ * enough.
+ */
 export const limits = { layers: 10_000, width: 10_000_000, heads: 100_000, vocabulary: 100_000_000, tokens: 1_000_000_000 } as const
 
 const kinds = {
@@ -18,8 +21,9 @@ const kinds = {
 const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json gives ${key} as something else than ${what}.` }))
 
 /**
- * Reads values of a configuration by the names that families give them, first name first; what is malformed is refused by its name. Defaults stand in for names that
- * the configuration leaves out: a null that it states is none, as its class reads it, and what it states by any name comes before a default by another.
+ * Reads values of a configuration by the names that model families use, first name first. Malformed values are refused
+ * by name. Defaults replace names that the configuration omits. An explicit null counts as absent, as in the model
+ * class, and a stated value under any name takes precedence over a default under another name.
  */
 export class ConfigReader {
   readonly #config: Json
@@ -30,12 +34,12 @@ export class ConfigReader {
     this.#defaults = defaults
   }
 
-  /** The value of a name as it stands. */
+  /** The raw value of a name. */
   value(key: string): unknown {
     return Object.hasOwn(this.#config, key) ? (this.#config[key] ?? undefined) : Object.hasOwn(this.#defaults, key) ? this.#defaults[key] : undefined
   }
 
-  /** Of names that are there, the first that the configuration states itself, else the first. */
+  /** The first of the present names that the configuration itself states, otherwise the first. */
   #first(there: ReadonlyArray<string>): string | undefined {
     return there.find((key) => Object.hasOwn(this.#config, key)) ?? there[0]
   }
@@ -44,7 +48,7 @@ export class ConfigReader {
     return Predicate.isNotNullish(this.value(key))
   }
 
-  /** The first of the names that is there, as a whole number from 1 to `most`; null where none is. */
+  /** The first present name as an integer from 1 to `most`; null if none is present. */
   count(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
     const key = this.#first(keys.filter((key) => this.has(key)))
     if (key === undefined) return Result.succeed(null)
@@ -53,20 +57,23 @@ export class ConfigReader {
     return value > most ? malformed(key, `a whole number up to ${most}`) : Result.succeed(value)
   }
 
-  /** Like `count`, where a 0 or a -1 says that there is none. */
+  /** Like `count`, but 0 and -1 mean none. */
   countOrNone(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
     const there = keys.filter((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1)
     return this.count(most, ...there)
   }
 
-  /** Like `countOrNone`; of a list, one for each layer or kind of input, the largest. */
+  /** Like `countOrNone`. For a list (one value per layer or input kind), the largest. */
   largestOrNone(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
     const key = this.#first(keys.filter((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1))
     if (key === undefined || !Array.isArray(this.value(key))) return this.countOrNone(most, ...keys)
     return Result.map(this.counts(most, key), (listed) => listed?.reduce<number | null>((largest, one) => (one > (largest ?? 0) ? one : largest), null) ?? null)
   }
 
-  /** The first of the names that is a whole number from 1 to `most`; null where none is. For what families describe each in its own way and nothing is refused for. */
+  /**
+   * The first name with an integer from 1 to `most`; null if there is none. For values that families describe in
+   * different ways and that are never a reason for a refusal.
+   */
   size(most: number, ...keys: ReadonlyArray<string>): number | null {
     for (const key of keys) {
       const value = this.value(key)
@@ -75,7 +82,7 @@ export class ConfigReader {
     return null
   }
 
-  /** A square's side, or the longer one of two that are listed; null where it is none of these. */
+  /** The side of a square, or the longer of two listed sides; null for any other value. */
   side(key: string): number | null {
     const value = this.value(key)
     if (!Array.isArray(value) || value.length !== 2) return this.size(limits.width, key)
@@ -83,7 +90,7 @@ export class ConfigReader {
     return sides.includes(null) ? null : Math.max(...sides.map((side) => side ?? 0))
   }
 
-  /** The first of the names that is there, as a list of whole numbers from 0 to `most`; null where none is a list. */
+  /** The first present name as a list of integers from 0 to `most`; null if none is a list. */
   counts(most: number, ...keys: ReadonlyArray<string>): Result.Result<ReadonlyArray<number> | null, Unreadable> {
     const key = this.#first(keys.filter((key) => Array.isArray(this.value(key))))
     if (key === undefined) return Result.succeed(null)
@@ -98,19 +105,19 @@ export class ConfigReader {
     return Option.match(decodeName(this.value(key)), { onNone: () => malformed(key, "a name"), onSome: Result.succeed })
   }
 
-  /** Whether the names are of one kind, where they are there: what they say beyond that is not looked at. */
+  /** Whether the present names have values of the right type. The values are not validated further. */
   kind(what: keyof typeof kinds, ...keys: ReadonlyArray<string>): Result.Result<void, Unreadable> {
     const odd = keys.find((key) => this.has(key) && !kinds[what](this.value(key)))
     return odd === undefined ? Result.succeed(undefined) : malformed(odd, what)
   }
 
-  /** A list of short words, one a layer; null where there is none. */
+  /** A list of short words, one per layer; null if absent. */
   words(key: string): Result.Result<ReadonlyArray<string> | null, Unreadable> {
     if (!this.has(key)) return Result.succeed(null)
     return Option.match(decodeNames(this.value(key)), { onNone: () => malformed(key, "a list of words"), onSome: Result.succeed })
   }
 
-  /** What lies under a name, to be read in turn; null where nothing does. */
+  /** The nested object under a name; null if absent. */
   inner(key: string): ConfigReader | null {
     const value = this.value(key)
     return Predicate.isObject(value) ? new ConfigReader(value) : null

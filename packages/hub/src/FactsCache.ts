@@ -2,36 +2,36 @@ import type { RepositoryFacts } from "@seatrial/domain"
 import { Clock, Duration, Effect } from "effect"
 import type { BaseModules } from "./BaseModules.ts"
 
-/** Repositories that are remembered at most, and characters of their chat templates and file lists together. */
+/** Maximum number of cached repositories, and of characters of their chat templates and file lists in total. */
 const maxEntries = 256
 const maxCharacters = 16 * 1024 * 1024
 
-/** What is known of a commit that holds a model. */
+/** The cached facts of a commit that holds a model. */
 export interface KnownModel {
   readonly facts: RepositoryFacts
   readonly modules: BaseModules
 }
 
 interface Entry extends KnownModel {
-  /** Whether every weight file's header was read. */
+  /** Whether the header of every weight file was read. */
   readonly whole: boolean
   readonly characters: number
-  /** Clock milliseconds. */
+  /** Expiry in milliseconds of the clock. */
   readonly until: number
 }
 
 /**
- * What was read of commits, by repository and commit, for a while. Who may see it is not known here: whoever asks has to show first that the hub lets them read that
- * repository.
+ * A cache of the facts of commits, by repository and commit. It does not check permissions: a caller must first prove
+ * that the hub lets it read the repository.
  */
 export interface FactsCache {
-  /** `whole`: only where every header was read. */
+  /** `whole`: only if every header was read. */
   readonly find: (repo: string, commit: string, whole: boolean) => Effect.Effect<KnownModel | null>
   readonly keep: (known: KnownModel, whole: boolean) => Effect.Effect<void>
 }
 
 export const makeFactsCache = (remember: Duration.Duration): FactsCache => {
-  // The longest untouched first.
+  // Least recently used first.
   const entries = new Map<string, Entry>()
   let characters = 0
   const keyOf = (repo: string, commit: string) => `${repo.toLowerCase()}@${commit}`

@@ -11,17 +11,18 @@ import { readSmall, type SmallFiles } from "./readSmall.ts"
 import { readTensors, type WantedTensors } from "./readTensors.ts"
 import { makeReadMemory } from "./remembering.ts"
 
-/** Repositories that a process reads at once: what each may cost in memory is bounded, and so is their sum. */
+/** Maximum number of repositories that a process reads at once. The memory for each is bounded, and so is the total. */
 const readAtOnce = 8
 
-/** The model hub, spoken to as the holder of `token` where there is one. */
+/** A client of the model hub that uses `token` if there is one. */
 export class Hub extends Context.Service<
   Hub,
   {
     /**
-     * Pins a ref (default: the default branch) to its commit, reads what serving needs to know, and screens it. Downloads no weights. With the depth `few` it makes
-     * at most 12 requests where nothing goes wrong, within `HUB_PREVIEW_TIMEOUT`: then it reads the headers of some weight files and infers those of the others.
-     * Of an adapter it pins and reads the base too; with `all` it also hashes the adapter's tensors.
+     * Pins a ref (default: the default branch) to its commit, reads the facts that serving needs, and screens the
+     * repository. Downloads no weights. With the depth `few` it makes at most 12 requests if nothing fails, within
+     * `HUB_PREVIEW_TIMEOUT`: it reads the headers of some weight files and infers the others. For an adapter it also
+     * pins and reads the base; with `all` it also hashes the adapter's tensors.
      */
     readonly inspect: (
       source: InspectSource,
@@ -29,8 +30,9 @@ export class Hub extends Context.Service<
       depth?: Depth
     ) => Effect.Effect<RepositoryFacts, HubRefusal | HubUnavailable>
     /**
-     * Brings the files of a pinned commit into `directory`, resuming what is there, and verifies each against its SHA-256 or git blob id before it is visible.
-     * The directory appears whole, by one rename, or not at all; of several that bring the same, one works and the others wait for it.
+     * Downloads the files of a pinned commit into `directory`, resumes an earlier download, and verifies each file
+     * against its SHA-256 or git blob id before it becomes visible. The directory appears complete by a single rename.
+     * If several processes download the same commit, one downloads and the others wait.
      */
     readonly fetch: (options: {
       readonly repo: string
@@ -40,13 +42,18 @@ export class Hub extends Context.Service<
       readonly token: Option.Option<Redacted.Redacted<string>>
       readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
     }) => Effect.Effect<void, HubRefusal | HubUnavailable | StoreFull | WeightsMismatch>
-    /** Files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
+    /**
+     * Files of a pinned commit by path, each verified by its hash. Empty files and files above the limit are omitted.
+     */
     readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, Uint8Array>, HubUnavailable>
-    /** The first values of those of the tensors that a pinned commit's weight files hold in 16 or 32 bits: a few short reads, not held to a hash. */
+    /**
+     * The first values of the tensors that a pinned commit stores in 16 or 32 bits. Takes a few short reads that are
+     * not verified by a hash.
+     */
     readonly readTensors: (tensors: WantedTensors) => Effect.Effect<ReadonlyArray<TensorPrefix>, HubUnavailable>
   }
 >()("seatrial/Hub") {
-  /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */
+  /** The hub at `HF_ENDPOINT`; see `HubSettings` for all settings. */
   static readonly layer = Layer.effect(
     Hub,
     Effect.gen(function* () {

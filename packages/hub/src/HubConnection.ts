@@ -9,7 +9,10 @@ import { requestOnce } from "./requestOnce.ts"
 import { retryAfter } from "./retryAfter.ts"
 import type { Sink } from "./safetensors.ts"
 
-/** An answer to a ranged read: `start` is where its body begins within the file, `total` the file's size, both as the hub stated them. */
+/**
+ * The response to a range request. `start`: offset of the body within the file. `total`: size of the file. Both as the
+ * hub states them.
+ */
 interface RangeAnswer {
   readonly start: number
   readonly end: number
@@ -17,37 +20,46 @@ interface RangeAnswer {
   readonly body: ReadableStream<Uint8Array>
 }
 
-/** One caller's way to the hub. Each call is cut off by the settings' time-out and, but for `openRange`, sent again where it failed in passing. */
+/**
+ * Access to the hub for one caller. Each call has the timeout of the settings, and all but `openRange` retry transient
+ * failures.
+ */
 export interface HubConnection {
-  /** What the hub's interface answers for a path, and the path of the next page where it names one. */
+  /** The JSON of an API path, and the path of the next page if there is one. */
   readonly getJson: (path: string) => Effect.Effect<{ readonly value: unknown; readonly next: string | null }, HubAnswer | HubUnavailable | Unreadable>
   /**
-   * Sends one request for the bytes `from` to `to` (inclusive) of a file; `to` null asks without a range, for the whole. Closing the body is the caller's.
-   * Rejects with what `hubFailure` names. It is a promise because its body outlives it, under the same signal.
+   * Sends one request for the bytes `from` to `to` (inclusive) of a file; without a range if `to` is null. The caller
+   * must close the body. Rejects with an error of `hubFailure`. It is a promise because the body outlives it, under the
+   * same signal.
    */
   readonly openRange: (url: string, from: number, to: number | null, signal: AbortSignal) => Promise<RangeAnswer>
-  /** Hands the bytes `from` to `to` (inclusive) of a file to a sink as they come, to a new one at each try. */
+  /**
+   * Passes the bytes `from` to `to` (inclusive) of a file to a sink as they arrive, and to a new sink for each attempt.
+   */
   readonly readInto: <A>(url: string, from: number, to: number, start: () => Sink<A>) => Effect.Effect<A, HubAnswer | HubUnavailable | Unreadable>
   readonly fileUrl: (repo: string, commit: string, path: string) => string
-  /** Requests that the hub's own origin answered so far for `getJson` and `readInto`: redirects within it and what it refused are counted, tries that failed in passing are not. */
+  /**
+   * Number of requests of `getJson` and `readInto` that the hub's own origin has answered, including redirects and
+   * refusals, excluding attempts with transient failures.
+   */
   readonly sent: () => number
 }
 
-/** Largest answer that is taken from the hub's JSON interface, in bytes. */
+/** Maximum size of a JSON response of the hub, in bytes. */
 export const maxAnswerBytes = 4 * 1024 * 1024
-/** Statuses with which a hub tells of a repository, a revision or a file: 416 is an empty file's. */
+/** Statuses that describe a repository, a revision or a file. 416 is an empty file. */
 const aboutRepository = new Set([400, 401, 403, 404, 410, 416, 451])
-/** Redirects that one request may take: a renamed repository, its file's place, and the storage behind it. */
+/** Maximum number of redirects of one request: a renamed repository, the file's location, and the storage behind it. */
 const maxRedirects = 5
 
 const unavailable = (message: string) => new HubUnavailable({ message })
 
-/** A failed answer as an error of ours. The hub's own text is not repeated: it may hold an address. */
+/** Maps a failed response to an error. The hub's own text is omitted, because it may contain an address. */
 export const failedAnswer = (status: number, headers: Headers): HubAnswer | HubUnavailable => {
   const wait = retryAfter(headers)
   const pause = wait === null ? {} : { retryAfter: wait }
   if (status === 429) return new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
-  // Only what hubs answer about a repository is believed to be about it: any other status is that of a proxy, or of something that is no hub.
+  // Only these statuses describe a repository. Any other status comes from a proxy or from a server that is not a hub.
   if (!aboutRepository.has(status)) return new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
   const disabled = headers.get("x-error-code") === "DisabledRepo" || headers.get("x-error-message") === "Access to this resource is disabled."
   return new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
@@ -58,7 +70,7 @@ const failureOf = async (response: Response): Promise<HubAnswer | HubUnavailable
   return failedAnswer(response.status, response.headers)
 }
 
-/** What went wrong in a call to the hub. */
+/** Maps the failure of a call to an error. */
 export const hubFailure = (cause: unknown): HubAnswer | HubUnavailable =>
   cause instanceof HubAnswer || cause instanceof HubUnavailable ? cause : unavailable("The model hub cannot be reached.")
 
@@ -70,7 +82,10 @@ const contentRange = (header: string | null): { readonly start: number; readonly
   return match === null ? null : { start: Number(match[1]), end: Number(match[2]), total: Number(match[3]) }
 }
 
-/** Hands the first `length` bytes of a body to a sink, which has to copy what it keeps. What a hub sends beyond them is nobody's. */
+/**
+ * Passes the first `length` bytes of a body to a sink, which must copy the bytes that it keeps. Further bytes are
+ * ignored.
+ */
 const drain = async (body: ReadableStream<Uint8Array>, length: number, push: (chunk: Uint8Array) => void): Promise<void> => {
   let left = length
   const reader = body.getReader()
@@ -81,16 +96,16 @@ const drain = async (body: ReadableStream<Uint8Array>, length: number, push: (ch
       const taken = value.subarray(0, left)
       push(taken)
       left -= taken.length
-      // Gives the memory back now: tens of megabytes would wait for the next collection else.
+      // Release the memory now: tens of megabytes would otherwise wait for the next garbage collection.
       if (value.buffer instanceof ArrayBuffer && value.length === value.buffer.byteLength) value.buffer.transfer(0)
     }
   } finally {
-    // Releases the connection.
+    // Release the connection.
     await reader.cancel().catch(() => undefined)
   }
 }
 
-/** The whole of a body of unknown length, as far as it is taken. */
+/** Reads a body of unknown length, up to the maximum size. */
 const readAnswer = async (body: ReadableStream<Uint8Array> | null): Promise<Uint8Array> => {
   const chunks: Array<Uint8Array> = []
   let length = 0
@@ -102,7 +117,7 @@ const readAnswer = async (body: ReadableStream<Uint8Array> | null): Promise<Uint
   return Buffer.concat(chunks, length)
 }
 
-/** The path of the page that a `Link` header calls the next, where it is the hub's own. */
+/** The path of the next page in a `Link` header, if it is on the hub itself. */
 const nextPage = (header: string | null, base: string, origin: string): string | null => {
   const target = /<([^>]{1,2000})>\s*;\s*rel="next"/.exec(header ?? "")?.[1]
   if (target === undefined || !URL.canParse(target, base)) return null
@@ -110,10 +125,13 @@ const nextPage = (header: string | null, base: string, origin: string): string |
   return url.origin === origin ? url.href.slice(base.length) : null
 }
 
-/** How long a request that fails in passing is sent again: a few times within seconds, or as a download does, for minutes and as late as the hub asks for. */
+/**
+ * How long transient failures are retried. `brief`: a few times within seconds. `long`: for minutes, with the pauses
+ * that the hub asks for.
+ */
 export type Patience = "brief" | "long"
 
-/** Speaks to the hub for the holder of `token`, which goes to the hub's own origin and to no other. */
+/** Connects to the hub with `token`, which is sent to the hub's own origin only. */
 export const connect = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>, patience: Patience = "brief"): HubConnection => {
   const { endpoint } = settings
   const hub = new URL(endpoint)
@@ -123,7 +141,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
   const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal, { lookup }: Passage): Promise<Response> => {
     const headers = new Headers({ ...accept, "user-agent": "seatrial" })
     if (url.origin === origin && Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
-    // By a proxy it is the proxy that finds the host.
+    // With a proxy, the proxy resolves the host.
     if (lookup !== undefined && proxyFor(url) === null) return requestOnce(url, headers, signal, lookup)
     return fetch(url, { headers, signal, redirect: "manual" })
   }
@@ -169,7 +187,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
     Effect.retry(effect, {
       times: settings.retries,
       schedule: Schedule.exponential(settings.retryDelay),
-      // A hub that names a longer pause is believed, and left to whoever can wait.
+      // If the hub asks for a longer pause, the failure is returned to the caller, who may wait.
       while: (error) => error._tag === "HubUnavailable" && (error.retryAfter ?? 0) <= Duration.toMillis(settings.retryDelay)
     })
 
@@ -210,7 +228,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
       Effect.tryPromise({
         try: async (signal) => {
           const answer = await openCounted(url, from, to, signal)
-          // A hub that ignores ranges sends the file from its start; only a read from there is served by it.
+          // A hub without range support sends the file from its start, which only serves a read from the start.
           if (answer.start !== from) {
             await answer.body.cancel()
             throw unavailable("The model hub does not serve ranges of files.")

@@ -9,7 +9,7 @@ const list = (text: string): ReadonlyArray<string> =>
 
 const names = (setting: string) => Config.String(setting).pipe(Config.map(list), Config.withDefault(list("")))
 
-/** How the hub is spoken to: every setting, for `--help`. `HF_ENDPOINT` is told by the programs themselves. */
+/** All settings of the hub client, for `--help`. The programs document `HF_ENDPOINT` themselves. */
 export const hubSettings = [
   { name: "HUB_TIMEOUT", description: "Longest wait for an answer of the hub, or for the next bytes of one", default: "20 seconds" },
   { name: "HUB_PREVIEW_TIMEOUT", description: "Longest that a preview reads a repository", default: "5 seconds" },

@@ -1,10 +1,13 @@
 import { JsonNumber } from "./JsonScanner.ts"
 
-/** JSON as it was written: whether a number has a point is known. */
+/** A parsed JSON value that preserves whether a number has a decimal point. */
 export type JsonValue = string | boolean | null | JsonNumber | ReadonlyArray<JsonValue> | JsonObject
 export type JsonObject = ReadonlyMap<string, JsonValue>
 
-/** Where a value has not the form, as a path within it (`""`: it has not itself); null where it has. */
+/**
+ * Validates a value. Returns null if it is valid, otherwise the path of the invalid value within it (`""`: the value
+ * itself).
+ */
 export type JsonForm = (value: JsonValue) => string | null
 
 export const isObject = (value: JsonValue): value is JsonObject => value instanceof Map
@@ -15,18 +18,21 @@ const form =
   (value) =>
     has(value) ? null : ""
 
-/** An integer of Rust without a sign, up to a bound. Of more digits than are exact it is not told whether it is written without a point. */
+/**
+ * An unsigned integer of Rust below a bound. For a number with more digits than are exact, a decimal point is not
+ * detected.
+ */
 const isUnsigned = (value: JsonValue, below: number) =>
   value instanceof JsonNumber && (value.whole || (Number.isInteger(value.value) && value.value >= 1e15)) && value.value < below
 
-/** The forms that Rust's `serde` reads from JSON, by the names that they have there. */
+/** The types that Rust's `serde` reads from JSON, under their names in Rust. */
 export const bool = form((value) => typeof value === "boolean")
 export const text = form((value) => typeof value === "string")
 export const char = form((value) => typeof value === "string" && value !== "" && value.length <= 2 && [...value].length === 1)
 export const u32 = form((value) => isUnsigned(value, 2 ** 32))
 export const usize = form((value) => isUnsigned(value, 2 ** 64))
 export const number = form((value) => value instanceof JsonNumber)
-/** One of a few names; one without a content may be written as an object, too. */
+/** One of a few names. A name without content may also be written as an object. */
 export const name = (...names: ReadonlyArray<string>): JsonForm =>
   form((value) => {
     const [given, ...others] = isObject(value) ? value : []
@@ -34,13 +40,13 @@ export const name = (...names: ReadonlyArray<string>): JsonForm =>
     return typeof named === "string" && names.includes(named)
   })
 
-/** Null, and with it a member that is missing, or this form. */
+/** This form, null, or a missing member. */
 export const option =
   (of: JsonForm): JsonForm =>
   (value) =>
     value === null ? null : of(value)
 
-/** A list of any length, each of this form. */
+/** A list of any length with elements of this form. */
 export const list =
   (of: JsonForm): JsonForm =>
   (value) => {
@@ -52,19 +58,19 @@ export const list =
     return null
   }
 
-/** A list of exactly these. */
+/** A list of exactly these forms. */
 export const tuple =
   (...forms: ReadonlyArray<JsonForm>): JsonForm =>
   (value) =>
     isList(value) && value.length === forms.length && forms.every((of, at) => of(value[at] ?? null) === null) ? null : ""
 
-/** An object of any names, each of this form. */
+/** An object with any names and values of this form. */
 export const record =
   (of: JsonForm): JsonForm =>
   (value) =>
     isObject(value) && [...value.values()].every((member) => of(member) === null) ? null : ""
 
-/** An object with these members and any others. `optional` ones may be missing. */
+/** An object with these members and any others. Members in `optional` may be missing. */
 export const struct =
   (members: Readonly<Record<string, JsonForm>>, optional: Readonly<Record<string, JsonForm>> = {}): JsonForm =>
   (value) => {
@@ -77,7 +83,7 @@ export const struct =
     return null
   }
 
-/** An object with one of these members alone. */
+/** An object with exactly one of these members. */
 export const variant =
   (members: Readonly<Record<string, JsonForm>>): JsonForm =>
   (value) => {
@@ -86,7 +92,7 @@ export const variant =
     return given === undefined || of === undefined ? "" : of(given[1])
   }
 
-/** Any of these. */
+/** Any of these forms. */
 export const either =
   (...forms: ReadonlyArray<JsonForm>): JsonForm =>
   (value) =>

@@ -1,10 +1,10 @@
 import type { JsonObject, JsonValue } from "./JsonForm.ts"
 import type { JsonNumber } from "./JsonScanner.ts"
 
-/** Most values that are kept of one: in memory they take many times what their text does. */
+/** Maximum number of nested values. In memory, values take many times the space of their text. */
 const mostValues = 20_000
 
-/** Keeps one value of what a `JsonScanner` tells, as long as it is of a real file's size. */
+/** Builds one value from the events of a `JsonScanner`, up to the size of real files. */
 export class JsonKeeper {
   readonly #open: Array<{ readonly list: Array<JsonValue> | null; readonly object: Map<string, JsonValue> | null; name: string }> = []
   #kept: JsonValue | undefined
@@ -31,7 +31,7 @@ export class JsonKeeper {
     this.#place(value)
   }
 
-  /** What was kept, once; `undefined` where that was too much, or nothing. */
+  /** Returns the value once; `undefined` if it was too large or there is none. */
   take(): JsonValue | undefined {
     const kept = this.#values > mostValues ? undefined : this.#kept
     this.#kept = undefined

@@ -1,18 +1,18 @@
 import { Unreadable } from "./failures.ts"
 
-/** What a scanner tells. `depth` is the number of objects and lists that are open around it. */
+/** The events of a scanner. `depth` is the number of enclosing objects and lists. */
 export interface JsonVisitor {
   readonly begin: (kind: "object" | "list", depth: number) => void
   readonly end: (depth: number) => void
   readonly name: (name: string, depth: number) => void
   readonly value: (value: string | boolean | null | JsonNumber, depth: number) => void
-  /** Whether what stands at that depth is of no interest now: its texts and numbers are told as empty ones, which costs nothing. */
+  /** Whether values at that depth are ignored. Ignored strings and numbers are reported empty, which costs nothing. */
   readonly ignores: (depth: number) => boolean
 }
 
 export class JsonNumber {
   readonly value: number
-  /** Whether it is written in digits alone, and few enough to be exact. */
+  /** Whether it is written with digits only, and few enough to be exact. */
   readonly whole: boolean
   constructor(value: number, whole: boolean) {
     this.value = value
@@ -22,18 +22,18 @@ export class JsonNumber {
 
 const ignored = new JsonNumber(0, false)
 
-/** Nesting that no file of a real model reaches. */
+/** Maximum nesting, beyond the files of any real model. */
 export const maxDepth = 64
-/** Longest text or number, in bytes: some trainers put their whole log into a header's metadata. */
+/** Maximum length of a string or number in bytes. Some trainers store their whole log in a header's metadata. */
 const maxToken = 4 * 1024 * 1024
-/** Most values, objects and lists: more than those of any header. */
+/** Maximum number of values, objects and lists, beyond any real header. */
 const maxValues = 5_000_000
-/** Longest number, in digits. */
+/** Maximum length of a number in digits. */
 const maxWord = 1_000
-/** Digits of which a number is exact whatever they are: 2^53 has 16. */
+/** Number of digits up to which any number is exact: 2^53 has 16. */
 const exactDigits = 15
 
-/** Texts up to so long are looked for among those that came before: members and files are named over and over. */
+/** Strings up to this length are deduplicated, because member and file names repeat many times. */
 const longestKnown = 40
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
@@ -44,9 +44,9 @@ const literals: ReadonlyMap<string, boolean | null> = new Map([
   ["null", null]
 ])
 
-/** Bytes of a text that stand for themselves and are of ASCII: all but quotes, escapes and control characters. */
+/** ASCII bytes that represent themselves in a string: all except quotes, escapes and control characters. */
 const ordinary = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0))
-/** Letters, digits, signs and the point: bytes of numbers and literals. */
+/** Letters, digits, signs and the decimal point: bytes of numbers and literals. */
 const ofWords = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9a-zE.+-]/.test(String.fromCharCode(byte)) ? 1 : 0))
 
 const object = 1
@@ -55,8 +55,9 @@ const list = 2
 type Expected = "value" | "valueOrEnd" | "name" | "nameOrEnd" | "colon" | "commaOrEnd" | "nothing"
 
 /**
- * Reads JSON (RFC 8259) as it arrives, in any pieces, and tells what is in it without keeping any: its memory is that of the longest text. `push` and `end` throw
- * `Unreadable` where it is not valid, or deeper or longer than real files are; `of` is for the message.
+ * Reads JSON (RFC 8259) in pieces of any size and emits events without building values. Its memory is the longest
+ * string. `push` and `end` throw `Unreadable` if the input is invalid, or deeper or longer than real files; `of` names
+ * the input in the message.
  */
 export class JsonScanner {
   readonly #visitor: JsonVisitor
@@ -104,7 +105,7 @@ export class JsonScanner {
     this.#length = length
   }
 
-  /** Within a text: as far as its end, or the chunk's. */
+  /** Reads within a string up to its end or the end of the chunk. */
   #text(chunk: Buffer, from: number): number {
     let at = from
     let plain = this.#plain
@@ -118,7 +119,7 @@ export class JsonScanner {
       if (byte === 0x22) break
       if (byte < 0x20) this.#invalid()
       plain = false
-      // What is escaped may come with the next chunk.
+      // The escaped character may come with the next chunk.
       if (byte !== 0x5c) continue
       if (++at === chunk.length) this.#escaped = true
       else if ((chunk[at] ?? 0) < 0x20) this.#invalid()
@@ -129,7 +130,7 @@ export class JsonScanner {
       this.#keep(chunk.subarray(from, to))
       return to
     }
-    // One that lies whole in this chunk, as nearly all do, is not copied before it is read.
+    // A string within a single chunk, the common case, is read without copying.
     if (plain && this.#length === 0 && to - from <= maxToken) this.#endText(this.#visitor.ignores(this.#depth) ? "" : this.#read(chunk, from, to))
     else {
       this.#keep(chunk.subarray(from, to))
@@ -147,7 +148,7 @@ export class JsonScanner {
     } else this.#value(text)
   }
 
-  /** The text of these bytes, all of ASCII. */
+  /** The text of these ASCII bytes. */
   #read(chunk: Buffer, from: number, to: number): string {
     const length = to - from
     if (length === 0) return ""
@@ -173,7 +174,7 @@ export class JsonScanner {
     }
   }
 
-  /** The number of a word of few digits alone; null for any other, and for what begins with a zero. */
+  /** The number of a short word of digits; null for any other word and for a leading zero. */
   #digits(): JsonNumber | null {
     if (this.#length > exactDigits || (this.#token[0] === 0x30 && this.#length > 1)) return null
     let value = 0
@@ -225,7 +226,7 @@ export class JsonScanner {
     this.#visitor.end(this.#depth)
   }
 
-  /** Outside a text: one byte, or as much of a word as this chunk holds. */
+  /** Reads outside of a string: one byte, or the part of a word in this chunk. */
   #step(chunk: Buffer, from: number): number {
     const byte = chunk[from] ?? 0
     if (ofWords[byte] === 1) {

@@ -1,28 +1,31 @@
 import { TensorName } from "./TensorNames.ts"
 
-/** Tensors of one layer that differ in nothing but further numbers in their names, such as those of a layer's experts, with one type and shape. */
+/**
+ * Tensors of one layer with the same type and shape whose names differ only in further numbers, such as the experts of
+ * a layer.
+ */
 export interface TensorGroup {
-  /** One of them. */
+  /** The name of one of them. */
   readonly name: string
   readonly dtype: string
   readonly shape: ReadonlyArray<number>
   readonly count: number
-  /** Of all of them together. */
+  /** Total bytes. */
   readonly bytes: number
 }
 
-/** Far beyond every real model; bounds what a repository can make us keep. */
+/** Beyond any real model; bounds the memory that a repository can use. */
 const maxGroups = 20_000
 
-/** A name without any number: what the layers of a model have in common. */
+/** A tensor name without numbers, which all layers of a model share. */
 export const kindOf = (name: string): string => name.replace(/\d+/g, "#")
 
-/** Adds tensors to groups. */
+/** Groups tensors. */
 export class TensorGroups {
   readonly #groups = new Map<number, { -readonly [Key in keyof TensorGroup]: TensorGroup[Key] }>()
   bytes = 0
   count = 0
-  /** Whether there were more than are kept. */
+  /** Whether the maximum number of groups was exceeded. */
   full = false
 
   get size(): number {

@@ -1,23 +1,23 @@
-/** Most tensors of a repository. The largest models of today have 280,000. */
+/** Maximum number of tensors in a repository. The largest current models have 280,000. */
 export const maxTensors = 320_000
 
 const longestName = 512
-/** Others at each start, so that nobody can choose names whose hashes fall on one another. */
+/** Random for each process, so that nobody can construct names with colliding hashes. */
 const seeds = crypto.getRandomValues(new Uint32Array(4))
 const [highSeed = 0, lowSeed = 0, groupHighSeed = 0, groupLowSeed = 0] = seeds
 const mixHigh = (hash: number, value: number): number => Math.imul(hash ^ value, 0x9e3779b1)
 const mixLow = (hash: number, value: number): number => Math.imul(hash ^ value, 0x5f356495)
 
-/** What is asked of a tensor's name, from one look at it: hundreds of thousands are looked at in one request. */
+/** Properties of a tensor name, computed in one pass: one request reads hundreds of thousands of names. */
 export class TensorName {
   text = ""
-  /** Its hash, of 64 bits: a real model's names collide once in a thousand million models. */
+  /** A 64-bit hash. The names of a real model collide with a probability of about one in 10^9. */
   high = 0
   low = 0
   #groupHigh = 0
   #groupLow = 0
 
-  /** False where engines take no tensor of that name. */
+  /** False if engines accept no tensor of that name. */
   read(text: string): boolean {
     if (text.length === 0 || text.length > longestName || text === "__proto__") return false
     let high = highSeed
@@ -49,7 +49,10 @@ export class TensorName {
     return true
   }
 
-  /** A hash, of 53 bits, of what the tensors of a group have in common: the name but for its numbers after the first, which is that of the layer, and type and shape. */
+  /**
+   * A 53-bit hash of the properties that the tensors of a group share: type, shape, and the name without the numbers
+   * after the first, which is the layer's.
+   */
   group(dtype: string, shape: ReadonlyArray<number>): number {
     let high = this.#groupHigh
     let low = this.#groupLow
@@ -67,7 +70,7 @@ export class TensorName {
   }
 }
 
-/** Hashes of names. */
+/** A list of name hashes. */
 export class NameHashes {
   #high: Uint32Array<ArrayBuffer> = new Uint32Array(256)
   #low: Uint32Array<ArrayBuffer> = new Uint32Array(256)
@@ -75,7 +78,7 @@ export class NameHashes {
 
   add({ high, low }: TensorName): void {
     if (this.length === this.#high.length) {
-      // Moved rather than copied, so that what was outgrown does not wait for a collection.
+      // `transfer` moves the buffer, so that the old one does not wait for garbage collection.
       this.#high = new Uint32Array(this.#high.buffer.transfer(this.length * 8))
       this.#low = new Uint32Array(this.#low.buffer.transfer(this.length * 8))
     }
@@ -92,11 +95,14 @@ export class NameHashes {
   }
 }
 
-/** Which file each tensor is in, by the hash of its name: 11 bytes a place, so that hundreds of thousands of names cost a few megabytes. */
+/**
+ * The file of each tensor by the hash of its name. At 11 bytes per slot, hundreds of thousands of names take a few
+ * megabytes.
+ */
 export class TensorNames {
   #high = new Uint32Array(4096)
   #low = new Uint32Array(4096)
-  /** The file's number from 1, or 0 where the place is free. */
+  /** The file's number from 1; 0 for a free slot. */
   #file = new Uint16Array(4096)
   #seen = new Uint8Array(4096)
   #size = 0
@@ -134,7 +140,7 @@ export class TensorNames {
     if (++this.#size * 4 > this.#file.length * 3) this.#grow()
   }
 
-  /** Takes a name that an index places in the file of that number (from 1). False where it was placed before. */
+  /** Adds a name that an index places in a file (numbered from 1). False if the name already has a place. */
   place({ high, low }: TensorName, file: number): boolean {
     const place = this.#find(high >>> 0, low >>> 0)
     if (this.#file[place] !== 0) return false
@@ -143,8 +149,8 @@ export class TensorNames {
   }
 
   /**
-   * Takes the names that a file itself holds, and tells how many of them were placed there. Null where one is in another file, is placed in another, or comes
-   * twice.
+   * Adds the names in a file and returns how many of them the index placed there. Null if a name is in another file, is
+   * placed in another file, or is a duplicate.
    */
   hold(names: NameHashes, file: number): number | null {
     let placed = 0

@@ -1,10 +1,11 @@
-/** Most slots, of eight bytes each. */
+/** Maximum number of slots, of eight bytes each. */
 const mostSlots = 1 << 21
-/** Longest search for a free slot: only names that are made to meet in one place need more. */
+/** Maximum number of probes for a free slot. Only maliciously constructed names need more. */
 const longestSearch = 256
 
 /**
- * A set of texts, of which it keeps a hash of 64 bits each, since a vocabulary may have a million. Where it has no room, or its texts were made to have one hash, it is `saturated` and says of every text that it has it.
+ * A set of strings, stored as 64-bit hashes because a vocabulary may have a million tokens. If it is full, or its
+ * strings were constructed to collide, it is `saturated` and claims to contain every string.
  */
 export class TokenSet {
   saturated = false
@@ -24,7 +25,7 @@ export class TokenSet {
     return this.#found()
   }
 
-  /** Whether it has all that the other one has. */
+  /** Whether it contains every element of the other set. */
   covers(other: TokenSet): boolean {
     if (this.saturated || other.saturated) return true
     for (let at = 0; at < other.#slots; at++) {
@@ -44,7 +45,7 @@ export class TokenSet {
       high = Math.imul(high ^ unit, 0x85ebca6b) ^ (high >>> 13)
     }
     this.#low = (low ^ (high >>> 15)) >>> 0
-    // Zero is an empty slot's.
+    // Zero marks an empty slot.
     this.#high = (high ^ (low >>> 16)) >>> 0 || 1
   }
 
@@ -52,7 +53,7 @@ export class TokenSet {
     return this.saturated || this.#place() === "there"
   }
 
-  /** Where the present hash is, or may come to. */
+  /** The slot of the current hash, or the free slot for it. */
   #place(): number | "there" | "nowhere" {
     for (let tried = 0; tried < longestSearch; tried++) {
       const at = (this.#low + tried) & (this.#slots - 1)

@@ -2,9 +2,9 @@ import { bool, type JsonForm, type JsonValue, number, option, struct, text, usiz
 import { JsonNumber } from "./JsonScanner.ts"
 import { TokenSet } from "./TokenSet.ts"
 
-/** What a member with very many entries is, as far as it was seen. */
+/** The type of a member with very many entries. */
 export type Entries = "none" | "object" | "list" | "other"
-/** One value of an entry; `"nested"` stands for an object or a list. */
+/** One value of an entry; `"nested"` represents an object or a list. */
 export type Part = { readonly value: string | boolean | null | JsonNumber } | "nested"
 
 const kinds = ["BPE", "WordPiece", "WordLevel", "Unigram"] as const
@@ -12,7 +12,10 @@ type Kind = (typeof kinds)[number]
 
 const fraction: JsonForm = (value) => number(value) ?? (value instanceof JsonNumber && value.value >= 0 && value.value <= 1 ? null : "")
 
-/** The members of each kind beside vocabulary and merges, as the tokenizers library reads them (`models/*` + `/serialization.rs`). */
+/**
+ * The members of each model type except vocabulary and merges, as the tokenizers library reads them (`models/*` +
+ * `/serialization.rs`).
+ */
 const members: Readonly<Record<Kind, JsonForm>> = {
   BPE: struct(
     {},
@@ -31,13 +34,13 @@ const members: Readonly<Record<Kind, JsonForm>> = {
   Unigram: struct({}, { unk_id: option(usize), byte_fallback: bool })
 }
 
-/** A piece of text as people are told it. */
+/** Formats a token for a message. */
 const quoted = (token: string) => JSON.stringify(token.length > 40 ? `${token.slice(0, 40)}…` : token)
 
-/** Whether it is written as an id: a number of 32 bits without sign, point or exponent. */
+/** Whether a value is an id: an unsigned 32-bit number without a decimal point or exponent. */
 const isId = (part: Part) => part !== "nested" && part.value instanceof JsonNumber && part.value.whole && part.value.value < 2 ** 32
 
-/** The texts of exactly two parts, or null. */
+/** The two strings of an entry; null if it does not have exactly two. */
 const twoTexts = ([left, right, ...more]: ReadonlyArray<Part>): readonly [string, string] | null =>
   left === undefined || left === "nested" || right === undefined || right === "nested" || more.length > 0
     ? null
@@ -46,8 +49,8 @@ const twoTexts = ([left, right, ...more]: ReadonlyArray<Part>): readonly [string
       : null
 
 /**
- * What is seen of a tokenizer's model as its file arrives: of vocabulary and merges no more than what is first wrong with them, and the vocabulary's tokens by their hashes, since each merge
- * makes one of them from two.
+ * Validates the model of a tokenizer while its file is read. It keeps only the first problem of vocabulary and merges,
+ * and the hashes of the vocabulary's tokens, because each merge must form one of them from two others.
  */
 export class TokenizerModel {
   vocab: Entries = "none"
@@ -56,30 +59,33 @@ export class TokenizerModel {
   #size = 0
   #wrongEntry: string | null = null
   #merges = 0
-  /** The first merge that is no pair of texts, and the first that is no text of two parts: the library takes all of one form. */
+  /**
+   * The first merge that is not a pair of strings, and the first that is not a string with two parts. The library
+   * requires all merges to have the same form.
+   */
   #noPair: number | null = null
   #noText: number | null = null
-  /** What is first wrong with merges that have a form that is read. */
+  /** The first problem of merges in a valid form. */
   #wrongMerge: string | null = null
   readonly #tokens = new TokenSet()
-  /** Of merges that came before the vocabulary: the tokens that it has to have. */
+  /** The tokens required by merges that precede the vocabulary. */
   readonly #awaited = new TokenSet()
   #latePrefix = false
 
-  /** A member beside vocabulary and merges; of an object or a list an empty one. */
+  /** A member except vocabulary and merges. Objects and lists are passed empty. */
   member(name: string, value: JsonValue): void {
     if (name === "continuing_subword_prefix" && this.merges !== "none") this.#latePrefix = true
     this.#members.set(name, value)
   }
 
-  /** An entry of a vocabulary that is an object. */
+  /** An entry of a vocabulary in object form. */
   token(token: string, id: Part): void {
     this.#size++
     if (!isId(id)) this.#wrongEntry ??= quoted(token)
     this.#tokens.add(token)
   }
 
-  /** An entry of a vocabulary that is a list, and of what parts it is made; null where it is not. */
+  /** An entry of a vocabulary in list form with its parts; null if it is not a list. */
   piece(parts: ReadonlyArray<Part> | null): void {
     const [piece, score, ...more] = parts ?? []
     const right = piece !== undefined && piece !== "nested" && typeof piece.value === "string" && score !== undefined && score !== "nested"
@@ -87,7 +93,7 @@ export class TokenizerModel {
     this.#size++
   }
 
-  /** A merge that is a list. */
+  /** A merge in list form. */
   pair(parts: ReadonlyArray<Part>): void {
     this.#noText ??= this.#merges
     const two = twoTexts(parts)
@@ -96,13 +102,13 @@ export class TokenizerModel {
     this.#merges++
   }
 
-  /** Any other merge, as files from before pairs have them. */
+  /** A merge in another form, as in files of older versions. */
   line(line: Part): void {
     this.#noPair ??= this.#merges
     const value = line === "nested" ? null : line.value
     if (typeof value !== "string") this.#noText ??= this.#merges
     else if (!value.startsWith("#version")) {
-      // Limited, since a text of blanks would become millions of parts.
+      // Limited, because a string of spaces would become millions of parts.
       const [left, right, ...more] = value.split(" ", 3)
       if (left === undefined || right === undefined || more.length > 0) this.#noText ??= this.#merges
       else this.#join(left, right)
@@ -110,7 +116,7 @@ export class TokenizerModel {
     this.#merges++
   }
 
-  /** What the tokenizers library refuses of it, as words that follow "tokenizer.json has"; null where it takes it. */
+  /** Why the tokenizers library rejects the model, as words that follow "tokenizer.json has"; null if it accepts it. */
   problem(): string | null {
     const type = this.#members.get("type")
     if (type === undefined) return this.#unnamedProblem()
@@ -119,7 +125,7 @@ export class TokenizerModel {
     return kind === undefined ? `the model ${type.slice(0, 64)}` : this.#problemOf(kind)
   }
 
-  /** From before models had a type: the library tries each kind. */
+  /** For files of older versions without a model type: the library tries each type. */
   #unnamedProblem(): string | null {
     if (kinds.some((kind) => this.#problemOf(kind) === null)) return null
     const likely =
@@ -165,7 +171,7 @@ export class TokenizerModel {
     const prefix = typeof given === "string" ? Buffer.byteLength(given) : 0
     if (prefix === 0) this.#needs(left + right)
     else if (Buffer.byteLength(right) < prefix) this.#wrongMerge ??= `model.merges with ${quoted(right)}, which is shorter than its continuing_subword_prefix`
-    // The library cuts as many bytes as the prefix has, whatever they are.
+    // The library removes as many bytes as the prefix has, whatever they are.
     else this.#needs(left + Buffer.from(right).subarray(prefix).toString())
   }
 

@@ -15,23 +15,23 @@ import { headerLength, scanHeader } from "./safetensors.ts"
 import { isRepoName } from "./screening.ts"
 
 const weightsFile = "adapter_model.safetensors"
-/** Longest header of an adapter: it is kept whole, and those of the largest are a tenth of it. */
+/** Maximum length of an adapter's header, which is kept in memory: ten times the largest real one. */
 const maxHeaderBytes = 4 * 2 ** 20
 const firstRead = 128 * 1024
-/** Largest adapter: several times those of the highest ranks. */
+/** Maximum size of an adapter: several times the size of the highest ranks. */
 const maxBytes = 32 * 2 ** 30
 
-/** Whether a repository holds an adapter for another model's weights, in the layout of PEFT, and no model of its own. */
+/** Whether a repository holds an adapter in the layout of PEFT and no complete model. */
 export const isAdapter = (root: ReadonlyMap<string, RepositoryFile>): boolean => root.has("adapter_config.json") && !root.has("config.json")
 
-/** What an adapter's own files say, without its base. */
+/** The facts in an adapter's own files, without its base. */
 export interface OwnAdapter {
   readonly config: AdapterConfig
   /** A repository of the hub. */
   readonly base: string
   readonly weights: RepositoryFile
   readonly tensors: ReadonlyArray<AdapterTensor>
-  /** Bytes of the file before its tensors. */
+  /** Offset of the tensors in the file. */
   readonly dataStart: number
 }
 
@@ -39,7 +39,7 @@ const isOnHub = (name: string | null): boolean => isRepoName(name)
 
 const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 
-/** What an adapter is, for a message. */
+/** Describes an adapter for a message. */
 export const describeAdapter = (repo: string, { base, config, weights }: OwnAdapter): string =>
   `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) for ${base}`
 
@@ -66,7 +66,10 @@ const readTensors = Effect.fnUntraced(function* (connection: HubConnection, { co
   return { tensors, dataStart: 8 + length }
 })
 
-/** Reads what an adapter's repository says of itself; fails where no engine would apply it, and where it does not name a base on the hub. */
+/**
+ * Reads the facts in an adapter's repository. Fails if no engine would apply the adapter, or if it does not name a base
+ * on the hub.
+ */
 export const readAdapter = Effect.fnUntraced(function* (connection: HubConnection, resolved: Resolved, root: ReadonlyMap<string, RepositoryFile>) {
   const { repo } = resolved
   const json = yield* readJson(connection, resolved, root, "adapter_config.json")
@@ -90,14 +93,14 @@ export const readAdapter = Effect.fnUntraced(function* (connection: HubConnectio
   return own
 })
 
-/** Reads and hashes an adapter's tensors, which are gigabytes of some: what of them is in memory at once is a few megabytes. */
+/** Reads and hashes an adapter's tensors, which may be gigabytes. Only a few megabytes are in memory at once. */
 export const hashOnHub = (connection: HubConnection, { commit, repo }: Resolved, { config, dataStart, tensors, weights }: OwnAdapter) => {
   const url = connection.fileUrl(repo, commit, weights.path)
   const read = (from: number, to: number) => connection.readInto(url, dataStart + from, dataStart + to - 1, () => collect(to - from))
   return hashAdapter(config, tensors, read)
 }
 
-/** What is known of an adapter with its base, but for the hash of its tensors: the base's facts where they are about the model, and what the adapter adds. */
+/** The facts of an adapter with its base, without the hash of its tensors. Facts about the model come from the base. */
 export const adapterFacts = Effect.fnUntraced(function* (options: {
   readonly connection: HubConnection
   readonly resolved: Resolved
@@ -114,14 +117,14 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     Effect.mapError(({ reason }) => new Unreadable({ reason: `${describeAdapter(repo, own)} at commit ${base.facts.commit}. ${reason}` }))
   )
 
-  // An adapter that was trained on other prompts than its base's template makes brings its own.
+  // An adapter trained with other prompts than its base's template has its own template.
   const baseFile = (path: string) => base.facts.files.find((file) => file.path === path)
   const differs = (path: string) => root.has(path) && root.get(path)?.blob_id !== baseFile(path)?.blob_id
   const mayRead = () => depth === "all" || connection.sent() + 2 <= previewRequests
   let template: AdapterFacts["template"] = "base"
   let chat_template = base.facts.chat_template
   const file = root.get("chat_template.jinja")
-  // It is downloaded also where there is no request left to read it.
+  // The file is downloaded even if no request is left to read it.
   if (file !== undefined && file.size > maxTemplateBytes) return yield* new Unreadable({ reason: `${file.path} is larger than ${maxTemplateBytes} bytes.` })
   if (file !== undefined && differs(file.path) && mayRead()) {
     const text = writtenTemplate(new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size))))
@@ -154,7 +157,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     template,
     content_hash: null
   }
-  // What is listed does not depend on how much was read: the list is pinned by its hash.
+  // The list is pinned by its hash, so it must not depend on how much was read.
   const kept = new Set(["adapter_config.json", weightsFile, ...(file !== undefined && differs(file.path) ? [file.path] : [])])
   const facts: RepositoryFacts = {
     ...base.facts,

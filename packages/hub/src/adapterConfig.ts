@@ -9,7 +9,7 @@ const Pattern = <S extends Schema.Constraint>(value: S) => Schema.Record(ModuleN
 const Layers = Schema.Union([Schema.Int, Schema.Array(Schema.Int).check(Schema.isMaxLength(1_000))])
 const LayersPattern = Schema.Union([Schema.String, Schema.Array(Schema.String).check(Schema.isMaxLength(100))])
 
-/** What `adapter_config.json` must say of a LoRA adapter for it to be applied as it was trained. */
+/** The members of a LoRA adapter's `adapter_config.json` that determine how it is applied. */
 const Config = Schema.Struct({
   r: Rank,
   lora_alpha: Alpha,
@@ -24,7 +24,7 @@ const Config = Schema.Struct({
 })
 const decode = Schema.decodeUnknownOption(Config)
 
-/** What each of them has to be, in the order in which people are told. */
+/** The required form of each member, in the order in which problems are reported. */
 const expected = {
   r: "a whole number from 1 to 8192",
   lora_alpha: "a number above 0",
@@ -40,7 +40,7 @@ const expected = {
 
 const checks = Object.entries(Config.fields).map(([name, field]) => [name, Schema.decodeUnknownOption(Schema.Struct({ [name]: field }))] as const)
 
-/** Which member is not as it has to be, what it is, and what it should be. */
+/** The first invalid member, its value, and the required form. */
 const notCredible = (config: Readonly<Record<PropertyKey, unknown>>): string => {
   const wrong = checks.find(([, decodeMember]) => Option.isNone(decodeMember(config)))?.[0] ?? ""
   const words = Object.entries(expected).find(([name]) => name === wrong)?.[1]
@@ -49,7 +49,7 @@ const notCredible = (config: Readonly<Record<PropertyKey, unknown>>): string => 
   return `Its adapter_config.json ${found}, which must be ${words}.`
 }
 
-/** What changes nothing in how a trained adapter is applied. */
+/** Members that do not affect how a trained adapter is applied. */
 const indifferent = new Set([
   ...Object.keys(Config.fields),
   "auto_mapping",
@@ -66,7 +66,10 @@ const indifferent = new Set([
   "task_type"
 ])
 
-/** What vLLM (`vllm/lora/peft_helper.py`) or SGLang (`sglang/srt/lora/lora_config.py`) refuses, or passes over as if it were not there. */
+/**
+ * Members that vLLM (`vllm/lora/peft_helper.py`) or SGLang (`sglang/srt/lora/lora_config.py`) rejects or silently
+ * ignores.
+ */
 const unapplied: ReadonlyMap<string, string> = new Map(
   Object.entries({
     use_dora: "DoRA (use_dora)",
@@ -82,7 +85,7 @@ const unapplied: ReadonlyMap<string, string> = new Map(
   })
 )
 
-/** Beginnings that only set an adapter's first weights; all others that have a name change the base's too. */
+/** Initializations that only set the adapter's initial weights. All other named ones also change the base. */
 const plainBeginnings = new Set(["gaussian", "eva", "orthogonal", "mica", "lora_ga"])
 
 const isEmpty = (value: unknown): boolean =>
@@ -98,18 +101,18 @@ export interface AdapterConfig {
   readonly rankPattern: Readonly<Record<string, number>>
   readonly alphaPattern: Readonly<Record<string, number>>
   readonly target: string | ReadonlyArray<string>
-  /** Layers that alone are adapted, where any are named, and what stands before a layer's number. */
+  /** The only adapted layers, if any are listed, and the names that precede a layer's number. */
   readonly layers: ReadonlyArray<number>
   readonly layersPattern: ReadonlyArray<string>
-  /** As it stands there: a repository of the hub or anything else. */
+  /** The value in the file: a repository of the hub or anything else. */
   readonly base: string | null
   /** The base's ref; null for its default branch. */
   readonly revision: string | null
 }
 
-/** Reads the configuration of an adapter; fails with what no engine would apply. */
+/** Reads the configuration of an adapter. Fails if no engine would apply it. */
 export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>>): Result.Result<AdapterConfig, Unreadable> => {
-  // What the repository says is part of it.
+  // The reason contains text from the repository.
   const fail = (reason: string) => Result.fail(new Unreadable({ reason: reason.replace(/\p{Cc}/gu, " ") }))
   const kind = config.peft_type
   if (typeof kind !== "string" || kind.toUpperCase() !== "LORA")

@@ -9,7 +9,9 @@ import { Unreadable } from "./failures.ts"
 import { onDisk } from "./fetch/onDisk.ts"
 import { headerLength } from "./safetensors.ts"
 
-/** The content hash of an adapter in a folder, whose files were verified and its header found credible when it was screened. */
+/**
+ * The content hash of an adapter in a folder. Its files were verified and its header was validated during screening.
+ */
 export const adapterContentHash = Effect.fnUntraced(function* (directory: string) {
   const said = yield* onDisk(() => readFile(join(directory, "adapter_config.json")))
   const config = yield* Effect.fromResult(Result.flatMap(parseJsonObject(said, "adapter_config.json"), parseAdapterConfig))

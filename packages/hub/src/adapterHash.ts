@@ -5,12 +5,15 @@ import type { AdapterConfig } from "./adapterConfig.ts"
 import type { AdapterTensor } from "./adapterTensors.ts"
 import { Unreadable } from "./failures.ts"
 
-/** Bytes that are read at once. */
+/** Bytes per read. */
 const pieceBytes = 8 * 2 ** 20
-/** Most reads for one adapter: its tensors lie in the order of their names, or in a few runs of it. */
+/**
+ * Maximum number of reads for one adapter. In real files the tensors are in the order of their names, or in a few runs
+ * of it.
+ */
 const maxPieces = 4_096
 
-/** What scales an adapter's tensors, as one text. */
+/** The scaling parameters of an adapter's tensors as one text. */
 const scaling = ({ alpha, alphaPattern, rank, rankPattern, rslora, target }: AdapterConfig): string =>
   canonicalJson({
     r: rank,
@@ -21,7 +24,7 @@ const scaling = ({ alpha, alphaPattern, rank, rankPattern, rslora, target }: Ada
     target_modules: typeof target === "string" ? target : [...new Set(target)].sort()
   })
 
-/** The reads that bring the tensors' bytes in the order of their names. */
+/** The reads that yield the tensors' bytes in the order of their names. */
 const piecesOf = (tensors: ReadonlyArray<AdapterTensor>): ReadonlyArray<{ readonly from: number; readonly to: number }> => {
   const runs: Array<{ from: number; to: number }> = []
   for (const { from, to } of tensors) {
@@ -34,8 +37,9 @@ const piecesOf = (tensors: ReadonlyArray<AdapterTensor>): ReadonlyArray<{ readon
 }
 
 /**
- * SHA-256 of what an adapter does, whatever file it comes in: name, type and shape of each tensor as a line each, then its bytes, in the order of the names; at the end
- * the canonical JSON of ranks, scales and targets. `read` brings bytes behind the header. Fails with `Unreadable` where that would take thousands of reads.
+ * SHA-256 of an adapter's effect, independent of the file layout: name, type and shape of each tensor as a line
+ * followed by its bytes, in the order of the names; then the canonical JSON of ranks, scales and targets. `read`
+ * returns bytes after the header. Fails with `Unreadable` if it would take thousands of reads.
  */
 export const hashAdapter = Effect.fnUntraced(function* <E>(
   config: AdapterConfig,

@@ -4,7 +4,7 @@ import type { AdapterConfig } from "./adapterConfig.ts"
 import type { BaseModules } from "./BaseModules.ts"
 import { Unreadable } from "./failures.ts"
 
-/** One tensor of an adapter's file; `from` and `to` are bytes behind the header. */
+/** One tensor of an adapter's file; `from` and `to` are byte offsets after the header. */
 export interface AdapterTensor {
   readonly name: string
   readonly dtype: string
@@ -16,7 +16,7 @@ export interface AdapterTensor {
 const Entry = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
 const decodeEntries = Schema.decodeUnknownOption(Schema.Record(Schema.String, Entry))
 
-/** The tensors that a header describes, by name; the header was found credible before. */
+/** The tensors of a validated header, by name. */
 export const adapterTensors = (header: Readonly<Record<PropertyKey, unknown>>): Result.Result<ReadonlyArray<AdapterTensor>, Unreadable> => {
   const { __metadata__: _, ...entries } = header
   return Option.match(decodeEntries(entries), {
@@ -30,7 +30,7 @@ export const adapterTensors = (header: Readonly<Record<PropertyKey, unknown>>): 
   })
 }
 
-/** What an adapter's tensors say beside its configuration. */
+/** The facts of an adapter's tensors that its configuration does not contain. */
 export interface AdapterModules {
   /** The highest rank. */
   readonly rank: number
@@ -44,7 +44,7 @@ export interface AdapterModules {
 const pair = /^base_model\.model\.(.+)\.(lora_A|lora_B)\.weight$/
 const types = new Set(["F32", "F16", "BF16"])
 
-/** Projections that engines compute as one, and the one without which they do not take the others (`sglang/srt/lora/lora.py`). */
+/** Projections that engines fuse, and the one without which they reject the others (`sglang/srt/lora/lora.py`). */
 const together: ReadonlyArray<readonly [module: string, needs: string]> = [
   ["q_proj", "v_proj"],
   ["k_proj", "q_proj"],
@@ -56,7 +56,7 @@ const together: ReadonlyArray<readonly [module: string, needs: string]> = [
 
 const leafOf = (module: string): string => module.slice(module.lastIndexOf(".") + 1)
 
-/** Which of a projection's sides is as wide as the model, where only packed weights are known. */
+/** The side of a projection that has the model's width, for packed weights. */
 const hiddenSide: Readonly<Record<string, "input" | "output">> = {
   q_proj: "input",
   k_proj: "input",
@@ -67,10 +67,13 @@ const hiddenSide: Readonly<Record<string, "input" | "output">> = {
   down_proj: "output"
 }
 
-/** A key of a pattern stands for a module whose name it is or ends, as PEFT matches it; of an expression only the values are used. */
+/**
+ * As in PEFT, a key of a pattern selects modules whose name it equals or ends. For a regular expression, only the
+ * values are used.
+ */
 const plainKey = /^[A-Za-z0-9_.]+$/
 
-/** The ranks that a module may have by the configuration: one, or where an expression decides, several. */
+/** The possible ranks of a module by the configuration: one, or several if a regular expression decides. */
 const ranksOf = ({ rank, rankPattern }: AdapterConfig, module: string): ReadonlySet<number> => {
   const possible = new Set<number>()
   for (const [key, value] of Object.entries(rankPattern)) {
@@ -81,8 +84,8 @@ const ranksOf = ({ rank, rankPattern }: AdapterConfig, module: string): Readonly
 }
 
 /**
- * Numbers in a module's name of which one may be its layer's. PEFT's versions read another one where there are several, as of an expert in a layer: what any of them would
- * adapt is taken.
+ * Numbers in a module's name that may be its layer. PEFT versions differ if there are several, as for an expert in a
+ * layer, so any of them counts.
  */
 const numbersIn = (module: string, pattern: ReadonlyArray<string>): ReadonlyArray<number> => {
   const parts = module.split(".")
@@ -93,14 +96,20 @@ const numbersIn = (module: string, pattern: ReadonlyArray<string>): ReadonlyArra
   return (named.length === 0 ? found : named).map(({ number }) => number)
 }
 
-/** The layer of a module that PEFT would pass over, since `layers_to_transform` does not name it. A text of `target_modules`, or a module's whole name in it, goes before that. */
+/**
+ * The layer of a module that PEFT would skip because `layers_to_transform` does not list it. A string in
+ * `target_modules`, or a module's full name in it, takes precedence.
+ */
 const unnamedLayer = ({ layers, layersPattern, target }: AdapterConfig, module: string): number | undefined => {
   if (layers.length === 0 || typeof target === "string" || target.includes(module)) return undefined
   const numbers = numbersIn(module, layersPattern)
   return numbers.some((number) => layers.includes(number)) ? undefined : numbers[0]
 }
 
-/** Holds an adapter's tensors to its configuration and to its base: each is half of a pair for a linear module that the base has, with the rank that is stated. */
+/**
+ * Validates an adapter's tensors against its configuration and base: each is half of a pair for a linear module of the
+ * base, with the configured rank.
+ */
 export const checkAdapter = (
   config: AdapterConfig,
   tensors: ReadonlyArray<AdapterTensor>,

@@ -4,10 +4,10 @@ import { Unreadable } from "./failures.ts"
 import { floatSize } from "./floatSize.ts"
 import { maxDepth } from "./JsonScanner.ts"
 
-/** Most values in one file: what they take once parsed is many times what their text does. */
+/** Maximum number of values in one file. Parsed values take many times the space of their text. */
 const maxValues = 100_000
 
-/** The deepest nesting of a JSON text, its values, and the members of its outermost object, told without building anything. */
+/** Depth, number of values, and number of top-level members of a JSON text, computed without building values. */
 const measure = (bytes: Uint8Array): { readonly depth: number; readonly values: number; readonly members: number } => {
   let depth = 0
   let deepest = 0
@@ -31,18 +31,22 @@ const measure = (bytes: Uint8Array): { readonly depth: number; readonly values: 
 }
 
 /**
- * `top_k` written as 50.0: a float to Python, for which vLLM refuses every request that leaves it open (`_verify_args` of `vllm/sampling_params.py`). Read here it would be
- * the whole number 50, so it stays a text.
+ * A `top_k` such as 50.0 is a float in Python, and vLLM then rejects every request that relies on the default
+ * (`_verify_args` of `vllm/sampling_params.py`). JavaScript would parse it as the integer 50, so it is kept as a
+ * string.
  */
 const floatTopK = /("top_k"\s*:\s*)(-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+))/g
 const generationOf = (text: string): string => jsonOfPython(text.replace(floatTopK, '$1"$2"'))
 
-/** A JSON object from bytes of an untrusted repository: valid UTF-8, not nested out of measure, no name twice at the top. `name` is for the message. */
+/**
+ * Parses a JSON object of an untrusted repository: valid UTF-8, limited nesting, no duplicate names at the top level.
+ * `name` is for the message.
+ */
 export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<Record<PropertyKey, unknown>, Unreadable> => {
   const { depth, members, values } = measure(bytes)
   if (depth > maxDepth) return Result.fail(new Unreadable({ reason: `${name} is nested deeper than ${maxDepth} levels.` }))
   if (values > maxValues) return Result.fail(new Unreadable({ reason: `${name} holds more than ${maxValues} values.` }))
-  // Python's reader, which engines use, ends at it, where the decoder here leaves it out.
+  // Python's reader in the engines fails at a byte order mark, while the decoder here ignores it.
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
     return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, with which engines do not read it.` }))
   const text = textOf(bytes)
@@ -55,7 +59,7 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
   return Result.succeed(value)
 }
 
-/** `undefined` where it is no UTF-8. */
+/** `undefined` if the bytes are not UTF-8. */
 const textOf = (bytes: Uint8Array): string | undefined => {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
@@ -64,7 +68,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/** `undefined` where it is no JSON. */
+/** `undefined` if the text is not JSON. */
 const parse = (text: string): unknown => {
   try {
     const value: unknown = JSON.parse(text)
@@ -74,7 +78,10 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** The hub's own answer, in which a repository's card is: bounded like one. `undefined` where it is no JSON; throws `Unreadable` where it is more than any real one. */
+/**
+ * Parses a response of the hub, which contains the repository's card and so has the same bounds. `undefined` if it is
+ * not JSON; throws `Unreadable` if it exceeds any real response.
+ */
 export const parseJson = (bytes: Uint8Array): unknown => {
   const { depth, values } = measure(bytes)
   if (depth > maxDepth || values > maxValues) throw new Unreadable({ reason: "The model hub describes the repository at too great a length." })

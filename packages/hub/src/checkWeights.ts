@@ -8,16 +8,16 @@ import { storedFiles } from "./fetch/Manifest.ts"
 export interface CheckOptions {
   readonly repo: string
   readonly commit: Commit
-  /** SHA-256 of the list of its files. */
+  /** SHA-256 of the file list. */
   readonly manifest: string
-  /** Folder that its files lie in. */
+  /** Folder of the files. */
   readonly directory: string
   readonly verify: Verify
 }
 
 /**
- * Makes sure that a commit's files in the weights store are what was verified, and gives how many they are: a look at each one's size, inode and times, and its bytes
- * where these are not those that were written down. Only reads.
+ * Checks that a commit's files in the weights store are the verified ones, and returns their number. It compares size,
+ * inode and times of each file, and rereads the bytes of files that differ from the record. Reads only.
  */
 export const checkWeights = Effect.fn("checkWeights")(function* ({ commit, directory, manifest, repo, verify }: CheckOptions) {
   const stored = yield* storedFiles(directory, repo, commit, manifest)

@@ -3,13 +3,16 @@ import type { RepositoryFile } from "@seatrial/domain"
 import { HubUnavailable } from "./failures.ts"
 import type { Sink } from "./safetensors.ts"
 
-/** A running hash of a file's content as its commit names it: SHA-256 for files in LFS, else git's blob id. */
+/** A running hash of a file's content in the form of its commit: SHA-256 for files in LFS, otherwise git's blob id. */
 export const startHash = (file: RepositoryFile): Hash => (file.sha256 !== null ? createHash("sha256") : createHash("sha1").update(`blob ${file.size}\0`))
 
-/** The hash that the content of a file must have. */
+/** The expected hash of a file's content. */
 export const expectedHash = (file: RepositoryFile): string => file.sha256 ?? file.blob_id
 
-/** A sink that is not blamed for anything before all that was asked for has come: what breaks off, or is another page in its place, is the hub's fault. */
+/**
+ * A sink that reports content errors only after all requested bytes have arrived. A truncated or replaced response is
+ * the hub's fault.
+ */
 export const readToEnd = <A>(sink: Sink<A>): Sink<A> => {
   let problem: { readonly error: unknown } | null = null
   return {
@@ -28,7 +31,10 @@ export const readToEnd = <A>(sink: Sink<A>): Sink<A> => {
   }
 }
 
-/** A sink for a whole file that first makes sure that what came is the commit's: only then may the repository be blamed for what is in it. */
+/**
+ * A sink for a complete file that first verifies the hash. Only then may a content error be attributed to the
+ * repository.
+ */
 export const verified = <A>(file: RepositoryFile, sink: Sink<A>): Sink<A> => {
   const hash = startHash(file)
   const whole = readToEnd(sink)
@@ -44,7 +50,7 @@ export const verified = <A>(file: RepositoryFile, sink: Sink<A>): Sink<A> => {
   }
 }
 
-/** All bytes together, of which there are `size`. */
+/** Collects `size` bytes. */
 export const collect = (size: number): Sink<Uint8Array> => {
   const bytes = new Uint8Array(size)
   let filled = 0

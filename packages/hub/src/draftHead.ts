@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 
 type Json = Readonly<Record<PropertyKey, unknown>>
 
-/** Architectures that only draft tokens for another model, as those who train them name them, and what they are. */
+/** Architectures that only draft tokens for another model, by the names of their trainers, with a description. */
 const architectures: ReadonlyArray<readonly [name: RegExp, what: string]> = [
   [/eagle-?3|Eagle3/i, "an EAGLE-3 head"],
   [/eagle(?!2_5_VL)/i, "an EAGLE head"],
@@ -13,7 +13,7 @@ const architectures: ReadonlyArray<readonly [name: RegExp, what: string]> = [
   [/speculator|draftmodel|assistantmodel$/i, "a speculative head"]
 ]
 
-/** Members of a configuration that no model of its own has. */
+/** Members of a configuration that no complete model has. */
 const members: Readonly<Record<string, string>> = {
   medusa_num_heads: "a set of Medusa heads",
   eagle_config: "an EAGLE head",
@@ -22,7 +22,7 @@ const members: Readonly<Record<string, string>> = {
   speculators_model_type: "a speculative head"
 }
 
-/** The model that a head names as the one it drafts for, where it names one. */
+/** The model that a head drafts for, if the configuration names it. */
 const verifierOf = (config: Json): string | null => {
   const speculators = config.speculators_config
   const verifier = Predicate.isObject(speculators) ? speculators.verifier : undefined
@@ -30,7 +30,10 @@ const verifierOf = (config: Json): string | null => {
   return typeof named === "string" && /^[\w.-]{1,96}\/[\w.-]{1,96}$/.test(named) ? named : null
 }
 
-/** What a repository is that holds only a head which drafts tokens for another model, as the rest of a sentence; null for all others. */
+/**
+ * A description of a repository that holds only a draft head for another model, as the rest of a sentence; null for all
+ * others.
+ */
 export const draftHead = (config: Json): string | null => {
   const named = Array.isArray(config.architectures) ? config.architectures.filter((name) => typeof name === "string") : []
   const architecture = architectures.find(([pattern]) => named.some((name) => pattern.test(name)))?.[1]

@@ -1,13 +1,13 @@
 import { configurationDefaults } from "./generated/configurationDefaults.ts"
 
 /**
- * What Transformers assumes where a configuration of that type leaves a value out, as nested text configurations do: the defaults of its
- * `configuration_*.py` classes, as far as memory depends on them.
+ * The values that Transformers assumes if a configuration of that type omits them, as nested text configurations do:
+ * the defaults of its `configuration_*.py` classes that affect memory use.
  */
 export const familyDefaults = (modelType: string): Readonly<Record<string, unknown>> =>
   Object.hasOwn(configurationDefaults, modelType) ? (configurationDefaults[modelType] ?? {}) : {}
 
-/** Types whose embeddings serve as the output head where the configuration does not say. */
+/** Types whose embeddings are also the output head if the configuration does not say. */
 export const tiedFamilies: ReadonlySet<string> = new Set([
   "mamba",
   "falcon_mamba",

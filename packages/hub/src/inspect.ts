@@ -12,18 +12,18 @@ import { type ReadMemory, remembering } from "./remembering.ts"
 import { listRoot, type Resolved, resolve } from "./resolve.ts"
 import { disabled, isRepoName, noHubConnection, refusalOf, unknownRepository, unsupportedFormat } from "./screening.ts"
 
-/** Largest configuration that is read again to show that the caller may. */
+/** Maximum size of a configuration that is read again to prove the caller's access. */
 const maxProofBytes = 4 * 1024 * 1024
 
-/** What of the hub is read. */
+/** What to read from the hub. */
 export interface InspectSource {
   readonly repo: string
   readonly ref?: string | undefined
-  /** The commit of an adapter's base where it was pinned before; else it is found by what the adapter names. */
+  /** The commit of an adapter's base if it was pinned before. Otherwise the adapter's own reference is resolved. */
   readonly base?: Commit | undefined
-  /** Whether an adapter's tensors are hashed where everything is read. Default true. */
+  /** Whether to hash an adapter's tensors if everything is read. Default true. */
   readonly hash?: boolean
-  /** How long requests that fail in passing are sent again; see `connect`. Default `brief`. */
+  /** How long transient failures are retried; see `connect`. Default `brief`. */
   readonly patience?: Patience
 }
 
@@ -35,7 +35,7 @@ const nestedAdapter = (repo: string, commit: Commit) =>
     commit
   })
 
-/** What is wrong with an adapter's base, told of the adapter. */
+/** Rewrites the refusal of a base for its adapter. */
 const ofBase = (adapter: { readonly repo: string; readonly commit: Commit; readonly own: OwnAdapter }, refusal: HubRefusal): HubRefusal =>
   new HubRefusal({
     code: refusal.code,
@@ -47,16 +47,19 @@ const ofBase = (adapter: { readonly repo: string; readonly commit: Commit; reado
 const withHash = (facts: RepositoryFacts, content_hash: string): RepositoryFacts =>
   facts.adapter === undefined ? facts : { ...facts, adapter: { ...facts.adapter, content_hash } }
 
-/** The service's `inspect`, as many at once as `reading` permits: one request for the commit and its files, then the small files and the weight files' headers, some at a time. */
+/**
+ * The service's `inspect`, with at most as many concurrent calls as `reading` permits. It makes one request for the
+ * commit and its files, then reads the small files and the headers of the weight files, several at a time.
+ */
 export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMemory, reading: Semaphore.Semaphore) =>
   Effect.fn("Hub.inspect")(function* (source: InspectSource, token: Option.Option<Redacted.Redacted<string>>, depth: Depth = "all") {
     const connection = connect(settings, token, source.patience)
     const kept = remembering(connection, memory)
-    // Who may read the rest is for the hub to say each time.
+    // The hub decides in each case whether the caller may read the repository.
     const readerOf = (resolved: Resolved) => (resolved.gated || resolved.private || depth === "all" ? connection : kept)
     const askedOf = (repo: string, ref: string | undefined) => ({ repo, ref: ref ?? "main", hasToken: Option.isSome(token), commit: null })
 
-    /** The commit that a ref means, of a repository that may be served to the caller as far as its description tells. */
+    /** The commit of a ref, if the repository's description allows serving it to the caller. */
     const pin = Effect.fnUntraced(function* (name: string, ref: string | undefined) {
       const asked = askedOf(name, ref)
       if (!isRepoName(name)) return yield* unknownRepository(asked)
@@ -91,12 +94,13 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
           })
       })
 
-    /** What is known of a model, or null where the repository holds an adapter. */
+    /** The facts of a model, or null if the repository holds an adapter. */
     const readModel = Effect.fnUntraced(function* (resolved: Resolved, ref: string, perFile: number) {
       const { commit, gated, license, repo } = resolved
       const known = yield* cache.find(repo, commit, depth === "all")
       if (known !== null) {
-        // What others were shown is no reason to show it to this caller: where not everybody may read, they prove that they may.
+        // Facts that other callers have read do not prove this caller's access. For restricted repositories, the caller
+        // must prove it.
         const proof = gated || resolved.private ? known.facts.files.find(({ path }) => path === "config.json") : undefined
         if (proof !== undefined) yield* readFile(connection, resolved, proof, maxProofBytes, () => collect(proof.size))
         const facts: RepositoryFacts = { ...known.facts, repo, ref, gated, license: license.name }
@@ -129,7 +133,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       return { facts, hash: depth === "all" && source.hash !== false ? told(resolved, hashOnHub(connection, resolved, own), "adapter") : null }
     }).pipe(
       reading.withPermit,
-      // Without the permit: of a large adapter that takes minutes, in which others are to be read.
+      // Without the permit: hashing a large adapter takes minutes and must not block other calls.
       Effect.flatMap(({ facts, hash }) => (hash === null ? Effect.succeed(facts) : Effect.map(hash, (content_hash) => withHash(facts, content_hash))))
     )
 

@@ -2,7 +2,7 @@ import { Result } from "effect"
 import { type ConfigReader, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 
-/** What a layer keeps of a sequence; `none`: nothing, `both`: keys and values and a state. */
+/** What a layer caches of a sequence. `none`: nothing. `both`: keys and values and a state. */
 export type LayerKind = "full" | "sliding" | "chunked" | "state" | "both" | "none"
 
 const words: ReadonlyMap<string, LayerKind> = new Map([
@@ -39,7 +39,7 @@ const letters: ReadonlyMap<string, LayerKind> = new Map([
 
 type Found = Result.Result<ReadonlyArray<LayerKind> | null, Unreadable | UnsupportedArchitecture>
 
-/** A repository's own word, for a message: nothing in it can end a line or turn its direction. */
+/** Formats a word of the repository for a message, without line breaks or control of text direction. */
 const printable = (word: string) => JSON.stringify(word.slice(0, 64).replace(/[^ -~]/g, "?"))
 
 const unknownKind = (key: string, found: string, known: Iterable<string>) =>
@@ -65,7 +65,7 @@ const fromWords = (key: string, given: ReadonlyArray<string>, layers: number): F
 
 const every = (layers: number, kindOf: (index: number) => LayerKind): ReadonlyArray<LayerKind> => Array.from({ length: layers }, (_, index) => kindOf(index))
 
-/** Kinds that are listed, layer by layer. */
+/** Kinds that are listed layer by layer. */
 const listed = (reader: ConfigReader, layers: number): Found =>
   Result.gen(function* () {
     for (const key of ["layer_types", "layers_block_type"]) {
@@ -108,7 +108,7 @@ const listed = (reader: ConfigReader, layers: number): Found =>
     return null
   })
 
-/** Kinds that come at intervals. */
+/** Kinds that alternate at an interval. */
 const periodic = (reader: ConfigReader, layers: number): Found =>
   Result.gen(function* () {
     const period = yield* reader.count(limits.layers, "attn_layer_period")
@@ -117,13 +117,16 @@ const periodic = (reader: ConfigReader, layers: number): Found =>
       return every(layers, (index) => (index % period === offset ? "full" : "state"))
     }
     const delta = reader.has("linear_num_value_heads")
-    // Families with gated delta networks leave the interval out where it is their classes' 4.
+    // Families with gated delta networks omit the interval if it is the 4 of their classes.
     const interval = (yield* reader.count(limits.layers, "full_attention_interval", ...(delta ? [] : ["layer_group_size"]))) ?? (delta ? 4 : null)
     if (interval !== null) return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "state"))
     return null
   })
 
-/** Families whose layers take turns: all of a turn but the last have a window, by their classes (`configuration_*.py` of Transformers). */
+/**
+ * Families with a period of layers in which all but the last have a window, by their classes (`configuration_*.py` of
+ * Transformers).
+ */
 const lastOfTurn: ReadonlyMap<string, number> = new Map([
   ["gemma2", 2],
   ["gemma3", 6],
@@ -136,18 +139,21 @@ const lastOfTurn: ReadonlyMap<string, number> = new Map([
   ["exaone4", 4],
   ["olmo3", 4]
 ])
-/** The same, where all of a turn but the first have one. */
+/** The same, with all but the first. */
 const firstOfTurn: ReadonlyMap<string, number> = new Map([
   ["cwm", 4],
   ["granite_swa", 4],
   ["granitemoe_swa", 4]
 ])
-/** Families that mix layers with a window and without in a way of their own: where they do not name them, no window is counted on. */
+/**
+ * Families that mix windowed and full layers by rules of their own. If they do not list the layers, no window is
+ * assumed.
+ */
 const mixed = /^(beam|cohere2_moe|cohere_compass|exaone_moe|flint|kolibri|laguna|mellum|mimo_v2|muse_)/
-/** Families whose window is switched on apart, and off where nothing is said. */
+/** Families with a separate switch for the window, which is off by default. */
 const switched = /^(qwen|smollm3)/
 
-/** Windows and chunks: the families' own rules where no layer is named. */
+/** Windows and chunks by the families' own rules if no layers are listed. */
 const windowed = (reader: ConfigReader, modelType: string, layers: number): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
     if (modelType.startsWith("llama4") || (reader.has("no_rope_layers") && reader.has("attention_chunk_size"))) {
@@ -169,19 +175,20 @@ const windowed = (reader: ConfigReader, modelType: string, layers: number): Resu
     if (turn !== null) return every(layers, (index) => ((index + 1) % turn === 0 ? "full" : "sliding"))
     const first = firstOfTurn.get(modelType)
     if (first !== undefined) return every(layers, (index) => (index % first === 0 ? "full" : "sliding"))
-    // Qwen2's rule: the layers from this one on have the window.
+    // Qwen2's rule: layers from this one on have the window.
     const from = modelType.startsWith("qwen") ? yield* reader.countOrNone(limits.layers, "max_window_layers") : null
     return every(layers, (index) => (from !== null && index < from ? "full" : "sliding"))
   })
 
-/** Types whose layers all keep a state and nothing by token. */
+/** Types whose layers all keep a state and no cache per token. */
 export const recurrentTypes: ReadonlySet<string> = new Set(["mamba", "mamba2", "falcon_mamba"])
-/** Types that run each of their layers several times, and keep keys and values of each time. */
+/** Members of types that run each of their layers several times and cache keys and values each time. */
 const loops = ["loop_num", "n_recurrent_loops", "H_cycles"]
 
 /**
- * Families that keep caches of their own beside keys and values, and what says so: rings of summaries (Step 5), compressed keys of an index and the states of n-gram
- * embeddings (Qwen4-Exp), latents as wide as those of the windows (dots3-note), states of short convolutions in every layer (Inkling). Engines lay these out in groups of blocks of their own.
+ * Families with further caches in addition to keys and values, and the members that show it: rings of summaries (Step
+ * 5), compressed index keys and n-gram embedding states (Qwen4-Exp), latents as wide as those of the windows
+ * (dots3-note), short convolution states in every layer (Inkling). Engines store these in separate groups of blocks.
  */
 const cachesBeside: ReadonlyArray<readonly [family: RegExp, keys: ReadonlyArray<string> | "always"]> = [
   [/^step5/, ["sparse_config"]],
@@ -203,7 +210,7 @@ const refusedCache = (reader: ConfigReader, modelType: string): UnsupportedArchi
   })
 }
 
-/** What each layer of a model keeps, as its configuration says it or its family does. */
+/** What each layer of a model caches, by its configuration or by its family. */
 export const layerKinds = (
   reader: ConfigReader,
   modelType: string,
@@ -226,10 +233,10 @@ export const layerKinds = (
     if (beside !== null) return yield* Result.fail(beside)
     if (recurrentTypes.has(modelType)) return every(layers, () => "state")
     if (modelType === "falcon_h1") return every(layers, () => "both")
-    // Two attentions a layer.
+    // Two attentions per layer.
     if (modelType.startsWith("longcat_flash")) return every(2 * layers, () => "full")
     const kinds = (yield* listed(reader, layers)) ?? (yield* periodic(reader, layers)) ?? (yield* windowed(reader, modelType, layers))
-    // Layers that share an earlier layer's keys and values keep none of their own.
+    // Layers that share the keys and values of an earlier layer cache none of their own.
     const shared = (yield* reader.countOrNone(limits.layers, "num_kv_shared_layers")) ?? 0
     return kinds.map((kind, index) => (index >= layers - shared ? "none" : kind))
   })

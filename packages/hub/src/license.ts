@@ -3,9 +3,9 @@ import { Option, Schema } from "effect"
 import { HubRefusal } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
 
-/** What a repository's card states: its license's name, and every name that a list may mean it by. */
+/** The license in a repository's card: its name, and every name that a list may use for it. */
 export interface License {
-  /** Null where none is stated. */
+  /** Null if the card states none. */
   readonly name: string | null
   readonly names: ReadonlyArray<string>
 }
@@ -18,7 +18,7 @@ const Card = Schema.Struct({
 const decodeCard = Schema.decodeUnknownOption(Card)
 const decodeTags = Schema.decodeUnknownOption(Schema.Array(Text))
 
-/** What a list calls a repository that states no license. */
+/** The name in lists for a repository without a license. */
 const unstated = "none"
 
 const tidy = (name: string) =>
@@ -28,7 +28,7 @@ const tidy = (name: string) =>
     .toLowerCase()
     .slice(0, 100)
 
-/** The license that a repository states in its card (`license`, and `license_name` for one that is `other`), else in its tags. */
+/** The license in a repository's card (`license`, and `license_name` if that is `other`), otherwise in its tags. */
 export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: unknown }): License => {
   const card = decodeCard(info.cardData)
   if (Option.isSome(card)) {
@@ -45,15 +45,16 @@ export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: u
 
 const repository = Schema.is(RepoName)
 
-/** Most of a repository's licenses that a message names: a card may state thousands. */
+/** Maximum number of licenses in a message: a card may list thousands. */
 const named = 5
 
 const calledIn = (names: ReadonlyArray<string>): string =>
   `${names.slice(0, named).join(", ")}${names.length > named ? ` and ${names.length - named} more` : ""}`
 
 /**
- * Why an installation does not serve a license, or null. A denied name refuses; where there is a list of allowed ones, each name has to be on it or on the list of
- * those to ask about; what is to be asked about needs an administrator's acceptance of that repository, or of the license for every repository.
+ * Why an installation does not serve a license, or null. A denied name refuses. If there is a list of allowed names,
+ * each name must be on it or on the list of names that need acceptance. A name that needs acceptance requires an
+ * administrator's acceptance of the repository, or of the license for every repository.
  */
 export const licenseRefusal = (
   license: License,
@@ -77,7 +78,7 @@ export const licenseRefusal = (
       `${called} has to be accepted by an administrator of this installation, and was not for ${asked.repo}.`,
       `Ask an administrator to read the license and to add ${asked.repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
     )
-  // A license beside its family's name (`other` and its own, say) is allowed by either.
+  // A license with a name of its own, such as `other` with `license_name`, is allowed by either name.
   if (allowedLicenses.length > 0 && !names.some((name) => allowedLicenses.includes(name)))
     return refuse(
       `${called} is not on this installation's list of allowed licenses.`,

@@ -12,7 +12,7 @@ import { textConfig } from "./textConfig.ts"
 
 const decodeNames = Schema.decodeUnknownOption(Schema.NonEmptyArray(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_]{1,128}$/u))))
 
-/** A configuration whose parts have dictionaries of their own, with what these say by the names that other families give it. */
+/** Replaces the nested dictionaries of a configuration by the names that other families use. */
 const flattened = (config: Json): Json => {
   const { attn_config: attention, ffn_config: feedForward } = config
   if (config.model_type !== "dbrx" || !Predicate.isObject(attention) || !Predicate.isObject(feedForward)) return config
@@ -20,7 +20,7 @@ const flattened = (config: Json): Json => {
   return { ...config, num_key_value_heads: attention.kv_n_heads, ffn_hidden_size, moe_num_experts, moe_top_k }
 }
 
-/** What a family's class decides rather than its sizes. */
+/** Values that a family's class determines. */
 const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
 
 const contextKeys = [
@@ -35,10 +35,13 @@ const contextKeys = [
   "max_target_positions"
 ]
 
-/** Tokens of a context where the configuration states none (vLLM's `_get_and_verify_max_len`, SGLang's `get_context_length`). */
+/**
+ * Context length in tokens if the configuration states none (vLLM's `_get_and_verify_max_len`, SGLang's
+ * `get_context_length`).
+ */
 const assumedContext = 2_048
 
-/** What computing depends on beside sizes. Nothing is refused for it here. */
+/** The properties of the computation in addition to sizes. No value here is a reason for a refusal. */
 const computationOf = (reader: ConfigReader): Computation => {
   const word = (value: unknown) => (typeof value === "string" && value.length <= 64 ? value : null)
   const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
@@ -58,8 +61,8 @@ const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "fl
 const engineTypes = new Set(Object.values(engineNames))
 
 /**
- * The type of the values: what is stored where the configuration names no type that a model is computed in, or one of 16 bits for values of 32. One of 16 bits for
- * another one stays as it is named, since engines load the values as that.
+ * The type of the values. The stored type if the configuration does not name a type that models are computed in, or
+ * names a 16-bit type for 32-bit values. A named 16-bit type for another one is kept, because engines convert to it.
  */
 const typeOf = (given: string | null, storedType: string, quantization: string): string => {
   const stored = engineNames[storedType]
@@ -68,7 +71,7 @@ const typeOf = (given: string | null, storedType: string, quantization: string):
   return quantization === "none" && (storedType === "F32" || storedType === "F64") ? (stored ?? named) : named
 }
 
-/** Whether a configuration says that positions turn less than each whole head. */
+/** Whether the configuration rotates less than a whole head by position. */
 const rotatesPart = (reader: ConfigReader): boolean => {
   const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
   const dictionaries = Predicate.isObject(given) ? [given, ...Object.values(given)] : []
@@ -76,9 +79,9 @@ const rotatesPart = (reader: ConfigReader): boolean => {
 }
 
 /**
- * What serving depends on in a `config.json`. `storedType` is the safetensors type that holds most bytes: it stands in where the configuration names none that is true.
- * Fails with `Unreadable` where a value is malformed, with `UnsupportedArchitecture` where a fact that every served architecture has is missing, or its layers are
- * of a kind that is not known.
+ * The facts of a `config.json` that serving depends on. `storedType` is the safetensors type with the most bytes; it
+ * applies if the configuration names no valid type. Fails with `Unreadable` for a malformed value, and with
+ * `UnsupportedArchitecture` if a required fact is missing or a kind of layer is unknown.
  */
 export const parseModelConfig = (config: Json, storedType: string): Result.Result<ModelConfig, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
@@ -90,20 +93,20 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const own = new ConfigReader(text)
     const model_type = (yield* whole.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
     const textType = (yield* own.name("model_type")) ?? assumedType ?? model_type
-    // A configuration of its own states its sizes; one that is nested often leaves them to its class.
+    // A flat configuration states its sizes. A nested one often leaves them to its class.
     const defaults = familyDefaults(textType)
     const reader = new ConfigReader(text, nested ? defaults : Struct.pick(defaults, rules))
 
     const architectures = decodeNames(config.architectures ?? text.architectures)
     if (Option.isNone(architectures)) return yield* missing("its architecture")
-    // LongCat's first name for them counts the attentions, of which a layer has two.
+    // LongCat's first name counts attentions, of which a layer has two.
     const named = textType.startsWith("longcat_flash") && reader.has("num_layers") ? [] : ["num_hidden_layers"]
     const counted = yield* reader.count(limits.layers, ...named, "n_layer", "num_layers", "n_layers")
-    // Newer configurations of Nemotron-H only list them.
+    // Newer configurations of Nemotron-H only list their layers.
     const num_layers = counted ?? (yield* reader.words("layers_block_type"))?.length ?? null
     const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "n_embed", "d_model")
     const recurrent = recurrentTypes.has(textType)
-    // Without attention what is divided by the GPUs is the heads of the state, or each channel by itself.
+    // Without attention, the GPUs divide the heads of the state, or the individual channels.
     const channels = recurrent ? ((yield* reader.count(limits.heads, "num_heads")) ?? (yield* reader.count(limits.heads, "intermediate_size"))) : null
     const num_attention_heads = channels ?? (yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads"))
     const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* whole.count(limits.vocabulary, "vocab_size"))
@@ -117,7 +120,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       const limit = yield* reader.count(limits.tokens, key)
       if (limit !== null && (native_context === null || limit < native_context)) native_context = limit
     }
-    // What both engines assume where nothing is stated, as for a state, which has no limit of its own, and for Falcon's first models.
+    // The default of both engines: states have no limit of their own, and Falcon's first models do not state one.
     if (native_context === null) native_context = assumedContext
 
     const head_dim =
@@ -125,14 +128,14 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       (recurrent ? 1 : Math.floor(hidden_size / num_attention_heads))
     if (head_dim < 1)
       return yield* Result.fail(new Unreadable({ reason: "config.json gives num_attention_heads as something else than at most the hidden size." }))
-    // Their classes ask for it even where the heads' size is given.
+    // Their classes require it even if the head size is given.
     if (dividedTypes.has(textType) && hidden_size % num_attention_heads !== 0)
       return yield* Result.fail(
         new Unreadable({
           reason: `config.json gives ${num_attention_heads} attention heads, which do not divide the hidden size of ${hidden_size}: no engine starts with it.`
         })
       )
-    // Test models of at most four values a head are let through by Transformers.
+    // Transformers accepts test models with at most four values per head.
     if (rotatedTypes.has(textType) && head_dim > 4 && head_dim % 2 === 1 && !rotatesPart(reader))
       return yield* Result.fail(
         new Unreadable({
@@ -144,13 +147,14 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       byLayer === null
         ? yield* reader.count(limits.heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_attention_groups")
         : Math.max(1, ...byLayer)
-    // Falcon's first architecture has one, whatever it states: copies of its configuration state as many as the heads.
+    // Falcon's first architecture has one key-value head, whatever it states: copies of its configuration state the
+    // number of heads.
     const multiQuery = reader.value("multi_query") === true && reader.value("new_decoder_architecture") !== true
     const num_kv_heads = multiQuery && textType === "falcon" ? 1 : (kvHeads ?? (multiQuery ? 1 : num_attention_heads))
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
     const shape = yield* parseShape(reader, whole, heads)
     const rope = ropeFacts(reader, nested)
-    // Every class of Transformers gives these one type, and ends the engine's start over another (`@strict`).
+    // Every Transformers class requires this type, and fails the engine's start for another one (`@strict`).
     yield* reader.kind("a number", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
     yield* reader.kind("true or false", "tie_word_embeddings", "attention_bias", "mlp_bias")
     yield* reader.kind("a text", "hidden_act")
@@ -176,7 +180,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     }
   })
 
-/** Whether a configuration asks for Python of the repository: an `auto_map` anywhere in it. */
+/** Whether a configuration asks for Python code of the repository: an `auto_map` at any depth. */
 export const asksForCode = (value: unknown): boolean => {
   const pending: Array<unknown> = [value]
   while (pending.length > 0) {
@@ -190,10 +194,10 @@ export const asksForCode = (value: unknown): boolean => {
 
 const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String }))
 
-/** A chat template as it was written; null for one that has nothing in it, of which engines make no prompt. */
+/** A chat template as written; null if it is blank, which engines cannot use. */
 export const writtenTemplate = (template: string): string | null => (template.trim() === "" ? null : template)
 
-/** Its only template, or of named ones the first of these names that there is. */
+/** The only template, or the first of these names among named ones. */
 const templateBy = ({ chat_template: value }: Json, names: ReadonlyArray<string>): string | null => {
   if (typeof value === "string") return writtenTemplate(value)
   return Option.match(Schema.decodeUnknownOption(Named)(value), {
@@ -202,8 +206,14 @@ const templateBy = ({ chat_template: value }: Json, names: ReadonlyArray<string>
   })
 }
 
-/** The chat template of a `tokenizer_config.json` or `chat_template.json`: its only one, or of named ones the one that is named `default`, without which engines take none. */
+/**
+ * The chat template of a `tokenizer_config.json` or `chat_template.json`: the only one, or the one named `default`,
+ * which engines require.
+ */
 export const chatTemplateOf = (tokenizerConfig: Json): string | null => templateBy(tokenizerConfig, ["default"])
 
-/** What a tokenizer by itself takes for requests with tools (`get_chat_template` of transformers), as vLLM does where it is told no template. */
+/**
+ * The template that a tokenizer selects for requests with tools (`get_chat_template` of Transformers), as in vLLM
+ * without an explicit template.
+ */
 export const toolTemplateOf = (tokenizerConfig: Json): string | null => templateBy(tokenizerConfig, ["tool_use", "default"])

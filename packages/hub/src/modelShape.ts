@@ -6,7 +6,7 @@ import { tiedFamilies } from "./familyDefaults.ts"
 import { type LayerKind, layerKinds } from "./layerKinds.ts"
 import { recurrentState } from "./recurrentState.ts"
 
-/** What has been read already. */
+/** Values that were read before. */
 export interface Heads {
   readonly model_type: string
   readonly num_layers: number
@@ -19,23 +19,23 @@ export interface Heads {
 type Read<A> = Result.Result<A, Unreadable | UnsupportedArchitecture>
 
 /**
- * Families with MLA's two sizes of which an engine nevertheless keeps a key and a value for each head, as wide as a key with its positions (vLLM's `MiniCPM3Attention`,
- * which pads the values), and another one latents (SGLang's `MiniCPM3AttentionMLA`).
+ * Families with MLA's two sizes for which vLLM still caches a key and a value per head, as wide as a key with its
+ * positions (`MiniCPM3Attention`, which pads the values), while SGLang caches latents (`MiniCPM3AttentionMLA`).
  */
 const withoutLatents: ReadonlySet<string> = new Set(["minicpm3"])
 
-/** Whether each token is kept as one latent. */
+/** Whether each token is cached as one latent. */
 const isLatent = (reader: ConfigReader, modelType: string) => reader.has("kv_lora_rank") && reader.has("qk_rope_head_dim") && !withoutLatents.has(modelType)
 
 const latentLayer = (reader: ConfigReader, heads: Heads): Read<Extract<LayerGroup, { kind: "latent" }>> =>
   Result.gen(function* () {
     const rank = yield* reader.count(limits.width, "kv_lora_rank")
-    // None where positions are not encoded.
+    // None if positions are not encoded.
     const rope = (yield* reader.countOrNone(limits.width, "qk_rope_head_dim")) ?? 0
     if (rank === null) return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json does not state the size of its attention's latent." }))
     const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
     const value = (yield* reader.countOrNone(limits.width, "v_head_dim")) ?? heads.head_dim
-    // The sparse attention's index keeps a key of 8 bits, with a scale of 4 bytes for each 128 values.
+    // The index of sparse attention caches an 8-bit key, with a scale of 4 bytes per 128 values.
     const index = yield* reader.countOrNone(limits.width, "index_head_dim")
     return {
       kind: "latent",
@@ -46,7 +46,7 @@ const latentLayer = (reader: ConfigReader, heads: Heads): Read<Extract<LayerGrou
     }
   })
 
-/** The key-value heads of each layer, where layers differ: 0 for a layer without attention. */
+/** The key-value heads of each layer, if layers differ; 0 for a layer without attention. */
 const headsByLayer = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<number> | null> =>
   Result.gen(function* () {
     const given = yield* reader.counts(limits.heads, "num_key_value_heads_per_layer", "num_key_value_heads", "num_kv_heads")
@@ -69,7 +69,7 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
       return { kind, layers: 1, ...(yield* recurrentState(reader, heads.model_type, { hidden_size, heads: num_attention_heads, head_dim })) }
     }
     const chunk = kind === "chunked" ? yield* reader.countOrNone(limits.tokens, "attention_chunk_size") : null
-    // Where a configuration states null for its class's chunk, engines give such layers all tokens.
+    // If a configuration sets its class's chunk to null, engines give such layers all tokens.
     if (kind === "full" || (kind === "chunked" && chunk === null)) {
       if (isLatent(reader, heads.model_type)) return yield* latentLayer(reader, heads)
       if (withoutLatents.has(heads.model_type)) {
@@ -96,8 +96,9 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
   })
 
 /**
- * Bytes a token of MiniMax-M3's index, layer by layer: one key of 16 bits, whatever the type of the cache, in the layers with sparse attention; a value as well where
- * it is not switched off (vLLM's `MiniMaxM3IndexerCache`, SGLang's `MiniMaxSparseKVPool`). Null where there is none.
+ * Bytes per token of MiniMax-M3's index by layer: a 16-bit key for any cache type, in layers with sparse attention, and
+ * a value unless it is switched off (vLLM's `MiniMaxM3IndexerCache`, SGLang's `MiniMaxSparseKVPool`). Null if there is
+ * no index.
  */
 const indexByLayer = (reader: ConfigReader, modelType: string): Read<((layer: number) => number) | null> =>
   Result.gen(function* () {
@@ -115,7 +116,7 @@ const indexByLayer = (reader: ConfigReader, modelType: string): Read<((layer: nu
     return (layer) => ((layers[layer] ?? 0) === 0 ? 0 : 2 * width * ((withoutValue[layer] ?? 0) === 0 ? 2 : 1))
   })
 
-/** Far beyond every real model, whose layers are of a few kinds and sizes: each is gone through for each host class. */
+/** Beyond any real model, whose layers have few kinds and sizes. Each group is evaluated for each host class. */
 const maxGroups = 200
 
 const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<LayerGroup>> =>
@@ -145,23 +146,23 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
     return [...groups.values()]
   })
 
-/** Patches of an image of any size: what families that read images at their own size allow. */
+/** Number of patches of an image without a size limit: the maximum of families that read images at their own size. */
 const largestImage = 65_536
 
-/** Families whose towers make one token of two by two patches where their configuration does not say. */
+/** Families whose towers merge two by two patches into a token if their configuration does not say. */
 const mergingFamilies = /^(?:mistral3|qwen\d)/
 
-/** The tower that reads images; what a configuration leaves out is that of the usual one (ViT-L/14). */
+/** The vision tower. Omitted values are those of the usual tower (ViT-L/14). */
 const visionOf = (config: ConfigReader): ModelShape["vision"] => {
   const tower =
     config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config") ?? config.inner("thinker_config")?.inner("vision_config")
   if (tower === null || tower === undefined) return null
   const image = tower.side("image_size")
   const patch = tower.side("patch_size") ?? tower.side("spatial_patch_size")
-  // Where a tower tells its own width apart, `hidden_size` is that of what it hands on.
+  // If a tower has a separate member for its own width, `hidden_size` is the width of its output.
   const hidden_size = tower.size(limits.width, "embed_dim", "vt_hidden_size", "hidden_size", "width") ?? 1_024
   const patches = image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
-  // So many patches a side become one token.
+  // Number of patches per side that are merged into a token.
   const family = String(config.value("model_type"))
   const merged = tower.size(limits.width, "spatial_merge_size") ?? config.size(limits.width, "spatial_merge_size") ?? (mergingFamilies.test(family) ? 2 : 1)
   const ofEach = config.size(limits.tokens, "mm_tokens_per_image") ?? (family === "gemma3" ? 256 : null)
@@ -174,7 +175,10 @@ const visionOf = (config: ConfigReader): ModelShape["vision"] => {
   }
 }
 
-/** What a model's memory depends on, layer kind by layer kind; `whole` is the outermost configuration. Unknown kinds of layers are refused by their names. */
+/**
+ * The parameters of a model's memory use, by kind of layer. `whole` is the outermost configuration. Unknown kinds of
+ * layers are refused by name.
+ */
 export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Heads): Read<ModelShape> =>
   Result.gen(function* () {
     const layers = yield* layerGroups(reader, heads)

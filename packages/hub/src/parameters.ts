@@ -6,7 +6,7 @@ import { type TensorType, tensorTypes } from "./safetensors.ts"
 import type { TensorGroup } from "./TensorGroups.ts"
 import { textConfig } from "./textConfig.ts"
 
-/** The part of `quantization_config` that the count depends on. */
+/** The part of `quantization_config` that the parameter count depends on. */
 const Quantization = Schema.Struct({
   quant_method: Schema.optionalKey(Schema.String),
   bits: Schema.optionalKey(Schema.Finite),
@@ -28,7 +28,10 @@ const Quantization = Schema.Struct({
   )
 })
 
-/** A quantization without what is left out in so many words, and with the bits that ModelOpt's names of algorithms imply: two values of 4 bits are one U8. */
+/**
+ * A quantization without explicit nulls, and with the bits that ModelOpt's algorithm names imply: two 4-bit values per
+ * U8.
+ */
 const plain = (given: unknown): unknown => {
   if (!Predicate.isObject(given)) return given
   const own = Predicate.isObject(given.quantization) ? given.quantization : given
@@ -38,30 +41,36 @@ const plain = (given: unknown): unknown => {
 const decodeQuantization = Schema.decodeUnknownOption(Quantization)
 const isTensorType = Schema.is(Schema.Literals(tensorTypes))
 
-/** Work that the comparison of all tensors with all modules that a quantization names may be: some times that of the longest real lists, and about a second. */
+/**
+ * Limit of the work to compare all tensors with all modules in a quantization: several times the longest real lists,
+ * and about a second.
+ */
 const maxComparing = 40_000_000
 
-/** The work of comparing one tensor: names are equal or not, patterns are taken apart each time. */
+/** The work to compare one tensor: plain names are cheap, patterns are compiled for each comparison. */
 const comparing = ({ config_groups = {}, ignore = [], modules_to_not_convert = [] }: typeof Quantization.Type): number =>
   [...ignore, ...modules_to_not_convert, ...Object.values(config_groups).flatMap(({ targets = [] }) => targets)].reduce(
     (sum, target) => sum + (target.startsWith("re:") || target.includes("*") ? 20 + target.length : 1),
     0
   )
 
-/** Parameters, with the values that quantized formats pack into one element counted apart. Fails where the configuration names modules beyond every real model. */
+/**
+ * Number of parameters, counting values that quantized formats pack into one element. Fails if the configuration lists
+ * more modules than any real model.
+ */
 export const countParameters = (groups: ReadonlyArray<TensorGroup>, config: Readonly<Record<PropertyKey, unknown>>): Result.Result<number, Unreadable> => {
   const quantization = Option.getOrUndefined(decodeQuantization(plain(givenQuantization(config, textConfig(config).text))))
   if (quantization !== undefined && groups.length * comparing(quantization) > maxComparing)
     return Result.fail(new Unreadable({ reason: "config.json names more modules in its quantization_config than any model has." }))
   const header: Record<string, { dtype: TensorType; shape: Array<number>; data_offsets: [number, number] }> = {}
-  // A group counts as one tensor that is as much larger; a number alone is a scale, and none of the parameters.
+  // A group counts as one larger tensor. A single number is a scale, not a parameter.
   for (const { count, dtype, name, shape } of groups)
     if (isTensorType(dtype) && shape.length > 0) header[name] = { dtype, shape: [count, ...shape], data_offsets: [0, 0] }
   const counts = computeNumOfParamsByDtypeSingleFile(header, quantization)
   return Result.succeed(Object.values(counts).reduce((sum, count) => sum + count, 0))
 }
 
-/** The type that holds most bytes. */
+/** The type with the most bytes. */
 export const dominantType = (groups: Iterable<TensorGroup>): string => {
   const bytes = new Map<string, number>()
   for (const group of groups) bytes.set(group.dtype, (bytes.get(group.dtype) ?? 0) + group.bytes)

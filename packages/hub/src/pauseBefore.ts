@@ -1,10 +1,15 @@
 import { Duration } from "effect"
 import type { HubUnavailable } from "./failures.ts"
 
-/** Longest pause between two requests of a download, in milliseconds, of our own and where the hub names one. */
+/**
+ * Maximum pause between two requests of a download in milliseconds: the download's own, and one that the hub asks for.
+ */
 const longestPause = 30_000
 const longestAsked = 300_000
 
-/** Milliseconds that a download waits after the so many-th failure in a row: as long as the hub asks for, else longer each time. */
+/**
+ * Milliseconds to wait after this number of consecutive failures: as long as the hub asks for, otherwise longer each
+ * time.
+ */
 export const pauseBefore = (retryDelay: Duration.Duration, failures: number, { retryAfter }: HubUnavailable): number =>
   retryAfter === undefined ? Math.min(Duration.toMillis(retryDelay) * 2 ** Math.min(20, failures - 1), longestPause) : Math.min(retryAfter, longestAsked)

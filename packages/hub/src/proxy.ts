@@ -7,7 +7,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "").toLowerCase()
 const portOf = ({ port, protocol }: URL): number => (port === "" ? (protocol === "https:" ? 443 : 80) : Number(port))
 
-/** Whether an entry of NO_PROXY (`host`, `.domain`, `*.domain`, `host:port`, `*`) is about an address. */
+/** Whether an entry of NO_PROXY (`host`, `.domain`, `*.domain`, `host:port`, `*`) matches an address. */
 const excepts = (entry: string, url: URL): boolean => {
   const [, name = entry, port] = /^(.*?)(?::(\d{1,5}))?$/.exec(entry) ?? []
   if (port !== undefined && Number(port) !== portOf(url)) return false
@@ -16,7 +16,7 @@ const excepts = (entry: string, url: URL): boolean => {
   return name === "*" || host === plain || host.endsWith(`.${plain}`)
 }
 
-/** The proxy by which Node's own client would ask for an address: none unless `NODE_USE_ENV_PROXY` is 1. */
+/** The proxy that Node's own client would use for an address: none unless `NODE_USE_ENV_PROXY` is 1. */
 export const proxyFor = (url: URL, env: Environment = process.env): URL | null => {
   if (env.NODE_USE_ENV_PROXY !== "1") return null
   const plain = env.http_proxy || env.HTTP_PROXY
@@ -28,13 +28,13 @@ export const proxyFor = (url: URL, env: Environment = process.env): URL | null =
 
 const maxHeadBytes = 16 * 1024
 
-/** A connection to a proxy, and the same one, or TLS within it, once it leads to the address that was asked for. */
+/** A connection to a proxy, and the same connection (or TLS within it) when it leads to the requested address. */
 export interface Tunnel {
   readonly raw: Socket
   readonly opened: Promise<Socket>
 }
 
-/** Asks a proxy for a way to an address (CONNECT). Rejects with `HubUnavailable` where it has none. */
+/** Asks a proxy for a tunnel to an address (CONNECT). Rejects with `HubUnavailable` if the proxy refuses. */
 export const openTunnel = (proxy: URL, url: URL): Tunnel => {
   const place = { host: hostOf(proxy), port: portOf(proxy) }
   const secure = proxy.protocol === "https:"

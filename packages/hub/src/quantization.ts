@@ -3,13 +3,16 @@ import { Predicate, Result } from "effect"
 import { ConfigReader, type Json } from "./ConfigReader.ts"
 import type { Unreadable } from "./failures.ts"
 
-/** A checkpoint's quantization: the method by the name that engines know it by, `none` where there is none, and what it says of it. */
+/**
+ * A checkpoint's quantization: the method under the name that engines use (`none` without quantization), and its
+ * details.
+ */
 export interface Quantization {
   readonly method: string
   readonly scheme: QuantizationScheme | null
 }
 
-/** The scheme that most of a compressed-tensors checkpoint has: that of its first group. */
+/** The scheme of a compressed-tensors checkpoint: that of its first group, which covers most of it. */
 const groupOf = (given: Json): ConfigReader | null => {
   const groups = Predicate.isObject(given.config_groups) ? Object.values(given.config_groups).find(Predicate.isObject) : undefined
   return groups === undefined ? null : new ConfigReader(groups)
@@ -17,9 +20,9 @@ const groupOf = (given: Json): ConfigReader | null => {
 
 const formatPattern = /^[A-Za-z0-9_.:-]{1,64}$/
 
-/** What the methods say in their own words, brought to one vocabulary. Nothing is refused for it here: what is none of these is left out. */
+/** Maps the terms of the methods to one vocabulary. Unknown terms are omitted and are no reason for a refusal. */
 const schemeOf = (given: Json): QuantizationScheme | null => {
-  // ModelOpt's own file wraps it once more.
+  // ModelOpt's own file adds another level.
   const own = new ConfigReader(Predicate.isObject(given.quantization) ? given.quantization : given)
   const group = groupOf(given)
   const weights = group?.inner("weights") ?? null
@@ -37,7 +40,7 @@ const schemeOf = (given: Json): QuantizationScheme | null => {
   }
   const text = (reader: ConfigReader | null, ...keys: ReadonlyArray<string>) =>
     keys.map((key) => reader?.value(key)).find((value) => typeof value === "string" && formatPattern.test(value))
-  // Blocks are a height and a width; values of a row share a scale over the width.
+  // Blocks have a height and a width. The values of a row share a scale over the width.
   const block = weights?.value("block_structure") ?? own.value("weight_block_size")
   const blockSize =
     Array.isArray(block) && typeof block[1] === "number" && Number.isInteger(block[1]) && block[1] >= 1 && block[1] <= 1_000_000 ? block[1] : null
@@ -70,16 +73,16 @@ const methodOf = (given: Json): Result.Result<string, Unreadable> =>
   Result.map(new ConfigReader(given).name("quant_method"), (method) => {
     if (method !== null) return method.toLowerCase().replace("compressed_tensors", "compressed-tensors")
     if (given.load_in_4bit === true || given.load_in_8bit === true) return "bitsandbytes"
-    // What ModelOpt exports on its own names its producer instead.
+    // ModelOpt's own exports name the producer instead.
     const producer = Predicate.isObject(given.producer) ? given.producer.name : undefined
     return producer === "modelopt" || (Predicate.isObject(given.quantization) && "quant_algo" in given.quantization) ? "modelopt" : "unknown"
   })
 
-/** What a configuration says of its checkpoint's quantization, where it says it: of the whole model, or with its layers. */
+/** The quantization in a configuration, if any: at the top level, or with the layers. */
 export const givenQuantization = (config: Json, text: Json): unknown =>
   config.quantization_config ?? text.quantization_config ?? config.compression_config ?? text.compression_config
 
-/** How a checkpoint is quantized, by its whole configuration and that of its layers. */
+/** How a checkpoint is quantized, by its entire configuration and the one of its layers. */
 export const quantizationOf = (config: Json, text: Json): Result.Result<Quantization, Unreadable> => {
   const given = givenQuantization(config, text)
   if (!Predicate.isObject(given)) return Result.succeed({ method: "none", scheme: null })

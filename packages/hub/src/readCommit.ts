@@ -19,26 +19,32 @@ import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
 import { weightParts, withTensors } from "./weightParts.ts"
 import { weightsAgree } from "./weightsAgree.ts"
 
-/** Largest configuration file that is read, in bytes. */
+/** Maximum size of a configuration file in bytes. */
 const maxConfigBytes = 4 * 1024 * 1024
-/** Longest chat template, in bytes. */
+/** Maximum length of a chat template in bytes. */
 export const maxTemplateBytes = 1024 * 1024
-/** Longest chat template that stands in no file of its own and is told to an engine as an argument, in bytes: Linux takes 128 KiB of each. */
+/**
+ * Maximum length in bytes of a chat template that is not in a file of its own and so is passed to the engine as an
+ * argument: Linux limits an argument to 128 KiB.
+ */
 const maxToldTemplate = 120_000
-/** Most weight files without an index that says what is in them: a preview reads the headers of all. */
+/** Maximum number of weight files without an index. A preview reads the headers of all of them. */
 const maxWithoutIndex = 4
-/** Longest `tokenizer.json` that is looked at, in bytes: real ones are up to 35 MB, and a preview has seconds. The screening looks at no more than it, and refuses no more. */
+/**
+ * Maximum size in bytes of a `tokenizer.json` that is validated. Real files have up to 35 MB, and a preview has
+ * seconds. Screening has the same limit, so it refuses nothing more.
+ */
 const maxTokenizerBytes = 8 * 1024 * 1024
-/** Requests that a preview may make to the hub. */
+/** Maximum number of requests of a preview to the hub. */
 export const previewRequests = 12
 
-/** How much is read: `few` requests whatever the number of weight files, or every header. */
+/** How much is read. `few`: a fixed number of requests for any number of weight files. `all`: every header. */
 export type Depth = "few" | "all"
 
 const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
   ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
 
-/** Refuses a chat template that no engine can be told, since it stands in no file of its own. */
+/** Refuses a chat template that is not in a file of its own and is too long for an argument of the engine. */
 export const toldTemplate = (template: string): Result.Result<void, Unreadable> => {
   const bytes = Buffer.byteLength(template)
   if (bytes <= maxToldTemplate) return Result.succeed(undefined)
@@ -49,7 +55,7 @@ export const toldTemplate = (template: string): Result.Result<void, Unreadable> 
   )
 }
 
-/** Reads a whole small file of the commit into a sink, and makes sure that it is the commit's. */
+/** Reads a complete small file of the commit into a sink and verifies it. */
 export const readFile = <A>(
   connection: HubConnection,
   { commit, repo }: Pick<Resolved, "commit" | "repo">,
@@ -63,7 +69,7 @@ export const readFile = <A>(
     return yield* connection.readInto(connection.fileUrl(repo, commit, file.path), 0, file.size - 1, () => verified(file, start()))
   })
 
-/** An object in a file of the root; empty where the repository has no such file. */
+/** An object in a file of the root; empty if the repository has no such file. */
 export const readJson = Effect.fnUntraced(function* (
   connection: HubConnection,
   resolved: Resolved,
@@ -76,13 +82,13 @@ export const readJson = Effect.fnUntraced(function* (
   return yield* Effect.fromResult(parseJsonObject(bytes, path))
 })
 
-/** What the makers of the tool say of its quantization in a file of their own, in the way in which newer versions of it write it into `config.json`. */
+/** The quantization from the tool's own file, in the form in which newer versions write it into `config.json`. */
 const withQuantization = (config: Readonly<Record<PropertyKey, unknown>>, own: Readonly<Record<PropertyKey, unknown>>) =>
   Predicate.isObject(own.quantization) ? { ...config, quantization_config: { quant_method: "modelopt", ...own.quantization } } : config
 
 /**
- * What serving needs to know of a commit whose root is known: the small files, and the headers of its weights. With `few` these are the headers of as many files as
- * the requests allow; see `readWeights`. `perFile`: requests that a small file takes, as far as that is known by now.
+ * The facts of a commit with a known root: the small files and the headers of its weights. With `few`, only as many
+ * headers as the requests allow; see `readWeights`. `perFile`: requests per small file, if known.
  */
 export const readCommit = Effect.fnUntraced(function* (
   connection: HubConnection,
@@ -94,7 +100,8 @@ export const readCommit = Effect.fnUntraced(function* (
   const json = (path: string) => readJson(connection, resolved, root, path)
   const weights = chooseWeights(root)
   const lacksWeights = weights.index === null && weights.single.length === 0
-  // Heads that draft for another model come without its tokenizer, and many of them pickled: what is missing is not what is wrong.
+  // Draft heads come without a tokenizer, and many of them pickled. In that case the missing files are not the real
+  // problem.
   if (root.has("config.json") && (lacksWeights || !hasTokenizer(root))) {
     const what = draftHead(yield* json("config.json"))
     if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
@@ -115,7 +122,7 @@ export const readCommit = Effect.fnUntraced(function* (
   const { index: indexFile } = weights
   const template = root.get("chat_template.jinja")
   const before = connection.sent()
-  // After an adapter's own files there may be no room for what a file with the template makes nearly superfluous.
+  // After an adapter's own files, no request may be left for a file that the template makes nearly redundant.
   const wanted = 2 + (template === undefined ? 0 : 1) + (indexFile === null ? 0 : 1)
   const spare = depth === "few" && template !== undefined && before + wanted * perFile + 1 > previewRequests
   const small = yield* Effect.all(
@@ -130,14 +137,15 @@ export const readCommit = Effect.fnUntraced(function* (
   )
   const files = ["config.json", spare ? "" : "tokenizer_config.json", template === undefined ? "chat_template.json" : template.path, indexFile?.path ?? ""]
   const asked = files.filter((path) => root.has(path)).length
-  // The hub may send each file from another of its addresses: then every one takes two requests.
+  // The hub may redirect each file to another address. Every file then takes two requests.
   const each = Math.max(1, Math.ceil((connection.sent() - before) / Math.max(1, asked)))
   const left = () => (depth === "all" ? Number.POSITIVE_INFINITY : previewRequests - connection.sent())
 
   const quantization = small.config.quantization_config === undefined && root.has("hf_quant_config.json") ? ["hf_quant_config.json"] : []
   const optional = ["preprocessor_config.json", "processor_config.json", "generation_config.json"].filter((path) => root.has(path))
   const further = [...quantization, ...optional.slice(0, Math.max(0, Math.floor(left() / each) - Math.max(1, weights.single.length) - quantization.length))]
-  // The tokenizer is no fact, but a run without one ends when its engine starts; looked at where every header is read beside it.
+  // A tokenizer is not a fact, but without a readable one the engine fails to start. It is validated if every header is
+  // read anyway.
   const tokenizer = root.get("tokenizer.json")
   const headers = small.index === null ? weights.single.length : small.index.files.size
   const looked = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes && left() >= each * (further.length + 1 + headers * 2)
@@ -153,7 +161,7 @@ export const readCommit = Effect.fnUntraced(function* (
   if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])
     if (asksForCode(value)) return yield* remoteCodeRequired(file, commit)
-  // What was not looked at may ask for the repository's Python, and where that lies beside it, it does.
+  // A configuration that was not read may ask for the repository's Python code. If such code exists, it is assumed to.
   const unread = optional.filter((path) => path.includes("processor") && !further.includes(path))
   const python = [...root.keys()].find((path) => /(?:process|feature_extract)[A-Za-z0-9_]*\.py$/.test(path))
   if (python !== undefined && unread[0] !== undefined) return yield* processorCodeBeside(python, unread[0], commit)
@@ -172,12 +180,12 @@ export const readCommit = Effect.fnUntraced(function* (
     left
   })
 
-  // Only a processor's is read from there by the engines, and a tokenizer alone has none.
+  // Engines read only a processor from there, and a tokenizer alone has none.
   const processed = root.has("preprocessor_config.json") || root.has("processor_config.json") || Predicate.hasProperty(small.tokenizer, "processor_class")
   const modelConfig = withTensors(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
-  // Where there is no tokenizer.json the end may lie in a form that is not read here.
+  // Without a tokenizer.json, the end token may be in a form that is not read here.
   const endsRead = tokenizer !== undefined && !spare && (generation !== undefined || !root.has("generation_config.json"))
   yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, beside, endsRead))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
@@ -186,7 +194,7 @@ export const readCommit = Effect.fnUntraced(function* (
     small.template === null
       ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
       : writtenTemplate(new TextDecoder().decode(small.template))
-  // A file with the template stands for all others.
+  // A separate template file replaces all other templates.
   const otherTemplate = small.template === null && chat_template !== null && toolTemplateOf(small.tokenizer) !== chat_template
   if (otherTemplate) yield* Effect.fromResult(toldTemplate(chat_template))
   const facts: RepositoryFacts = {

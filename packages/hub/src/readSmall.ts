@@ -6,17 +6,17 @@ import { connect } from "./HubConnection.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { readFile } from "./readCommit.ts"
 
-/** Files of a pinned commit that are small enough to be held in memory. */
+/** Files of a pinned commit that are small enough to hold in memory. */
 export interface SmallFiles {
   readonly repo: string
   readonly commit: Commit
   readonly files: ReadonlyArray<RepositoryFile>
-  /** Bytes of the largest that is read. */
+  /** Maximum size of a file in bytes. */
   readonly limit: number
   readonly token: Option.Option<Redacted.Redacted<string>>
 }
 
-/** The service's `readSmall`. Files at once: one, since each may be as large as the limit. */
+/** The service's `readSmall`. It reads one file at a time, because each may be as large as the limit. */
 export const readSmall = (settings: HubSettings) =>
   Effect.fn("Hub.readSmall")(function* ({ commit, files, limit, repo, token }: SmallFiles) {
     const connection = connect(settings, token)

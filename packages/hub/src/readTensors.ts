@@ -15,25 +15,30 @@ export interface WantedTensors {
   readonly commit: Commit
   readonly files: ReadonlyArray<RepositoryFile>
   readonly names: ReadonlyArray<string>
-  /** Values of each, at most. */
+  /** Maximum number of values per tensor. */
   readonly values: number
   readonly token: Option.Option<Redacted.Redacted<string>>
 }
 
-/** First read of a weight file: holds the whole header of nearly every shard. */
+/** Size of the first read of a weight file. It contains the complete header of nearly every shard. */
 const firstRead = 128 * 1024
 const widths: Readonly<Record<string, number>> = { F32: 4, BF16: 2, F16: 2 }
 
 const Entry = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
 const decodeEntry = Schema.decodeUnknownOption(Schema.fromJsonString(Entry))
 
-/** What stands behind a name in a JSON text of which only that is of interest; headers and indexes have megabytes of others. */
+/**
+ * The value after a name in a JSON text. Headers and indexes have megabytes of other members, so they are not parsed.
+ */
 const behind = (text: string, name: string, form: string): string | undefined =>
   new RegExp(`(?<!\\\\)"${name.replaceAll(".", "\\.")}"\\s*:\\s*(${form})`).exec(text)?.[1]
 
 const textOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
-/** The beginnings of those of the tensors that a weight file holds, from one request for its own beginning and one for each that lies behind. */
+/**
+ * The first values of the requested tensors in a weight file: one request for the start of the file, and one for each
+ * tensor beyond it.
+ */
 const readFrom = Effect.fnUntraced(function* (
   connection: HubConnection,
   url: string,

@@ -8,43 +8,56 @@ import { kindOf, type TensorGroup, TensorGroups } from "./TensorGroups.ts"
 import { TensorNames } from "./TensorNames.ts"
 import type { Placed, WeightIndex } from "./weightIndex.ts"
 
-/** First read of a weight file: holds the whole header of nearly every shard, so that one request does. */
+/**
+ * Size of the first read of a weight file. It contains the complete header of nearly every shard, so one request is
+ * enough.
+ */
 const firstRead = 128 * 1024
-/** Longest that the headers of one repository may be together, in bytes: all of the largest model of today, of 280,000 tensors, are shorter than the one, and those that a preview reads than a third of the other. */
+/**
+ * Maximum total length of the headers of one repository in bytes. The largest current model, with 280,000 tensors,
+ * stays below the first limit with all headers, and below a third of the second with the headers that a preview reads.
+ */
 const maxHeadersBytes = { all: 48 * 1024 * 1024, few: 24 * 1024 * 1024 } as const
-/** Files whose headers are read at once, where none is expected to be longer than the other says, in bytes. */
+/** Number of files whose headers are read at once, if none is expected to be longer than `longHeader` bytes. */
 export const parallelReads = 6
 const longHeader = 1024 * 1024
 
-/** A tensor's entry in a header beside its name: `{"dtype":"U8","shape":[],"data_offsets":[0,0]},"":` is the shortest, and long shapes of large files stay below the other. */
+/**
+ * Length in bytes of a tensor's entry in a header, without its name.
+ * `{"dtype":"U8","shape":[],"data_offsets":[0,0]},"":` is the shortest; long shapes in large files stay below the
+ * maximum.
+ */
 const entryBytes = { least: 48, most: 220 }
-/** What a header holds beside its tensors, at most: metadata and padding. */
+/** Maximum length of a header's content other than tensors: metadata and padding. */
 const besideEntries = 256 * 1024
 
-/** What a repository's weights are. */
+/** The weights of a repository. */
 export interface Weights {
   readonly groups: ReadonlyArray<TensorGroup>
-  /** Those that a header told, and not the index alone. */
+  /** Tensors from headers, not only from the index. */
   readonly seen: ReadonlyArray<TensorGroup>
-  /** Bytes of all tensors. */
+  /** Total bytes of all tensors. */
   readonly bytes: number
-  /** Whether every header was read. Else the rest is known from those that were read and from the index, and agrees with the files' sizes. */
+  /**
+   * Whether every header was read. Otherwise the rest is inferred from those that were read and the index, and is
+   * consistent with the files' sizes.
+   */
   readonly whole: boolean
 }
 
-/** What a file's beginning told of its header: null as the header where the beginning ends before it. */
+/** The result of reading a file's start. The header is null if it is longer than the start. */
 interface Beginning {
   readonly length: number
   readonly header: Header | null
 }
 
-/** Bytes that headers may have, and those of them that none was read of yet. */
+/** Limit of header bytes, and the bytes of headers that were not read yet. */
 interface Room {
   readonly limit: number
   left: number
 }
 
-/** Reads a weight file's header as the file arrives from its beginning, and leaves out what follows. */
+/** Reads a weight file's header as the file arrives from its start, and ignores the bytes after it. */
 const scanBeginning = ({ path, size }: RepositoryFile, room: Room): Sink<Beginning> => {
   const prefix = new Uint8Array(8)
   let prefixed = 0
@@ -75,7 +88,10 @@ const scanBeginning = ({ path, size }: RepositoryFile, room: Room): Sink<Beginni
   }
 }
 
-/** A weight file's whole header from one request for its beginning, as far as `guess` (bytes) is long enough, else from two. */
+/**
+ * Reads a weight file's complete header with one request for its start if `guess` (bytes) is long enough, otherwise
+ * with two.
+ */
 const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: string, file: RepositoryFile, guess: number, room: Room) {
   const { path, size } = file
   if (size === 0) return yield* new Unreadable({ reason: `${path} is empty.` })
@@ -85,7 +101,7 @@ const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: 
   return header ?? (yield* connection.readInto(url, 8, 7 + length, () => readToEnd(scanHeader(size - 8 - length, path))))
 })
 
-/** The files that together hold a tensor of each kind, the most telling first, up to `most`. */
+/** A small set of files that together hold a tensor of each kind, those with the most new kinds first, up to `most`. */
 const telling = (index: WeightIndex, most: number): ReadonlyArray<string> => {
   const kinds = new Map([...index.files].map(([path, { groups }]) => [path, new Set([...groups.values()].map(({ name }) => kindOf(name)))]))
   const chosen: Array<string> = []
@@ -101,7 +117,7 @@ const telling = (index: WeightIndex, most: number): ReadonlyArray<string> => {
   return chosen
 }
 
-/** Type, shape and bytes of one tensor of each kind, where all that were seen of it agree. */
+/** Type, shape and bytes of one tensor of each kind, if all known ones agree. */
 const knownKinds = (groups: Iterable<TensorGroup>): ReadonlyMap<string, TensorGroup | null> => {
   const known = new Map<string, TensorGroup | null>()
   for (const group of groups) {
@@ -113,11 +129,14 @@ const knownKinds = (groups: Iterable<TensorGroup>): ReadonlyMap<string, TensorGr
   return known
 }
 
-/** Whether a header may be as long as that. */
+/** Whether a header can have that length. */
 const isHeader = (bytes: number, { nameBytes, tensors }: Pick<Placed, "nameBytes" | "tensors">, files = 1): boolean =>
   bytes >= nameBytes + tensors * entryBytes.least && bytes <= nameBytes + tensors * entryBytes.most + files * besideEntries
 
-/** Whether the total that an index states leaves just the headers that the files' names need: in several real repositories it is another thing's total. */
+/**
+ * Whether the total in an index leaves exactly the space for the headers of these files. In several real repositories
+ * the total means something else.
+ */
 const agrees = (files: ReadonlyArray<RepositoryFile>, index: WeightIndex, total: number): boolean => {
   const placed = { nameBytes: 0, tensors: 0 }
   for (const { nameBytes, tensors } of index.files.values()) {
@@ -127,7 +146,10 @@ const agrees = (files: ReadonlyArray<RepositoryFile>, index: WeightIndex, total:
   return isHeader(files.reduce((sum, { size }) => sum + size - 8, 0) - total, placed, files.length)
 }
 
-/** What a file whose header was not read holds, by its names and its size; `agrees` tells whether its size leaves just the header that these tensors need. */
+/**
+ * Infers the content of an unread file from its names and size. `agrees` then checks that its size leaves exactly the
+ * space for the header.
+ */
 const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, TensorGroup | null>) => {
   const groups: Array<TensorGroup> = []
   let bytes = 0
@@ -142,7 +164,7 @@ const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, 
   const { nameBytes, tensors } = placed
   agrees &&= isHeader(file.size - 8 - bytes, placed)
   if (agrees) return { groups, bytes, agrees }
-  // The size is a fact: what the header takes of it differs by a few bytes a tensor at most.
+  // The size is exact. Only the header's share is estimated, within a few bytes per tensor.
   const rest = Math.max(0, file.size - 8 - nameBytes - tensors * 110)
   const scale = bytes === 0 ? 0 : rest / bytes
   const scaled = groups.map((group) => ({ ...group, bytes: bytes === 0 ? Math.floor(rest / groups.length) : Math.floor(group.bytes * scale) }))
@@ -150,15 +172,15 @@ const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, 
 }
 
 /**
- * Reads the headers of weight files: of all, or of as many as `left` allows. Which these are is chosen by what the index says they hold, so that each kind of tensor is
- * seen; then of those whose size does not agree with what their names let expect.
+ * Reads the headers of weight files: of all, or of as many as `left` allows. The index determines which, so that each
+ * kind of tensor is included; then the files whose size does not match their names are read.
  */
 export const readWeights = Effect.fnUntraced(function* (options: {
   readonly connection: HubConnection
   readonly urlOf: (file: RepositoryFile) => string
   readonly files: ReadonlyArray<RepositoryFile>
   readonly index: WeightIndex | null
-  /** How many requests may still be made. */
+  /** The number of requests left. */
   readonly left: () => number
 }) {
   const { connection, files, index, urlOf } = options
@@ -194,14 +216,15 @@ export const readWeights = Effect.fnUntraced(function* (options: {
           const problem = take(file, numbers.get(file.path) ?? 0, header)
           return problem === null ? Effect.void : Effect.fail(problem)
         }),
-      // Long ones one by one: what came of a file and was not read yet is held beside what was made of the others.
+      // Long headers are read one at a time, because unread bytes are in memory together with the results of other
+      // files.
       { concurrency: chosen.some((file) => guessOf(file) > longHeader) ? 1 : parallelReads, discard: true }
     )
   })
 
   if (index === null || options.left() === Number.POSITIVE_INFINITY) yield* read([...left])
   else {
-    // The first one shows how many requests each takes: the hub may send to elsewhere.
+    // The first file shows how many requests each one takes, because the hub may redirect.
     const before = connection.sent()
     const [first = "", ...others] = telling(index, Math.max(1, options.left()))
     yield* read([first])

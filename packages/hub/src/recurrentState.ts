@@ -2,7 +2,7 @@ import { Result } from "effect"
 import { type ConfigReader, limits } from "./ConfigReader.ts"
 import { type Unreadable, UnsupportedArchitecture } from "./failures.ts"
 
-/** Values of the state that a recurrent layer keeps of a sequence. */
+/** Sizes of the state that a recurrent layer keeps of a sequence. */
 export interface RecurrentState {
   readonly conv_values: number
   readonly state_values: number
@@ -12,12 +12,14 @@ export interface RecurrentState {
 interface Sizes {
   /** Width of the short convolution's input. */
   readonly conv: number
-  /** Its kernel; one value less is kept. */
+  /** Kernel size; one value less is kept. */
   readonly kernel: number | null
   readonly state: number
 }
 
-/** The state of a recurrent layer by the family's own names; the shapes are those of vLLM's `MambaStateShapeCalculator`. */
+/**
+ * The state of a recurrent layer by the family's own names. The shapes are those of vLLM's `MambaStateShapeCalculator`.
+ */
 export const recurrentState = (
   reader: ConfigReader,
   modelType: string,
@@ -32,7 +34,7 @@ export const recurrentState = (
     })
     const said = (reader.value("mamba_ssm_cache_dtype") ?? reader.value("mamba_ssm_dtype")) === "float32"
 
-    // Gated delta networks: Qwen3-Next and those after it.
+    // Gated delta networks: Qwen3-Next and its successors.
     const valueHeads = yield* reader.count(limits.heads, "linear_num_value_heads")
     const valueDim = yield* width("linear_value_head_dim")
     const keyHeads = yield* reader.count(limits.heads, "linear_num_key_heads")
@@ -53,7 +55,7 @@ export const recurrentState = (
     const deltaDim = yield* width("linear_head_dim")
     if (deltaHeads !== null && deltaDim !== null)
       return state({ conv: 3 * deltaHeads * deltaDim, kernel: yield* width("linear_conv_kernel_dim"), state: deltaHeads * deltaDim ** 2 }, true)
-    // Mamba 2: heads of their own.
+    // Mamba 2: separate heads.
     const heads = yield* reader.count(limits.heads, "mamba_num_heads", "mamba_n_heads", "n_mamba_heads", ...(modelType === "mamba2" ? ["num_heads"] : []))
     const dState = yield* width("ssm_state_size", "mamba_d_state", "state_size")
     const kernel = yield* width("conv_kernel", "mamba_d_conv", "conv_kernel_size", "d_conv")
@@ -70,16 +72,16 @@ export const recurrentState = (
           said || (modelType === "nemotron_h" && !reader.has("mamba_ssm_cache_dtype"))
         )
     }
-    // Mamba 1: a state for each channel.
+    // Mamba 1: a state per channel.
     const expand = yield* width("mamba_expand", "expand")
-    // The two pure families state the width itself; of one of them `expand` is another figure.
+    // The two pure families state the width itself. In one of them `expand` has another meaning.
     const own = modelType === "mamba" || modelType === "falcon_mamba" ? ["intermediate_size"] : []
     const inner = (yield* width("mamba_intermediate_size", ...own)) ?? (expand === null ? null : expand * model.hidden_size)
     if (inner !== null && dState !== null) return state({ conv: inner, kernel, state: inner * dState }, said)
-    // Short convolutions alone.
+    // Short convolutions only.
     const cache = yield* width("conv_L_cache")
     if (cache !== null) return state({ conv: model.hidden_size, kernel: cache, state: 0 }, false)
-    // Lightning attention: a square a head.
+    // Lightning attention: a square matrix per head.
     if (modelType.startsWith("minimax") || modelType.startsWith("bailing"))
       return state({ conv: 0, kernel: 1, state: model.heads * model.head_dim ** 2 }, modelType.startsWith("bailing"))
     return yield* Result.fail(

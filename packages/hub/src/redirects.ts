@@ -8,7 +8,7 @@ const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, "").t
 const refused = () =>
   new HubUnavailable({ message: "The model hub redirects to an address inside a private network (HUB_REDIRECT_HOSTS names those that it may)." })
 
-/** Finds the addresses of a host that the hub has named, and refuses it where one is private. */
+/** Resolves a host from a redirect of the hub, and rejects private addresses. */
 const publicLookup: LookupFunction = (hostname, options, callback) => {
   lookUp(hostname, { ...options, all: true }, (error, addresses) => {
     const [first] = addresses ?? []
@@ -19,15 +19,16 @@ const publicLookup: LookupFunction = (hostname, options, callback) => {
   })
 }
 
-/** How a place that the hub leads to may be connected to. */
+/** How to connect to the target of a redirect. */
 export interface Passage {
-  /** What finds its addresses, and is asked for nothing else; absent where it may be anywhere. */
+  /** Resolves the host; absent if any address is allowed. */
   readonly lookup?: LookupFunction
 }
 
 /**
- * Whether the hub may lead to an address: nowhere without TLS from a place with it, and into a private network only on its own host or to those of `redirectHosts`
- * (`.name` for all below a name). Throws `HubUnavailable`. A name is judged by its addresses when it is connected to.
+ * Whether the hub may redirect to an address: not from TLS to plain HTTP, and into a private network only on its own
+ * host or to `redirectHosts` (`.name` for all subdomains). Throws `HubUnavailable`. The addresses of a host are checked
+ * when it is connected to.
  */
 export const passageTo = (hub: URL, next: URL, redirectHosts: ReadonlyArray<string>): Passage => {
   if (next.protocol !== "https:" && (next.protocol !== "http:" || hub.protocol === "https:"))

@@ -2,11 +2,14 @@ import { Clock, Duration, Effect, Option } from "effect"
 import { collect } from "./contentHash.ts"
 import type { HubConnection } from "./HubConnection.ts"
 
-/** Longest read that is remembered, and all of them together, in bytes: a preview's twelve at their longest cost a fifth of what a repository may. */
+/**
+ * Maximum size in bytes of a cached read, and of all cached reads together. The twelve longest reads of a preview take
+ * a fifth of what a repository may.
+ */
 const longest = 1024 * 1024
 const most = 32 * 1024 * 1024
 
-/** What was read of the files of commits, by address and range, for a while: only of repositories that everybody may read. */
+/** A temporary cache of reads of commit files, by address and range, for public repositories only. */
 export interface ReadMemory {
   readonly entries: Map<string, { readonly bytes: Uint8Array; readonly until: number; readonly requests: number }>
   readonly remember: Duration.Duration
@@ -16,8 +19,8 @@ export interface ReadMemory {
 export const makeReadMemory = (remember: Duration.Duration): ReadMemory => ({ entries: new Map(), remember, bytes: 0 })
 
 /**
- * A connection that does not ask again for what came of a commit's files lately, so that a preview which ran out of time goes on where it was. What is remembered
- * counts as the requests that it took, so that as much is read as if all of it were asked for.
+ * A connection that reuses recent reads of a commit's files, so that a preview that timed out can continue. A cached
+ * read counts as the requests that it took, so the amount that is read does not depend on the cache.
  */
 export const remembering = (connection: HubConnection, memory: ReadMemory): HubConnection => {
   let replayed = 0
@@ -66,7 +69,7 @@ export const remembering = (connection: HubConnection, memory: ReadMemory): HubC
           }
         })
         drop(key)
-        // Others are read meanwhile: of what they took one is this one's at least, and two at most of a hub that sends files from elsewhere.
+        // Concurrent reads share the counter. This one took at least one request, and at most two if the hub redirects.
         entries.set(key, { bytes: kept, until: now + Duration.toMillis(memory.remember), requests: Math.max(1, Math.min(2, connection.sent() - before)) })
         memory.bytes += kept.length
         for (const oldest of entries.keys()) {

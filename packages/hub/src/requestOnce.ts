@@ -8,7 +8,7 @@ const headersOf = ({ rawHeaders }: IncomingMessage): Headers => {
   return headers
 }
 
-/** The body as it is read; whoever leaves it ends the connection. */
+/** The body as a stream. Canceling it closes the connection. */
 const bodyOf = (message: IncomingMessage): ReadableStream<Uint8Array> => {
   const parts: AsyncIterator<Uint8Array> = message[Symbol.asyncIterator]()
   return new ReadableStream<Uint8Array>({
@@ -23,7 +23,10 @@ const bodyOf = (message: IncomingMessage): ReadableStream<Uint8Array> => {
   })
 }
 
-/** One GET over a connection of its own, whose host is found by `lookup`: `fetch` lets nobody say to which address it connects. */
+/**
+ * One GET request on a new connection that resolves its host with `lookup`, because `fetch` does not allow control over
+ * the address.
+ */
 export const requestOnce = (url: URL, headers: Headers, signal: AbortSignal, lookup: LookupFunction): Promise<Response> =>
   new Promise((resolve, reject) => {
     const request = url.protocol === "https:" ? requestTls : requestPlain

@@ -5,23 +5,23 @@ import type { HubConnection } from "./HubConnection.ts"
 import { type License, licenseOf } from "./license.ts"
 import { isPlainPath } from "./servingFiles.ts"
 
-/** Most files that a repository may have in its root. */
+/** Maximum number of files in a repository's root. */
 const maxFiles = 5_000
-/** Pages of a list of files; the hub's have a thousand each. */
+/** Maximum number of pages of a file list; the hub's have a thousand entries each. */
 const listPages = 20
-/** Pages of commits in which the beginning of one is looked for. */
+/** Number of pages of commits in which an abbreviated commit is searched. */
 const commitPages = 3
 
-/** A ref's commit and what the hub tells of it; everything after this is asked for by the commit. */
+/** A ref's commit and the hub's facts about it. All later requests use the commit. */
 export interface Resolved {
-  /** The repository's present name, which is another than was asked for where it was renamed. */
+  /** The repository's current name, which differs from the request after a rename. */
   readonly repo: string
   readonly commit: Commit
   readonly gated: boolean
   readonly private: boolean
   readonly disabled: boolean
   readonly license: License
-  /** All files, where the hub told them along. */
+  /** All files, if the hub's response included them. */
   readonly files: ReadonlyArray<RepositoryFile> | null
 }
 
@@ -66,7 +66,7 @@ const isCommit = Schema.is(Commit)
 
 const notUnderstood = new HubUnavailable({ message: "The model hub describes the repository in a way that is not understood." })
 
-/** The files of a root by path, or what is wrong with their list. */
+/** The files of a root by path, or the problem with their list. */
 const rootOf = (files: Iterable<RepositoryFile>): ReadonlyMap<string, RepositoryFile> | Unreadable => {
   const root = new Map<string, RepositoryFile>()
   for (const file of files) {
@@ -83,7 +83,7 @@ const orFail = <A>(value: A | Unreadable): Effect.Effect<A, Unreadable> => (valu
 
 const expanded = ["sha", "gated", "private", "disabled", "tags", "cardData"].map((field) => `expand%5B%5D=${field}`).join("&")
 
-/** Describes a revision, with its files where these are not too many for one answer. */
+/** Describes a revision, including its files if they fit into one response. */
 const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
   const path = `/api/models/${repo}${ref === undefined ? "" : `/revision/${encodeURIComponent(ref)}`}`
   const whole = connection.getJson(`${path}?blobs=true`)
@@ -91,7 +91,7 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   const info = decodeInfo(value)
   if (Option.isNone(info)) return yield* notUnderstood
   const { id, siblings, ...facts } = info.value
-  // A commit is what it is called: whoever answers with another one is no hub to pin by.
+  // A commit must resolve to itself. Otherwise the server is not a hub that can be pinned by.
   if (isCommit(ref) && facts.sha !== ref) return yield* notUnderstood
   const listed = decodeSiblings(siblings)
   const files = Option.map(listed, (known) =>
@@ -109,7 +109,10 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   return resolved
 })
 
-/** The only commit that begins so: of the default branch's newest, else of those that other branches and tags point to. The hub itself takes full commits alone. */
+/**
+ * The only commit with this prefix: among the newest of the default branch, otherwise among the heads of other branches
+ * and tags. The hub itself accepts full commits only.
+ */
 const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo: string, beginning: string, answer: HubAnswer) {
   const found = new Set<Commit>()
   let path: string | null = `/api/models/${repo}/commits/main?limit=100`
@@ -128,11 +131,14 @@ const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo:
   return only
 })
 
-/** Finds the commit that a branch, a tag, a commit or the beginning of one means, in one request but for the last. Without a ref it is the default branch. */
+/**
+ * Resolves a branch, a tag, a commit or an abbreviated commit, in one request except for the last. Without a ref, the
+ * default branch.
+ */
 export const resolve = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
   return yield* describe(connection, repo, ref).pipe(
     Effect.catchTag("HubAnswer", (answer) => {
-      // Commits are written in lower case; a branch may be called as one in upper case, and was asked for first.
+      // Commits are in lower case. A branch name may look like a commit in upper case, so it is tried first.
       const digits = ref?.toLowerCase() ?? ""
       if (!/^[0-9a-f]{7,40}$/.test(digits) || (answer.code !== "RevisionNotFound" && answer.status !== 400)) return Effect.fail(answer)
       if (isCommit(digits)) return digits === ref ? Effect.fail(answer) : describe(connection, repo, digits)
@@ -141,7 +147,7 @@ export const resolve = Effect.fnUntraced(function* (connection: HubConnection, r
   )
 })
 
-/** The files of the repository's root, by path: asked for page by page where they were not told with the commit. */
+/** The files of the repository's root by path, read page by page if they did not come with the commit. */
 export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, { commit, files, repo }: Resolved) {
   if (files !== null) return yield* orFail(rootOf(files))
   const found: Array<RepositoryFile> = []

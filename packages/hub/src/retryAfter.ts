@@ -1,4 +1,4 @@
-/** Longest pause that is told on, in milliseconds: a hub that names more is asked again after that. */
+/** Maximum pause in milliseconds that is passed on. A hub that asks for more is tried again after that. */
 const longest = 3_600_000
 
 const seconds = (text: string | null | undefined): number | null => {
@@ -7,8 +7,9 @@ const seconds = (text: string | null | undefined): number | null => {
 }
 
 /**
- * Milliseconds after which an answer says to come back, or null. `Retry-After` in seconds or as a date counts before `RateLimit` (`"api";r=0;t=55`: nothing remains
- * for 55 s, or the older `limit=100, remaining=0, reset=55`) and `RateLimit-Reset`. A date is compared with the answer's own.
+ * Milliseconds to wait by a response's headers, or null. `Retry-After` in seconds or as a date takes precedence over
+ * `RateLimit` (`"api";r=0;t=55`: nothing remains for 55 s, or the older `limit=100, remaining=0, reset=55`) and
+ * `RateLimit-Reset`. A date is compared with the response's own date.
  */
 export const retryAfter = (headers: Headers): number | null => {
   const told = headers.get("retry-after")

@@ -5,8 +5,8 @@ import type { ConfigReader } from "./ConfigReader.ts"
 const decode = Schema.decodeUnknownOption(RopeFacts)
 
 /**
- * How a model encodes positions, where that is one way for all its layers that a dictionary or a base frequency describes; null otherwise. Its length is the one it
- * was trained at before any scaling.
+ * How a model encodes positions, if one way with a dictionary or a base frequency applies to all layers; null
+ * otherwise. The length is the trained one before any scaling.
  */
 export const ropeFacts = (reader: ConfigReader, nested: boolean): RopeFacts | null => {
   const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")

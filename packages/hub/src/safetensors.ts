@@ -4,10 +4,10 @@ import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
 import { TensorGroups } from "./TensorGroups.ts"
 import { maxTensors, NameHashes, TensorName } from "./TensorNames.ts"
 
-/** Longest header that is read, in bytes; the largest of real models are below 2 MB. */
+/** Maximum header length in bytes. The largest real ones are below 2 MB. */
 export const maxHeaderBytes = 16 * 1024 * 1024
 
-/** Bits of one element. */
+/** Bits per element. */
 const elementBits = {
   F64: 64,
   I64: 64,
@@ -38,12 +38,12 @@ export const tensorTypes = Struct.keys(elementBits)
 
 const bitsOf: ReadonlyMap<string, number> = new Map(tensorTypes.map((dtype) => [dtype, elementBits[dtype]]))
 const maxSides = 16
-/** Most entries of a header's metadata. */
+/** Maximum number of metadata entries in a header. */
 const maxNotes = 100_000
 
 /**
- * Length of the JSON header that follows a safetensors file's first eight bytes.
- * Fails where it is not credible for a file of `size` bytes; `file` is for the message.
+ * Length of the JSON header after a safetensors file's first eight bytes. Fails if it is impossible for a file of
+ * `size` bytes; `file` is for the message.
  */
 export const headerLength = (first: Uint8Array, size: number, file: string): Result.Result<number, Unreadable> => {
   if (first.length < 8 || size < 10) return Result.fail(new Unreadable({ reason: `${file} is too short to be a safetensors file.` }))
@@ -53,19 +53,19 @@ export const headerLength = (first: Uint8Array, size: number, file: string): Res
   return Result.succeed(Number(length))
 }
 
-/** What a header says of its file. */
+/** The content of a header. */
 export interface Header {
   readonly groups: TensorGroups
   readonly names: NameHashes
 }
 
-/** Bytes that are taken as they come, and what they come to. Both throw `Unreadable`. */
+/** Consumes bytes as they arrive and returns a result at the end. Both methods throw `Unreadable`. */
 export interface Sink<A> {
   readonly push: (chunk: Uint8Array) => void
   readonly end: () => A
 }
 
-/** The tensors' places in a file, which have to lie one after the other without gap or overlap. */
+/** The ranges of tensors in a file, which must be contiguous without gaps or overlaps. */
 class Places {
   #from = new Float64Array(64)
   #to = new Float64Array(64)
@@ -82,7 +82,7 @@ class Places {
     this.#to[this.#count++] = to
   }
 
-  /** What is wrong with them in a file of so many bytes of data, or null. */
+  /** The problem of the ranges in a file with this many bytes of data, or null. */
   problem(dataBytes: number): string | null {
     const order = new Uint32Array(this.#count)
     for (let at = 0; at < order.length; at++) order[at] = at
@@ -98,14 +98,14 @@ class Places {
   }
 }
 
-/** What is told of a tensor, each a bit of those that were told. */
+/** The members of a tensor, each as a bit in the set of those that were read. */
 const members = { dtype: 1, shape: 2, data_offsets: 4 } as const
 type Member = keyof typeof members
 const isMember = (name: string): name is Member => name === "dtype" || name === "shape" || name === "data_offsets"
 
 /**
- * Reads a safetensors header as it arrives: its tensors lie one after the other from the header's end to the file's end, each as long as its shape and type say.
- * `dataBytes` is what the file holds behind the header.
+ * Reads a safetensors header as it arrives. The tensors must be contiguous from the end of the header to the end of the
+ * file, each with the length of its shape and type. `dataBytes` is the number of bytes after the header.
  */
 export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
   const groups = new TensorGroups()
@@ -132,7 +132,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
     const [from, to] = offsets
     if (bits === undefined || (given & members.shape) === 0 || from === undefined || to === undefined || offsets.length !== 2) return describe()
     const elements = shape.includes(0) ? 0 : shape.reduce((product, side) => product * side, 1)
-    // Beyond 2^53 the product is rounded, and longer than any file.
+    // Beyond 2^53 the product is rounded, and larger than any file.
     if (to < from || to > dataBytes || elements * bits !== (to - from) * 8)
       return fail(`gives the tensor ${tensor.text.slice(0, 80)} another length than its shape`)
     if (names.length === maxTensors) return fail(`has more than ${maxTensors} tensors`)

@@ -9,7 +9,7 @@ interface Asked {
   readonly hasToken: boolean
 }
 
-// A connection belongs to a user, and a run uses that of the user who made its API key.
+// A hub connection belongs to a user. A run uses the connection of the user who created its API key.
 const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
 const grantRemedy = "Ask the repository's owner for access, or connect the token of an account that has it."
 
@@ -21,7 +21,7 @@ export const noHubConnection = ({ commit, repo }: Asked) =>
     commit
   })
 
-/** Whether a name may become part of an address. */
+/** Whether a name may become part of a URL. */
 export const isRepoName = Schema.is(RepoName)
 
 export const unknownRepository = ({ commit, hasToken, repo }: Omit<Asked, "ref">) =>
@@ -50,11 +50,14 @@ const closedByLaw = (repo: string, commit: Commit | null): HubRefusal =>
     commit
   })
 
-/** What looks like the beginning of a commit, and is too short to be looked for. */
+/** A text that looks like an abbreviated commit but is too short to search for. */
 const shortCommit = /^[0-9a-f]{4,6}$/i
 const beginningOfCommit = /^[0-9a-f]{7,39}$/i
 
-/** A hub's 4xx answer in the words of a refusal. The hub answers 401 for repositories that do not exist where the caller has no token. */
+/**
+ * Maps a 4xx response of the hub to a refusal. Without a token, the hub responds 401 for repositories that do not
+ * exist.
+ */
 export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
   if (answer.status === 451) return closedByLaw(repo, commit)
@@ -94,7 +97,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   return unknownRepository(asked)
 }
 
-/** What to do where a repository of that kind cannot be served as it is. */
+/** What to do about a repository that cannot be served in its current layout. */
 const layoutRemedies = {
   model: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
   adapter:
@@ -112,7 +115,10 @@ export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
     commit
   })
 
-/** Where too many requests were needed already to look at a processor's configuration, beside which such Python lies. */
+/**
+ * The refusal if no request was left to read a processor's configuration and the repository has Python code for a
+ * processor.
+ */
 export const processorCodeBeside = (file: string, unread: string, commit: Commit): HubRefusal =>
   new HubRefusal({
     code: "remote_code_required",

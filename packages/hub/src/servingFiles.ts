@@ -20,22 +20,30 @@ const neverKept = /\.(py|pyc|bin|pt|pth|pkl|pickle|ckpt|so|sh)$/i
 export const weightsPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.safetensors$/
 export const indexPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.safetensors\.index\.json$/
 
-/** Whether a file may reach a model directory: never anything that an engine or Python could run. */
+/** Whether a file may enter a model directory: never a file that an engine or Python could execute. */
 export const isServingFile = (path: string): boolean =>
   !neverKept.test(path) && (weightsPattern.test(path) || indexPattern.test(path) || kept.some((pattern) => pattern.test(path)))
 
-/** Whether a file may be downloaded: an adapter's configuration too, which never lies beside a model, where engines would apply what it describes. */
+/**
+ * Whether a file may be downloaded. This includes an adapter's configuration, which never enters a model's directory,
+ * because engines would apply it.
+ */
 export const isDownloaded = (path: string): boolean => path === "adapter_config.json" || isServingFile(path)
 
-/** Whether a listed path stays within the repository and has a form that every file system takes. */
+/** Whether a listed path stays within the repository and is valid on every file system. */
 export const isPlainPath = (path: string): boolean =>
   path.length <= 1_000 && /^[^\p{Cc}\\]+$/u.test(path) && path.split("/").every((part) => part !== "" && part !== "." && part !== ".." && part !== ".git")
 
-/** Longest that a file beside the weights may be, and all of them together, in bytes: several times the largest of today. */
+/**
+ * Maximum size in bytes of a file other than weights, and of all such files together: several times the largest current
+ * ones.
+ */
 const maxBeside = 128 * 1024 * 1024
 const maxBesideTogether = 512 * 1024 * 1024
 
-/** What is too large of the files that would be downloaded beside the weights, in a sentence; null where nothing is. Indexes have a limit of their own. */
+/**
+ * Which of the files other than weights are too large, as a sentence; null if none is. Indexes have their own limit.
+ */
 export const tooLargeBeside = (files: ReadonlyArray<RepositoryFile>): string | null => {
   let together = 0
   for (const { path, size } of files) {
@@ -47,7 +55,10 @@ export const tooLargeBeside = (files: ReadonlyArray<RepositoryFile>): string | n
   return null
 }
 
-/** The weight files that engines load: those of the index where there is one, else `model.safetensors`, else every file beside the configuration. */
+/**
+ * The weight files that engines load: those of the index if there is one, otherwise `model.safetensors`, otherwise
+ * every safetensors file in the folder of the configuration.
+ */
 export const chooseWeights = (
   files: ReadonlyMap<string, RepositoryFile>
 ): { readonly index: RepositoryFile | null; readonly single: ReadonlyArray<RepositoryFile> } => {
@@ -55,11 +66,11 @@ export const chooseWeights = (
   if (index !== null) return { index, single: [] }
   const whole = files.get("model.safetensors")
   if (whole !== undefined) return { index, single: [whole] }
-  // `consolidated` files hold the same weights once more, in the layout of the model's makers.
+  // `consolidated` files hold the same weights again in the makers' own layout.
   return { index, single: [...files.values()].filter(({ path }) => weightsPattern.test(path) && !path.startsWith("consolidated")) }
 }
 
-/** What the repository offers instead of safetensors, for a message. */
+/** The other weight formats in a repository, for a message. */
 export const otherFormats = (paths: ReadonlyArray<string>): string => {
   const count = (pattern: RegExp) => paths.filter((path) => pattern.test(path)).length
   const pickles = count(/\.(bin|pt|pth|pkl|ckpt)$/i)

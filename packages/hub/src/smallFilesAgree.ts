@@ -6,7 +6,7 @@ import type { TokenizerFacts } from "./tokenizerFacts.ts"
 const isIds = Schema.is(Schema.Union([Schema.Int, Schema.Array(Schema.Int)]))
 const isNamed = Schema.is(Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String })))
 
-/** What of end-of-turn ids is no id of such a vocabulary, as a sentence; null where all are. */
+/** The first end-of-turn id outside of the vocabulary, as a sentence; null if all are valid. */
 const endProblem = (file: string, given: unknown, rows: number): string | null => {
   if (!Predicate.isNotNullish(given)) return null
   if (!isIds(given)) return `${file} gives eos_token_id as something else than a token's id or a list of such.`
@@ -14,7 +14,7 @@ const endProblem = (file: string, given: unknown, rows: number): string | null =
   return outside === undefined ? null : `${file} gives the eos_token_id ${outside}, and the vocabulary has ${rows} tokens.`
 }
 
-/** One template, several by their names, or a dictionary of these, which only some engines take. */
+/** A template, several named templates, or a dictionary of templates, which only some engines accept. */
 const isTemplate = (given: unknown) => !Predicate.isNotNullish(given) || typeof given === "string" || isNamed(given) || Predicate.isObject(given)
 
 /** Whether a tokenizer's configuration names the token that ends an answer. */
@@ -37,7 +37,10 @@ const cacheImplementations = new Set([
   "paged"
 ])
 
-/** What of a `generation_config.json` Transformers 5 refuses, and with it each engine's start (`GenerationConfig.validate`), as a sentence; null where it takes all. */
+/**
+ * The value of a `generation_config.json` that Transformers 5 rejects and that fails each engine's start
+ * (`GenerationConfig.validate`), as a sentence; null if there is none.
+ */
 const generationProblem = ({ cache_implementation: cache = null, early_stopping: stopping = null, max_new_tokens: most = null }: Json): string | null => {
   const problem = (what: string) => `generation_config.json gives ${what}; no engine starts with it.`
   if (most !== null && !(typeof most === "number" && most > 0)) return problem("max_new_tokens as something else than a number above 0")
@@ -50,8 +53,8 @@ const generationProblem = ({ cache_implementation: cache = null, early_stopping:
 const isNoEnd = (given: unknown) => !Predicate.isNotNullish(given) || (Array.isArray(given) && given.length === 0)
 
 /**
- * Holds what was read of the files beside the weights to the configuration: the check suite or the engine's start would refuse the run for it. `rows`: of the vocabulary; `complete`: all files that
- * may name an end of turn were read.
+ * Compares the small files with the configuration. A contradiction would fail the run in the check suite or at the
+ * engine's start. `rows`: size of the vocabulary. `complete`: whether all files that may name an end of turn were read.
  */
 export const smallFilesAgree = (
   rows: number,

@@ -2,7 +2,10 @@ import { Predicate } from "effect"
 import type { Json } from "./ConfigReader.ts"
 import { textTypes } from "./generated/configurationDefaults.ts"
 
-/** The layers' own configuration, where a multimodal model's wraps it, in places twice; and its type, where it leaves that to the class that wraps it. */
+/**
+ * The configuration of the layers, which a multimodal model nests once or twice; and its type, if it leaves that to the
+ * outer class.
+ */
 export const textConfig = (config: Json): { readonly text: Json; readonly assumedType: string | null } => {
   let inner = config
   let around: Json | null = null

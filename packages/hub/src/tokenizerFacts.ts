@@ -4,22 +4,26 @@ import type { Sink } from "./safetensors.ts"
 import { type Part, TokenizerModel } from "./TokenizerModel.ts"
 import { addedToken, isSmallPart, problemOfPart } from "./tokenizerSteps.ts"
 
-/** What of a `tokenizer.json` can contradict its model, or itself. */
+/** The facts of a `tokenizer.json` that may contradict its model or itself. */
 export interface TokenizerFacts {
-  /** The highest id of its vocabulary without the tokens that were added to it, which real models have without a row; -1 for none. */
+  /**
+   * The highest id of the vocabulary without added tokens, which in real models may have no row; -1 if there is none.
+   */
   readonly highest: number
-  /** What the tokenizers library does not read of it, as words that follow "has", such as `the pre_tokenizer Odd`; or null. */
+  /**
+   * Why the tokenizers library cannot read it, as words that follow "has", such as `the pre_tokenizer Odd`; or null.
+   */
   readonly problem: string | null
-  /** Whether it lists the tokens that were added to its vocabulary, if only as an empty list. */
+  /** Whether it lists the tokens added to its vocabulary, even if the list is empty. */
   readonly listsAdded: boolean
 }
-/** Ids beyond every real vocabulary, of which none is marked: the highest of them counts. */
+/** Ids above this, beyond any real vocabulary, are not recorded individually; only the highest counts. */
 const mostIds = 1 << 24
-/** Marks of an id: of the vocabulary, and of the tokens that were added to it. */
+/** Flags of an id: used by the vocabulary, and used by added tokens. */
 const ofVocabulary = 1
 const ofAdded = 2
 
-/** The ids that are used, and for what. */
+/** The ids in use, with their flags. */
 class Ids {
   #marks = new Uint8Array(1 << 16)
   #highest = -1
@@ -40,7 +44,7 @@ class Ids {
     if (as === ofVocabulary) this.#highest = Math.max(this.#highest, id)
   }
 
-  /** The highest of the vocabulary that was not added; -1 for none. */
+  /** The highest id of the vocabulary that is not an added token; -1 if there is none. */
   highest(): number {
     let highest = this.#highest
     while (highest >= 0 && this.#marks[highest] !== ofVocabulary) highest--
@@ -48,10 +52,13 @@ class Ids {
   }
 }
 
-/** More parts of an entry than any has: the rest of a hostile one is not kept. */
+/** More parts than any valid entry has. Further parts of a hostile entry are dropped. */
 const mostParts = 3
 
-/** Reads a `tokenizer.json` as it arrives and keeps of it no more than a mark for each id, a hash for each token, and its small parts; null where it is no tokenizer. */
+/**
+ * Reads a `tokenizer.json` as it arrives. It keeps only a flag per id, a hash per token, and the small parts. Null if
+ * the file is not a tokenizer.
+ */
 export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
   const ids = new Ids()
   const model = new TokenizerModel()
@@ -62,11 +69,11 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
   let listsAdded = false
   let entries = 0
   let addedAt = 0
-  /** The names that lead to what is read now: of the outermost object, within that, and of a vocabulary's entry. */
+  /** The current path: names in the outermost object, within that, and in an entry of the vocabulary. */
   let first = ""
   let second = ""
   let third = ""
-  /** Of an entry that is a list as it should be, while it is open. */
+  /** The parts of an open entry in list form. */
   let parts: Array<Part> | null = null
   const isEntry = () => first === "model" && (second === "vocab" || second === "merges")
 
@@ -92,7 +99,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
     else if (depth === 2 && second === "merges") model.merges = kind
     else if (depth === 2) model.member(second, [])
     else if (isEntry()) {
-      // Of Unigram: a list of pairs, whose places are the ids.
+      // Unigram: a list of pairs whose indexes are the ids.
       if (depth === 3 && kind === "list" && second === "vocab") ids.mark(entries++, ofVocabulary)
       const pairs = second === "merges" || model.vocab === "list"
       if (depth === 3 && kind === "list" && pairs) parts = []

@@ -18,13 +18,13 @@ import {
   variant
 } from "./JsonForm.ts"
 
-/** Steps of a tokenizer, by the member of `tokenizer.json` that has them. */
+/** The steps of a tokenizer, by their member in `tokenizer.json`. */
 interface Steps {
-  /** The kinds that the tokenizers library reads (`tokenizers/src`, each `*Wrapper`), and what each needs. */
+  /** The types that the tokenizers library reads (`tokenizers/src`, each `*Wrapper`), with their required members. */
   readonly kinds: ReadonlyMap<string, JsonForm>
-  /** Those of the kinds that it also reads without a name or under an unknown one, as files from before there were names have them. */
+  /** The types that it also reads without a name or under an unknown name, as in files of versions without names. */
   readonly unnamed: ReadonlyArray<string>
-  /** Whether it tries those first, whatever the name. */
+  /** Whether it tries those first, regardless of the name. */
   readonly unnamedFirst?: boolean
   /** The member of a `Sequence` that has its steps. */
   readonly within: string
@@ -57,7 +57,7 @@ const isText = (bytes: Uint8Array) => {
 }
 const unpadded = (base64: string) => base64.replace(/={1,2}$/, "")
 
-/** The table of SentencePiece: in base64, the bytes of a trie, that trie, texts. */
+/** SentencePiece's table: in base64, the length of a trie, the trie, and texts. */
 const charsmap: JsonForm = (value) => {
   const bytes = Buffer.from(typeof value === "string" ? value : "", "base64")
   if (bytes.length < 4 || unpadded(bytes.toString("base64")) !== unpadded(String(value))) return ""
@@ -136,7 +136,7 @@ const problemOfStep = (steps: Steps, value: JsonValue, place: string): string | 
   const type = value.get("type")
   const named = typeof type === "string" ? type : null
   const known = named === "Sequence" || (named !== null && steps.kinds.has(named))
-  // Only where it counts: what is asked twice of steps within steps is asked a million times of deep ones.
+  // Only if it matters: a repeated validation of nested steps takes exponential time.
   if ((!known || steps.unnamedFirst === true) && steps.unnamed.some((kind) => problemOfKind(steps, kind, value, place) === null)) return null
   if (named === null) return `a ${place} whose type is no text`
   return known ? problemOfKind(steps, named, value, place) : `the ${place} ${named.slice(0, 64)}`
@@ -171,10 +171,12 @@ const others: ReadonlyMap<string, JsonForm> = new Map([
   ]
 ])
 
-/** The small members of a `tokenizer.json`: all but its model and its added tokens. */
+/** The small members of a `tokenizer.json`: all except the model and the added tokens. */
 export const isSmallPart = (part: string): boolean => Object.hasOwn(all, part) || others.has(part)
 
-/** What of such a member the tokenizers library refuses, as words that follow "tokenizer.json has"; null where it takes it. */
+/**
+ * Why the tokenizers library rejects such a member, as words that follow "tokenizer.json has"; null if it accepts it.
+ */
 export const problemOfPart = (part: string, value: JsonValue): string | null => {
   const other = others.get(part)
   if (other !== undefined) {
@@ -185,5 +187,5 @@ export const problemOfPart = (part: string, value: JsonValue): string | null => 
   return steps === undefined || value === null ? null : problemOfStep(steps, value, part)
 }
 
-/** One of the tokens that were added to a vocabulary. */
+/** A token that was added to a vocabulary. */
 export const addedToken = struct({ id: u32, content: text, single_word: bool, lstrip: bool, rstrip: bool, normalized: bool, special: bool })

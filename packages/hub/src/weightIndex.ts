@@ -4,36 +4,36 @@ import type { Sink } from "./safetensors.ts"
 import { TensorGroups } from "./TensorGroups.ts"
 import { maxTensors, TensorName, TensorNames } from "./TensorNames.ts"
 
-/** Longest index that is read, in bytes: that of the largest models of today, of 280,000 tensors, is shorter. */
+/** Maximum length of an index in bytes. The index of the largest current models, with 280,000 tensors, is shorter. */
 export const maxIndexBytes = 32 * 1024 * 1024
-/** Most weight files; the largest models of today have a few hundred. */
+/** Maximum number of weight files. The largest current models have a few hundred. */
 export const maxShards = 1_000
 
-/** Far beyond every real model; bounds what an index can make us keep. */
+/** Beyond any real model; bounds the memory that an index can use. */
 const maxKinds = 20_000
 
-/** What an index places in one file. */
+/** The tensors that an index places in one file. */
 export interface Placed {
-  /** From 1, as `names` counts files. */
+  /** From 1, as `names` numbers files. */
   readonly number: number
   tensors: number
-  /** Length of their names together. */
+  /** Total length of the names. */
   nameBytes: number
-  /** Of types, shapes and sizes that the index does not tell. */
+  /** Groups without types, shapes and sizes, which the index does not contain. */
   readonly groups: TensorGroups
 }
 
-/** Which tensors are in which file. */
+/** Which file each tensor is in. */
 export interface WeightIndex {
   readonly files: ReadonlyMap<string, Placed>
   readonly names: TensorNames
-  /** What the index says that all tensors come to, in bytes, where it says so. */
+  /** Total bytes of all tensors by the index, if it states them. */
   readonly totalBytes: number | null
 }
 
 /**
- * Reads an index (`model.safetensors.index.json`) as it arrives. Fails where it names a tensor twice, or a file that is not among `listed`. What it keeps does
- * not grow with the number of a layer's experts.
+ * Reads an index (`model.safetensors.index.json`) as it arrives. Fails if it names a tensor twice, or a file that is
+ * not in `listed`. Its memory does not grow with the number of experts per layer.
  */
 export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightIndex> => {
   const fail = (what: string): never => {

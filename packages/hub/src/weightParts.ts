@@ -4,7 +4,9 @@ import type { TensorGroup } from "./TensorGroups.ts"
 const tower = /(^|[._])(vision|visual|vit|image|audio|speech|multi_modal_projector|mm_projector|mlp1|embed_vision|embed_audio)/
 const textLayer = /(?:^|\.)(?:layers|h|blocks|block)\.(\d+)\./
 const prediction = /(^|\.)(mtp|nextn|eh_proj|enorm|hnorm)([._]|$)/
-/** What speaks: engines load what thinks alone (`WeightsMapper` of vLLM's `qwen3_omni_moe_thinker.py`). */
+/**
+ * Parts for speech output. Engines load only the part for text (`WeightsMapper` of vLLM's `qwen3_omni_moe_thinker.py`).
+ */
 const speaking = /^(talker|token2wav|code2wav)\./
 const recomputed = /(rotary_emb\.inv_freq|attn\.(masked_)?bias|masked_bias|rotary_emb\.(cos|sin)_cached)$/
 const embedding =
@@ -14,13 +16,16 @@ const expert = /\.(experts|moe_experts|block_sparse_moe\.(input|output)_linear)\
 const sharedExpert = /shared_expert/
 const keyValue = /\.(k_proj|v_proj|key|value|k_b_proj|wk|wv)\./
 const fused = /\.(qkv_proj|c_attn|query_key_value|W_pack|wqkv|Wqkv)\./
-// vLLM's `ReplicatedLinear`: routers, MLA's down projections, the sparse attention's index.
+// vLLM's `ReplicatedLinear`: routers, MLA's down projections, the index of sparse attention.
 const whole = /\.(gate|router|q_a_proj|kv_a_proj_with_mqa|kv_a_proj|fused_qkv_a_proj|indexer\.[a-z_]+|e_score_correction_bias|shared_expert_gate)(\.|$)/
 
-/** Whether a tensor belongs to a tower for images or sound, or to what joins one to the text model. */
+/** Whether a tensor belongs to a tower for images or audio, or to its projection into the text model. */
 export const isTower = (name: string): boolean => tower.test(name)
 
-/** Which bytes of the weights a plain division by the GPUs would get wrong, told by the tensors' names as families give them. Bytes count in one part only. */
+/**
+ * Bytes of the weights that are not divided evenly by the GPUs, by the families' tensor names. Each byte counts in one
+ * part only.
+ */
 export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig): WeightParts => {
   const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, float8: 0, unloaded: 0 }
   const headBytes = config.num_attention_heads + 2 * config.num_kv_heads
@@ -31,7 +36,7 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
       parts.unloaded += bytes
       continue
     }
-    // A head that repeats the embeddings is not loaded where the model ties them.
+    // An output head that repeats the embeddings is not loaded if the model ties them.
     if (head.test(name) && config.shape?.tied_embeddings === true) {
       parts.unloaded += bytes
       continue
@@ -49,7 +54,7 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
   return float8 === 0 ? others : parts
 }
 
-/** The configuration with what of its weights' types and names not every engine takes. */
+/** Adds the types and names of the weights that not every engine accepts to the configuration. */
 export const withTensors = (config: ModelConfig, groups: Iterable<TensorGroup>): ModelConfig => {
   const types = new Set<string>()
   let bare = true

@@ -10,23 +10,26 @@ const layerOf = /(?:^|\.)(?:layers|h|blocks|block)\.(\d+)\.(.+)$/
 const embedding = /(?:^|\.)(?:embed_tokens|word_embeddings|wte|embed_in|tok_embeddings|embeddings)\.weight$/
 const head = /(?:^|\.)(?:lm_head|embed_out)\./
 const finalNorm = /(?:^|\.)model\.norm\.weight$/
-/** As it is called where the names have no common beginning, too. */
+/** The final norm in models without a common prefix of names, too. */
 const anyFinalNorm = /^(?:.*\bmodel\.)?norm\.weight$/
 const textLayer = /^(?:model\.)?layers\.(\d+)\./
 
 const floating = new Set(["F64", "F32", "F16", "BF16"])
-/** Types in which a value is one element, so that a shape is the one that is computed with. */
+/** Types with one element per value, so that the shape is the logical one. */
 const unpacked = new Set([...floating, "F8_E4M3", "F8_E5M2", "I8"])
 /** Types that hold no weights in any format. */
 const neverWeights = new Set(["BOOL", "I16", "U16", "I64", "U64"])
-/** Types of quantized values, and names of what scales them. */
+/** Types of quantized values, and names of their scales. */
 const quantizedTypes = new Set(["F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "I8", "U8", "I32", "U32"])
 const quantizedNames =
   /(?:qweight|qzeros|scales|g_idx|weight_packed|weight_scale(?:_inv|_2)?|weight_zero_point|weight_shape|input_scale|absmax|quant_map|quant_state\b.*|SCB|codes|codebooks|_blocks|_scales|trellis|suh|svh|qdata)$/
-/** Methods whose checkpoints hold quantized values; others (ModelOpt, compressed-tensors) may quantize the cache alone. */
+/**
+ * Methods whose checkpoints always hold quantized values. Others (ModelOpt, compressed-tensors) may quantize the cache
+ * only.
+ */
 const quantizing = new Set(["awq", "gptq", "fp8", "fbgemm_fp8", "mxfp4", "aqlm", "auto-round", "auto_round", "awq_marlin", "gptq_marlin"])
 
-/** Architectures whose layers have the modules of Llama by their names (`vllm/model_executor/models`, each `load_weights`). */
+/** Architectures whose layers use Llama's module names (`vllm/model_executor/models`, each `load_weights`). */
 const likeLlama: ReadonlySet<string> = new Set([
   "LlamaForCausalLM",
   "MistralForCausalLM",
@@ -44,7 +47,10 @@ const likeLlama: ReadonlySet<string> = new Set([
   "Olmo2ForCausalLM",
   "SmolLM3ForCausalLM"
 ])
-/** Those of them that have just Llama's: its norms, no layer beyond those stated, and an output head of their own where the configuration does not tie it. */
+/**
+ * Those that are identical to Llama: its norms, no extra layers, and a separate output head unless the configuration
+ * ties it.
+ */
 const asLlama: ReadonlySet<string> = new Set([
   "LlamaForCausalLM",
   "MistralForCausalLM",
@@ -55,7 +61,10 @@ const asLlama: ReadonlySet<string> = new Set([
   "MixtralForCausalLM"
 ])
 
-/** What the tensors of some architectures begin with. Without it no engine gives them a place: vLLM ends, SGLang leaves them out (each `load_weights`; of a Qwen 3 or a Gemma 3 it completes the names). */
+/**
+ * The prefixes of tensor names in some architectures. Without them, vLLM fails and SGLang skips the tensors (each
+ * `load_weights`; SGLang completes the names of Qwen 3 and Gemma 3).
+ */
 const beginnings = ["model.layers.", "model.embed_tokens.", "model.norm."]
 const withBeginnings: ReadonlySet<string> = new Set([
   "LlamaForCausalLM",
@@ -68,17 +77,17 @@ const withBeginnings: ReadonlySet<string> = new Set([
   "GraniteForCausalLM"
 ])
 
-/** The modules of a Llama layer, and what may stand for several of them or for the feed-forward ones. */
+/** The modules of a Llama layer, and names that may replace several of them or the feed-forward ones. */
 const attentionModules = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
 const denseModules = ["mlp.gate_proj", "mlp.up_proj"]
 const norms = ["input_layernorm.weight", "post_attention_layernorm.weight"]
 
 const contradiction = (what: string) => Result.fail(new Unreadable({ reason: `The weights are not those that config.json describes: ${what}.` }))
 
-/** A tensor's name as a message may hold it. */
+/** Truncates a tensor's name for a message. */
 const shown = (name: string) => name.slice(0, 160)
 
-/** Expected output and input of the linear modules of a layer like Llama's; null where its layers differ. */
+/** Expected output and input of the linear modules of a Llama-like layer; null if its layers differ. */
 const linearShapes = (config: ModelConfig): ReadonlyMap<string, readonly [output: number, input: number]> | null => {
   const { hidden_size: hidden, num_attention_heads: heads } = config
   const shape = shapeOf(config)
@@ -106,7 +115,7 @@ const linearShapes = (config: ModelConfig): ReadonlyMap<string, readonly [output
 const isShape = (shape: ReadonlyArray<number>, expected: ReadonlyArray<number>) => shape.join() === expected.join()
 const written = (shape: ReadonlyArray<number>) => `[${shape.join(", ")}]`
 
-/** The layers that have a module, by the module's name within its layer. */
+/** The layers that have each module, by the module's name within its layer. */
 const modulesOf = (names: Iterable<string>): { readonly layers: ReadonlySet<number>; readonly modules: ReadonlyMap<string, ReadonlySet<number>> } => {
   const layers = new Set<number>()
   const modules = new Map<string, Set<number>>()
@@ -121,7 +130,7 @@ const modulesOf = (names: Iterable<string>): { readonly layers: ReadonlySet<numb
   return { layers, modules }
 }
 
-/** The first layer that lacks something of a layer like Llama's, in words; null where none does. */
+/** The first missing module of a Llama-like layer, in words; null if none is missing. */
 const lacking = (modules: ReadonlyMap<string, ReadonlySet<number>>, layers: number, alike: boolean): string | null => {
   const has = (layer: number, module: string) => modules.get(module)?.has(layer) === true
   for (let layer = 0; layer < layers; layer++) {
@@ -135,13 +144,16 @@ const lacking = (modules: ReadonlyMap<string, ReadonlySet<number>>, layers: numb
   return null
 }
 
-/** A tensor of a layer that the configuration does not have: engines would fail at it, or leave it out and answer nonsense. Undefined where layers that predict tokens may lie there. */
+/**
+ * A tensor of a layer that the configuration does not have. Engines would fail, or skip it and produce garbage.
+ * Undefined if the extra layers may be for multi-token prediction.
+ */
 const beyond = (config: ModelConfig, given: Json, groups: ReadonlyArray<TensorGroup>): TensorGroup | undefined =>
   Object.keys(textConfig(given).text).some((key) => /nextn|mtp|predict_layers/.test(key))
     ? undefined
     : groups.find(({ name }) => Number(textLayer.exec(name)?.[1] ?? 0) >= config.num_layers)
 
-/** Why the types of tensors are none of a checkpoint so quantized, or null. */
+/** Why the tensors' types contradict the quantization, or null. */
 const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, seen: ReadonlyArray<TensorGroup>): string | null => {
   const odd = seen.find(
     ({ dtype, name, shape }) =>
@@ -156,7 +168,10 @@ const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, se
   return quantized ? null : `it states the quantization ${config.quantization}, and no tensor is quantized`
 }
 
-/** Why embeddings or the output head are none of the configuration's, or null. Both engines want as many rows as it states where the layout is known. */
+/**
+ * Why embeddings or the output head contradict the configuration, or null. Both engines require the configured number
+ * of rows in known layouts.
+ */
 const vocabularyProblem = (config: ModelConfig, given: Json, seen: ReadonlyArray<TensorGroup>, known: boolean): string | null => {
   const { hidden_size: hidden, vocab_size: rows } = config
   const projected = ["word_embed_proj_dim", "embedding_size", "emb_dim"].some((key) => given[key] !== undefined)
@@ -167,7 +182,7 @@ const vocabularyProblem = (config: ModelConfig, given: Json, seen: ReadonlyArray
       : `${shown(name)} is ${written(shape)}, and vocab_size and hidden_size are ${written([rows, hidden])}`
   }
   const plain = seen.filter(({ dtype, shape }) => shape.length === 2 && unpacked.has(dtype))
-  // Parts that speak have embeddings of their own beside the text's.
+  // Parts for speech output have their own embeddings in addition to the text's.
   const embeddings = plain.filter(({ name }) => embedding.test(name)).map(problemOf)
   if (embeddings.length > 0 && !embeddings.includes(null)) return embeddings[0] ?? null
   const heads = known ? plain.filter(({ name }) => head.test(name) && name.endsWith(".weight")) : []
@@ -175,8 +190,9 @@ const vocabularyProblem = (config: ModelConfig, given: Json, seen: ReadonlyArray
 }
 
 /**
- * Holds the tensors that a repository has to its configuration: an engine would only find out once everything is downloaded. `groups`: all, by their names; `seen`: those
- * whose type and shape a header told. Layouts that are not known are held to what all have in common: layers, vocabulary, width and types.
+ * Compares a repository's tensors with its configuration, because an engine would fail only after the download.
+ * `groups`: all, by name. `seen`: those whose type and shape come from a header. Unknown layouts are checked for common
+ * properties: layers, vocabulary, width and types.
  */
 export const weightsAgree = (
   config: ModelConfig,
@@ -194,7 +210,7 @@ export const weightsAgree = (
 
   const { layers, modules } = modulesOf(all.map(({ name }) => name))
   const described = shapeOf(config).layers.reduce((sum, group) => sum + group.layers, 0)
-  // A layer that keeps nothing of a sequence may have been cut out whole.
+  // A layer without a cache may be missing completely.
   if (layers.size > 0 && described >= config.num_layers) {
     for (let layer = 0; layer < config.num_layers; layer++)
       if (!layers.has(layer)) return contradiction(`num_hidden_layers is ${config.num_layers}, and there is no tensor of layer ${layer}`)

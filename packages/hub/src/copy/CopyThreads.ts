@@ -15,18 +15,18 @@ export type CopyMessage =
   | { readonly kind: "done"; readonly id: number; readonly digest: string }
   | { readonly kind: "failed"; readonly id: number; readonly code: string; readonly message: string }
 
-/** Copies a file, or reads it only, and gives its hash. */
+/** Copies or only reads a file, and returns its hash. */
 type Copy = (task: CopyTask) => Effect.Effect<string, StoreFull>
 
 export interface CopyThreads {
   readonly copy: Copy
-  /** Files that are worked on at once. */
+  /** Number of files processed at once. */
   readonly atOnce: number
 }
 
-/** Fewer bytes are copied sooner than a thread starts. */
+/** Below this size, copying takes less time than starting a thread. */
 const worthThreads = 32 * 1024 * 1024
-/** More do not read a volume any faster. */
+/** More threads do not read a volume faster. */
 const most = 4
 
 class DiskError extends Error {
@@ -37,7 +37,7 @@ class DiskError extends Error {
   }
 }
 
-/** One thread, for one file after the other. */
+/** One thread that processes one file after another. */
 const makeThread = Effect.fnUntraced(function* (onBytes: (bytes: number) => void): Effect.fn.Return<Copy, never, Scope.Scope> {
   const waiting = new Map<number, { readonly resolve: (digest: string) => void; readonly reject: (error: Error) => void }>()
   const worker = yield* Effect.acquireRelease(
@@ -68,7 +68,10 @@ const makeThread = Effect.fnUntraced(function* (onBytes: (bytes: number) => void
     )
 })
 
-/** Threads that copy files, as long as the scope lives; none where there are few bytes in all. `onBytes` is told of bytes as they are read. */
+/**
+ * Threads that copy files, for the lifetime of the scope; none if there are few bytes in total. `onBytes` is called
+ * with bytes as they are read.
+ */
 export const makeCopyThreads = Effect.fnUntraced(function* (
   files: number,
   bytes: number,

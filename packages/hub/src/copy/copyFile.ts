@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto"
 import { closeSync, constants, fsyncSync, openSync, readSync, rmSync, writeSync } from "node:fs"
 
-/** One file that is to be read to its end, and written elsewhere meanwhile where `target` names a place. */
+/** A file to read completely and, if `target` is set, to write there. */
 export interface CopyTask {
   readonly source: string
   readonly target: string | null
-  /** Bytes that it has: no more are read. */
+  /** Size of the file; no more bytes are read. */
   readonly size: number
   readonly algorithm: "sha256" | "sha1"
   /** Hashed before the content. */
@@ -20,15 +20,15 @@ const writeAll = (file: number, bytes: Uint8Array, position: number) => {
 }
 
 /**
- * Copies a file and hashes what it reads; the hash of a file that ends early is that of what there is. What is written is synced. It waits for its disks, so it has a
- * thread of its own where there is much to do. Throws what the file system throws.
+ * Copies a file and hashes the bytes that it reads. If the file ends early, the hash covers the existing bytes. Written
+ * data is synced. It blocks on the disks, so larger copies run in a thread. Throws file system errors.
  */
 export const copyFile = ({ algorithm, prefix, size, source, target }: CopyTask, onBytes: (bytes: number) => void): string => {
   const hash = createHash(algorithm).update(prefix)
   const block = new Uint8Array(Math.min(blockBytes, Math.max(1, size)))
   const from = openSync(source, constants.O_RDONLY)
   try {
-    // Another's file of that name, who may still write to it, is not touched.
+    // Remove the name instead of overwriting: another process may still write to the old file.
     if (target !== null) rmSync(target, { force: true })
     const to = target === null ? null : openSync(target, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, 0o644)
     try {

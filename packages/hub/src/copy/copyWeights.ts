@@ -17,12 +17,12 @@ import { taskOf, type Verify, wrongFiles } from "./wrongFiles.ts"
 export interface CopyOptions {
   readonly repo: string
   readonly commit: Commit
-  /** SHA-256 of the list of its files. */
+  /** SHA-256 of the file list. */
   readonly manifest: string
-  /** Folders of the store and of the node's copies; in each a commit is `<repo>/<commit>`. */
+  /** Root folders of the store and of the node's copies; each has commits at `<repo>/<commit>`. */
   readonly from: string
   readonly to: string
-  /** How a copy that is there is looked at: whether its files are what they were when they were verified, or byte for byte. */
+  /** How an existing copy is checked: by the record of its verification, or byte for byte. */
   readonly verify: Verify
   readonly inUse: CopiesInUse
   readonly onProgress: (progress: FetchProgress) => Effect.Effect<void>
@@ -31,25 +31,25 @@ export interface CopyOptions {
 
 export interface CopyResult {
   readonly files: number
-  /** Bytes that were copied; 0 where a copy was there. */
+  /** Copied bytes; 0 if a copy existed. */
   readonly copied: number
 }
 
-/** Milliseconds after its last use in which nobody can be about to remove a copy. */
+/** Milliseconds after its last use during which no process can be about to remove a copy. */
 const freshFor = 120_000
 
 const sizeOf = (files: ReadonlyArray<RepositoryFile>) => files.reduce((sum, { size }) => sum + size, 0)
 
-/** Whether a copy of this list is there and each of its files is as it was when it was verified. */
+/** Whether a copy with this list exists and each of its files is unchanged since its verification. */
 const isCopied = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
   return (yield* hasManifest(directory, manifest)) && (yield* areAsRecorded(directory, files))
 })
 
-/** The files that a directory which is being made has yet to get: there a file has its name once it was verified. */
+/** The files that a partial directory still lacks. A file in it gets its name after its verification. */
 const missingFiles = (directory: string, files: ReadonlyArray<RepositoryFile>) =>
   Effect.filter(files, (file) => Effect.map(isThereWhole(directory, file), (is) => !is))
 
-/** Copies these files into a directory, each under its name once it is what the commit lists. */
+/** Copies files into a directory. Each gets its name after it was verified against the commit's list. */
 const copyFiles = Effect.fnUntraced(function* (
   { commit, from, repo }: CopyOptions,
   base: string,
@@ -76,8 +76,9 @@ const copyFiles = Effect.fnUntraced(function* (
 })
 
 /**
- * Copies a commit from the weights store to a folder of the node and verifies each file against the list on the way; one that is there is used again. The copy comes to
- * be by one rename; of several that copy the same at once one does. Where there is no room, copies that nobody uses make it, the longest unused first.
+ * Copies a commit from the weights store to a folder of the node and verifies each file against the list. An existing
+ * copy is reused. The copy appears by a single rename; if several processes copy the same commit, one of them does. If
+ * space is missing, unused copies are removed, least recently used first.
  */
 export const copyWeights = Effect.fn("copyWeights")(function* (
   options: CopyOptions
@@ -86,7 +87,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   const source = join(from, repo, commit)
   const directory = join(to, repo, commit)
   const listed = yield* storedFiles(source, repo, commit, options.manifest)
-  // A copy has its list too, and outlives what becomes of the store.
+  // A copy has its own list, so it does not depend on the store.
   const stored = Option.isSome(listed) ? listed : yield* storedFiles(directory, repo, commit, options.manifest)
   if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
   const files = stored.value
@@ -112,7 +113,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
     return reused
   }
 
-  // What engines read already is mended file by file, so that it is never away.
+  // A directory that engines already read is repaired file by file, so that it always exists.
   const repairs = yield* hasManifest(directory, manifest)
   const base = repairs ? directory : claim.path
   yield* prepareDirectory(claim.path, manifest)
@@ -144,7 +145,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   yield* checkRoom
   yield* copyFiles(options, base, claim, wrong, threads).pipe(
     Effect.raceFirst(claim.beat),
-    // Others write there too: whoever comes next finds room, or hears how much is missing.
+    // Other processes use the same volume. The next attempt finds the space, or reports how much is missing.
     Effect.tapError((error) => (error._tag === "StoreFull" ? makeRoom : Effect.void))
   )
   yield* writeRecord(base, files)

@@ -2,10 +2,10 @@ import { parentPort } from "node:worker_threads"
 import type { CopyMessage, CopyRequest } from "./CopyThreads.ts"
 import { copyFile } from "./copyFile.ts"
 
-/** Bytes after which the progress is told. */
+/** Bytes between two progress messages. */
 const step = 16 * 1024 * 1024
 
-/** What `CopyThreads` runs in threads of their own. */
+/** The code of the threads of `CopyThreads`. */
 parentPort?.on("message", ({ id, task }: CopyRequest) => {
   const tell = (message: CopyMessage) => parentPort?.postMessage(message)
   let untold = 0

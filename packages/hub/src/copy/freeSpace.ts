@@ -6,9 +6,9 @@ import { lastUsed } from "../fetch/Manifest.ts"
 import { onDisk } from "../fetch/onDisk.ts"
 import { beatName, claimAtOnce } from "../fetch/PartialDirectory.ts"
 
-/** Which copies of a node others may need, as somebody saw it who knows all pods. */
+/** The copies of a node that may be in use, as reported by a component that sees all pods. */
 export interface CopiesInUse {
-  /** When that was, Unix milliseconds. */
+  /** Time of the report in Unix milliseconds. */
   readonly at: number
   /** Commits, or their first characters. */
   readonly commits: ReadonlyArray<string>
@@ -18,13 +18,13 @@ export interface RemovedCopy {
   readonly repo: string
   readonly commit: string
   readonly unusedSince: number
-  /** Whether it was not whole. */
+  /** Whether the directory was partial. */
   readonly partial: boolean
 }
 
 /**
- * Milliseconds that a copy must have gone unused before `CopiesInUse.at`: a pod that noted its use later may be one that whoever made the list did not know of, and
- * clocks differ.
+ * Milliseconds that a copy must have been unused before `CopiesInUse.at`. A later user may be a pod that the report
+ * does not include, and clocks differ.
  */
 export const unknownFor = 600_000
 
@@ -38,14 +38,17 @@ export const freeBytes = (path: string) =>
     return bavail * bsize
   })
 
-/** When somebody worked last in a directory that is not whole, Unix milliseconds. */
+/** When a partial directory was last used, in Unix milliseconds. */
 const lastBeat = (path: string) =>
   Effect.promise(async () => {
     const seen = (await stat(join(path, beatName)).catch(() => null)) ?? (await stat(path).catch(() => null))
     return seen?.mtimeMs ?? null
   })
 
-/** The copies under a root that nobody can be using, the longest unused first; also what those who died at work left of others than `own`. */
+/**
+ * The copies under a root that cannot be in use, least recently used first, and remains of failed copies of other
+ * commits than `own`.
+ */
 const unused = Effect.fnUntraced(function* (root: string, own: string, inUse: CopiesInUse) {
   const now = yield* Clock.currentTimeMillis
   const found: Array<RemovedCopy & { readonly path: string }> = []
@@ -66,8 +69,8 @@ const unused = Effect.fnUntraced(function* (root: string, own: string, inUse: Co
 })
 
 /**
- * Removes copies that nobody uses, the longest unused first, until so many bytes are free; what it removed. Each goes by the claim that a copy works under: whoever
- * comes for one meanwhile finds it whole or not at all.
+ * Removes unused copies, least recently used first, until this many bytes are free, and returns them. Each removal
+ * holds the claim that a copy works under, so a concurrent user finds the copy complete or absent.
  */
 export const freeSpace = Effect.fnUntraced(function* (
   root: string,
@@ -79,7 +82,7 @@ export const freeSpace = Effect.fnUntraced(function* (
   for (const { path, ...copy } of yield* unused(root, own, inUse)) {
     if ((yield* freeBytes(root)) >= needed) break
     if (copy.partial) {
-      // Under another name first: whoever owned it finds it gone.
+      // Rename it first, so that a former owner notices the loss.
       const aside = join(dirname(path), `${copy.commit}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
       yield* onDisk(() => rename(path, aside).catch(() => undefined))
       yield* onDisk(() => rm(aside, { recursive: true, force: true }))
@@ -89,7 +92,7 @@ export const freeSpace = Effect.fnUntraced(function* (
     yield* Effect.scoped(
       Effect.gen(function* () {
         const claim = yield* claimAtOnce(path)
-        // Somebody else is at it, or has used it meanwhile.
+        // Another process works on it or has used it in the meantime.
         if (Option.isNone(claim) || (yield* lastUsed(path)) !== copy.unusedSince) return
         yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
         yield* onDisk(() => rm(claim.value.path, { recursive: true, force: true }))

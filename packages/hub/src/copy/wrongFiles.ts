@@ -5,16 +5,19 @@ import { expectedHash } from "../contentHash.ts"
 import { isAsRecorded, isThereWhole, readRecord } from "../fetch/VerifiedRecord.ts"
 import type { CopyThreads } from "./CopyThreads.ts"
 
-/** How files that are there are looked at: whether they are what they were when they were verified, and byte for byte only where not; or byte for byte in any case. */
+/**
+ * How existing files are checked. `recorded`: by the record of their verification, and byte for byte if they differ
+ * from it. `full`: byte for byte.
+ */
 export type Verify = "recorded" | "full"
 
-/** A file that is to be read and hashed as its commit names it, and written to `target` where there is one. */
+/** A task that reads and hashes a file in the form of its commit, and writes it to `target` if that is set. */
 export const taskOf = (source: string, target: string | null, file: RepositoryFile) => {
   const lfs = file.sha256 !== null
   return { source, target, size: file.size, algorithm: lfs ? "sha256" : "sha1", prefix: lfs ? "" : `blob ${file.size}\0` } as const
 }
 
-/** Of these files the ones that are not there as they are to be. */
+/** The files that are missing or wrong. */
 export const wrongFiles = Effect.fnUntraced(function* (directory: string, files: ReadonlyArray<RepositoryFile>, verify: Verify, threads: CopyThreads) {
   const record = yield* readRecord(directory)
   const good = yield* Effect.forEach(

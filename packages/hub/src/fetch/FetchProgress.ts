@@ -1,7 +1,7 @@
 export interface FetchProgress {
-  /** Bytes that are there. */
+  /** Bytes that have arrived. */
   readonly bytes: number
   readonly totalBytes: number
-  /** Whether another download brings the same commit, and this one waits for it. */
+  /** Whether this download waits for another download of the same commit. */
   readonly waiting: boolean
 }

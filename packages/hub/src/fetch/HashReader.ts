@@ -15,7 +15,7 @@ interface Reading {
   at: number
 }
 
-/** Hashes files as far as it is told that they are there. It reads and waits for what it reads, so it has a thread of its own where there is much to do. */
+/** Hashes files as far as their bytes are reported to exist. Reading blocks, so larger downloads run it in a thread. */
 export const makeHashReader = (tell: (result: HashResult) => void): ((message: HashMessage) => void) => {
   const buffer = new Uint8Array(256 * 1024)
   const readings = new Map<number, Reading>()
@@ -25,7 +25,7 @@ export const makeHashReader = (tell: (result: HashResult) => void): ((message: H
     closeSync(reading.fd)
   }
 
-  /** What has just been written is still in the page cache, so reading it costs little. */
+  /** Recently written bytes are still in the page cache, so reading them is cheap. */
   const readTo = (id: number, reading: Reading, to: number) => {
     while (reading.at < to) {
       const bytes = readSync(reading.fd, buffer, 0, Math.min(buffer.length, to - reading.at), reading.at)

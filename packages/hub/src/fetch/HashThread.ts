@@ -3,11 +3,11 @@ import type { RepositoryFile } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { type HashMessage, type HashResult, makeHashReader } from "./HashReader.ts"
 
-/** A file that is hashed while it comes. */
+/** A file that is hashed while it arrives. */
 export interface Hashing {
-  /** All bytes before `to` are there. */
+  /** Reports that all bytes before `to` exist. */
   readonly advance: (to: number) => void
-  /** Lower-case hex, once all of it is there; rejects where the file cannot be read. */
+  /** The hash in lower-case hex when the file is complete; rejects if the file cannot be read. */
   readonly digest: Promise<string>
   readonly drop: () => void
 }
@@ -28,12 +28,12 @@ const inThread: Way = Effect.fnUntraced(function* (tell, broken) {
 
 const here: Way = (tell) => Effect.succeed(makeHashReader(tell))
 
-/** Fewer bytes are hashed sooner than a thread starts. */
+/** Below this size, hashing takes less time than starting a thread. */
 const worthThread = 32 * 1024 * 1024
 
 /**
- * Hashes files as their commit names them (SHA-256 for those in LFS, else git's blob id), each from its beginning, as far as it is there without a gap. Where there
- * are many bytes in all, it has a thread of its own, which lives as long as the scope.
+ * Hashes files in the form of their commit (SHA-256 for LFS files, otherwise git's blob id), from the start as far as
+ * there is no gap. For many bytes it uses a thread for the lifetime of the scope.
  */
 export const makeHashThread = Effect.fnUntraced(function* (bytes: number): Effect.fn.Return<HashThread, never, Scope.Scope> {
   const waiting = new Map<number, { readonly resolve: (digest: string) => void; readonly reject: (error: Error) => void }>()
@@ -54,7 +54,7 @@ export const makeHashThread = Effect.fnUntraced(function* (bytes: number): Effec
   return (path, file) => {
     const id = next++
     const digest = new Promise<string>((resolve, reject) => waiting.set(id, { resolve, reject }))
-    // Whoever awaits it hears of a failure; until then it is nobody's.
+    // A failure is reported to the code that awaits the digest. Until then it must not be an unhandled rejection.
     digest.catch(() => undefined)
     const lfs = file.sha256 !== null
     send({ kind: "open", id, path, algorithm: lfs ? "sha256" : "sha1", prefix: lfs ? "" : `blob ${file.size}\0`, size: file.size })

@@ -10,7 +10,7 @@ export const manifestName = ".seatrial-manifest.json"
 const sorted = (files: ReadonlyArray<RepositoryFile>) =>
   files.map(({ blob_id, path, sha256, size }) => ({ path, size, blob_id, sha256 })).sort((a, b) => (a.path < b.path ? -1 : 1))
 
-/** The manifest of a downloaded commit: which files belong to it, in path order, and what each must hash to. */
+/** The manifest of a downloaded commit: its files in path order, and their hashes. */
 export const manifestOf = (repo: string, commit: Commit, files: ReadonlyArray<RepositoryFile>): string =>
   `${JSON.stringify({ version: 1, repo, commit, files: sorted(files) }, null, 2)}\n`
 
@@ -18,14 +18,14 @@ const decode = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ repo: Schema.String, commit: Schema.String, files: Schema.Array(RepositoryFile) }))
 )
 
-/** The files that a directory says it holds of a commit; none where it does not. */
+/** The files of a commit by a directory's manifest; none without a valid manifest. */
 export const listedFiles = (directory: string, repo: string, commit: string) =>
   Effect.map(
     Effect.promise(() => readFile(join(directory, manifestName), "utf8").catch(() => "")),
     (text) => Option.filter(decode(text), (stored) => stored.repo === repo && stored.commit === commit).pipe(Option.map(({ files }) => files))
   )
 
-/** The files that a directory of this commit says it holds, where they are those whose list has that hash: then nobody has to ask the hub for them. */
+/** The files of a commit by a directory's manifest, if their list has this hash. The hub is then not needed. */
 export const storedFiles = (directory: string, repo: string, commit: Commit, sha256: string) =>
   Effect.map(
     listedFiles(directory, repo, commit),
@@ -40,22 +40,27 @@ export const hasManifest = (directory: string, manifest: string): Effect.Effect<
     )
   )
 
-/** Whether a directory holds this manifest, and each of its files is what it was when it was verified: hashes are not read again. */
+/**
+ * Whether a directory has this manifest and each file is unchanged since its verification. Files are not hashed again.
+ */
 export const isComplete = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
   return (yield* hasManifest(directory, manifest)) && (yield* areAsRecorded(directory, files))
 })
 
-/** Milliseconds after its last use in which a commit counts as fresh: clean-up removes nothing of less than a day. */
+/**
+ * Milliseconds after its last use during which a commit counts as fresh. Clean-up only removes commits unused for at
+ * least a day.
+ */
 const freshFor = 3_600_000
 
-/** Whether a directory is complete and was used so lately that no clean-up can be about to remove it. */
+/** Whether a directory is complete and was used so recently that no clean-up can be about to remove it. */
 export const isFresh = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
   const now = yield* Clock.currentTimeMillis
   const used = yield* lastUsed(directory)
   return used !== null && now - used < freshFor && (yield* isComplete(directory, manifest, files))
 })
 
-/** When a commit was used last, Unix milliseconds: its manifest's time. Null where there is none. */
+/** When a commit was last used, in Unix milliseconds: the time of its manifest. Null without a manifest. */
 export const lastUsed = (directory: string): Effect.Effect<number | null> =>
   Effect.promise(() =>
     stat(join(directory, manifestName)).then(
@@ -64,7 +69,7 @@ export const lastUsed = (directory: string): Effect.Effect<number | null> =>
     )
   )
 
-/** Records that a commit is used at that time, Unix milliseconds; by default now. A time that is recorded never becomes earlier. */
+/** Records that a commit is used at this time (Unix milliseconds; default: now). A recorded time never decreases. */
 export const noteUse = Effect.fnUntraced(function* (directory: string, at?: number) {
   const seconds = Math.max(at ?? (yield* Clock.currentTimeMillis), (at === undefined ? null : yield* lastUsed(directory)) ?? 0) / 1000
   yield* Effect.promise(() => utimes(join(directory, manifestName), seconds, seconds).catch(() => undefined))

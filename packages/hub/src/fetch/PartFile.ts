@@ -8,30 +8,33 @@ import { isMissing } from "./onDisk.ts"
 import { inClaim } from "./PartialDirectory.ts"
 import { makePieceWriter, type PieceWriter } from "./PieceWriter.ts"
 
-/** A file that is not whole or not verified yet: `NAME.part`, and in `NAME.chunks` which of its chunks are there. */
+/** An incomplete or unverified file `NAME.part`, with the list of its existing chunks in `NAME.chunks`. */
 export interface PartFile {
   readonly file: RepositoryFile
-  /** Chunks that are not there, in order. */
+  /** Missing chunks, in order. */
   readonly missing: ReadonlyArray<number>
-  /** Where the hub said that the file is, until that is refused. */
+  /** The location of the file that the hub gave, until it is refused. */
   location: URL | null
-  /** Whether the hub has another file than the commit. */
+  /** Whether the hub's file differs from the commit's. */
   differs: boolean
   readonly write: PieceWriter
-  /** Notes that a chunk is there. True: it was the last. */
+  /** Records that a chunk exists. Returns true for the last one. */
   readonly record: (chunk: number) => Effect.Effect<boolean, HubUnavailable | StoreFull>
-  /** Whether it is the commit's: then it has its name. Else nothing of it is left. */
+  /** Verifies the file. A correct file gets its name; a wrong one is removed. */
   readonly finish: Effect.Effect<boolean, HubUnavailable | StoreFull>
 }
 
-/** Bytes that are there of a file whose download was begun with chunks of that size. */
+/** Existing bytes of a file whose download uses chunks of this size. */
 export const bytesThere = (chunks: ReadonlySet<number>, chunkBytes: number, { size }: RepositoryFile): number => {
   let bytes = 0
   for (const chunk of chunks) bytes += Math.min(chunkBytes, size - chunk * chunkBytes)
   return bytes
 }
 
-/** What the journal says: a first line with the bytes of a chunk, then a line for each that is there. A line that was cut off does not count; a journal of other chunks is none. */
+/**
+ * Parses the journal: a first line with the chunk size, then a line per existing chunk. A truncated line is ignored,
+ * and so is a journal with another chunk size.
+ */
 export const readJournal = async (path: string, chunkBytes: number, size: number): Promise<ReadonlySet<number>> => {
   const text = await readFile(path, "utf8").catch((error: unknown) => (isMissing(error) ? "" : Promise.reject(error)))
   const [first, ...lines] = text.slice(0, text.lastIndexOf("\n") + 1).split("\n")
@@ -47,7 +50,7 @@ export const readJournal = async (path: string, chunkBytes: number, size: number
 
 interface PartOptions {
   readonly file: RepositoryFile
-  /** Where the verified file goes. */
+  /** The path of the verified file. */
   readonly target: string
   readonly chunkBytes: number
   readonly hash: HashThread
@@ -55,7 +58,7 @@ interface PartOptions {
 
 export const journalOf = (target: string): string => `${target}.chunks`
 
-/** Goes on with what an earlier download left of a file, or begins it. */
+/** Resumes the download of a file, or starts it. */
 export const openPart = Effect.fnUntraced(function* ({
   chunkBytes,
   file,
@@ -73,11 +76,11 @@ export const openPart = Effect.fnUntraced(function* ({
   const handle = yield* opened(part, constants.O_RDWR | constants.O_CREAT)
   const { size } = yield* inClaim(() => handle.stat())
   const there = yield* inClaim(() => readJournal(journalPath, chunkBytes, file.size))
-  // Somebody else cut the file off, or made it longer than it can be.
+  // Another process truncated the file or made it too long.
   const whole = size <= file.size && [...there].every((chunk) => Math.min((chunk + 1) * chunkBytes, file.size) <= size)
   const done = whole ? new Set(there) : new Set<number>()
   if (!whole) yield* inClaim(() => handle.truncate(0))
-  // Written whole, so that a line which was cut off does not swallow the next one.
+  // Rewritten completely, so that a truncated line does not corrupt the next one.
   yield* inClaim(async () => {
     const fresh = await open(journalPath, "w", 0o644)
     try {
@@ -110,7 +113,7 @@ export const openPart = Effect.fnUntraced(function* ({
       return done.size === count
     }),
     finish: Effect.gen(function* () {
-      // Its reader has a name of the file only: where that is gone, so is the claim.
+      // The reader opens the file by name. If the name is gone, so is the claim.
       const digest = Effect.tryPromise({ try: () => hashing.digest, catch: (error) => error }).pipe(
         Effect.catch((error) =>
           Effect.andThen(
@@ -125,7 +128,8 @@ export const openPart = Effect.fnUntraced(function* ({
         if (matches) await handle.sync()
         await handle.close()
         await journal.close()
-        // In this order: a journal without its file says nothing, a file without its journal would come again.
+        // In this order: a journal without its file is ignored, but a file without its journal would be downloaded
+        // again.
         if (matches) await rename(part, target)
         else await rm(part, { force: true })
         await rm(journalPath, { force: true })

@@ -5,22 +5,22 @@ import { Clock, Effect, Option, Random, type Scope } from "effect"
 import { HubUnavailable, type StoreFull } from "../failures.ts"
 import { diskFailure, isMissing, onDisk } from "./onDisk.ts"
 
-/** Tells this process from an earlier one that had its number. */
+/** Distinguishes this process from an earlier one with the same process id. */
 const session = crypto.randomUUID().slice(0, 8)
-/** Names of the directories that fibres of this process work in. */
+/** Names of the directories that fibers of this process work in. */
 const active = new Set<string>()
 let made = 0
 
-/** A file that whoever works in a partial directory changes again and again. */
+/** A file that the owner of a partial directory changes periodically. */
 export const beatName = ".beat"
 const beatMillis = 5_000
-/** Milliseconds without a change after which somebody elsewhere counts as dead. */
+/** Milliseconds without a change after which an owner on another machine counts as dead. */
 const deadAfter = 45_000
-/** Milliseconds without a beat of our own after which others may soon think that of us. */
+/** Milliseconds without a beat after which other processes may soon consider this one dead. */
 const heldFor = 30_000
 const lookMillis = 1_000
 
-/** This machine, and where several see different processes on it, which of them. */
+/** This machine, and the container on it if several see different processes. */
 const here = Effect.promise(async () => {
   const space = await readlink("/proc/self/ns/pid").catch(() => "")
   const name = `${hostname()}-${space.replaceAll(/\D/g, "")}`.replaceAll(/[^A-Za-z0-9-]/g, "-")
@@ -36,10 +36,15 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
-/** What was seen of others' directories: their last beat, and since when it is that, in milliseconds of our own clock: clocks of machines differ. */
+/**
+ * The observed directories of other owners: the last beat, and the local time in milliseconds since which it is
+ * unchanged. Clocks of machines differ.
+ */
 type Seen = Map<string, { readonly beat: string; readonly since: number }>
 
-/** Whether nobody works any more in the partial directory of that name: its owner is part of the name, so that a rename changes both at once. */
+/**
+ * Whether the owner of a partial directory is gone. The owner is part of the name, so a rename changes both atomically.
+ */
 const isAbandoned = Effect.fnUntraced(function* (parent: string, name: string, machine: string, seen: Seen) {
   if (/\.partial-free\.[0-9a-f]{8}$/.test(name)) return true
   const owner = /\.partial-([A-Za-z0-9-]+)\.(\d{1,10})\.([0-9a-f]{8})\.\d+$/.exec(name)
@@ -48,7 +53,7 @@ const isAbandoned = Effect.fnUntraced(function* (parent: string, name: string, m
     return pid !== process.pid ? !isRunning(pid) : owner[3] !== session || !active.has(name)
   }
   const now = yield* Clock.currentTimeMillis
-  // Read, not looked at: a network file system may answer a look from its memory.
+  // Read the content: a network file system may answer `stat` from its cache.
   const beat = yield* Effect.promise(() => readFile(join(parent, name, beatName), "utf8").catch(() => ""))
   const before = seen.get(name)
   if (before?.beat === beat) return now - before.since > deadAfter
@@ -69,8 +74,9 @@ const renamed = (from: string, to: string) =>
   )
 
 /**
- * Takes over what an earlier download left, or begins anew; null where somebody else works or may be about to. A rename takes over, so of several that try one
- * succeeds. Whoever begins anew looks once more afterwards, and withdraws where there is any other: so never do two begin.
+ * Takes over a partial directory or creates one; null if another owner is or may become active. The take-over is a
+ * rename, so only one process succeeds. After creating a directory, a process checks again and withdraws if there is
+ * another, so two never start at once.
  */
 const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string, seen: Seen) {
   const parent = dirname(directory)
@@ -95,19 +101,21 @@ const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string
   return null
 })
 
-/** A directory beside the one that is to be made, in which this fibre alone works. */
+/** A directory next to the target directory that only this fiber works in. */
 export interface Claim {
   readonly path: string
-  /** Whether nobody else has taken it over; rejects where the disk does. To be asked before each write. */
+  /**
+   * Whether no other process has taken over the directory; rejects on a disk error. Must be called before each write.
+   */
   readonly isHeld: () => Promise<boolean>
-  /** Shows others that somebody is at work, for as long as it runs; fails once somebody else has the directory. */
+  /** Signals that the owner is active while it runs; fails after another process has taken over. */
   readonly beat: Effect.Effect<never, HubUnavailable>
 }
 
-/** Somebody else has the directory, and what was done in it. */
+/** Another process has taken over the directory and its contents. */
 export const lostClaim = new HubUnavailable({ message: "Another download took over the directory of the model." })
 
-/** Work in a claimed directory: where that is not there any more, somebody else has taken it over. */
+/** Runs work in a claimed directory. If the directory no longer exists, another process has taken it over. */
 export const inClaim = <A>(work: () => Promise<A>): Effect.Effect<A, HubUnavailable | StoreFull> =>
   Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
     Effect.catch((error): Effect.Effect<never, HubUnavailable | StoreFull> => (isMissing(error) ? Effect.fail(lostClaim) : diskFailure(error)))
@@ -118,7 +126,7 @@ const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim,
   let beats = 0
   let last = 0
   let gone = false
-  /** Rejects where the disk does. */
+  /** Rejects on a disk error. */
   const show = async () => {
     const begun = clock.currentTimeMillisUnsafe()
     try {
@@ -133,14 +141,14 @@ const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim,
   return {
     path,
     isHeld: async () => {
-      // Who was paused for long, or waited long for the disk, looks first whether the directory still has its name.
+      // After a long pause or disk wait, first check that the directory still has its name.
       if (!gone && clock.currentTimeMillisUnsafe() - last >= heldFor) await show()
       return !gone
     },
     beat: Effect.gen(function* () {
       while (!gone) {
         yield* Effect.sleep(beatMillis)
-        // A disk that is full has room for no beat either; whoever downloads hears of that itself.
+        // A full disk also fails the beat; the download itself reports that.
         yield* Effect.uninterruptible(Effect.ignore(onDisk(show)))
       }
       return yield* lostClaim
@@ -148,7 +156,7 @@ const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim,
   }
 })
 
-/** Claims the directory beside `directory` until the scope ends; null as for `tryClaim`. */
+/** Claims a directory next to `directory` until the scope ends; null as for `tryClaim`. */
 const claimOnce = (directory: string, machine: string, seen: Seen) =>
   tryClaim(directory, machine, seen).pipe(
     Effect.tap((name) =>
@@ -156,7 +164,7 @@ const claimOnce = (directory: string, machine: string, seen: Seen) =>
         ? Effect.void
         : Effect.addFinalizer(() =>
             Effect.gen(function* () {
-              // Whoever comes next need not wait to see that nobody is here.
+              // Renamed, so that the next owner does not need to wait for the beat to time out.
               yield* renamed(join(dirname(directory), name), `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
               active.delete(name)
             }).pipe(Effect.ignore)
@@ -165,15 +173,16 @@ const claimOnce = (directory: string, machine: string, seen: Seen) =>
     Effect.uninterruptible
   )
 
-/** The claim of a directory beside which nobody works, as `claimPartial` gives it; none where somebody does. */
+/** Claims a directory as `claimPartial` does; none if another owner is active. */
 export const claimAtOnce = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<Option.Option<Claim>, StoreFull, Scope.Scope> {
   const name = yield* claimOnce(directory, yield* here, new Map())
   return name === null ? Option.none() : Option.some(yield* hold(join(dirname(directory), name)))
 })
 
 /**
- * Waits until nobody else works beside `directory`, then works there alone until the scope ends, with what an earlier download left; none where `isThere` comes true
- * meanwhile. `onWait` is done again and again while it waits.
+ * Waits until no other owner is active for `directory`, then owns its partial directory until the scope ends, including
+ * the files of an earlier download. None if `isThere` becomes true while waiting. `onWait` is called repeatedly while
+ * waiting.
  */
 export const claimPartial = Effect.fnUntraced(function* (
   directory: string,
@@ -192,7 +201,7 @@ export const claimPartial = Effect.fnUntraced(function* (
   }
 })
 
-/** Removes what dead downloads of `directory` left, once it is there. */
+/** Removes the remains of failed downloads of `directory` after it has been created. */
 export const removeAbandoned = Effect.fnUntraced(function* (directory: string) {
   const machine = yield* here
   const seen: Seen = new Map()

@@ -1,12 +1,12 @@
 import { writeSync } from "node:fs"
 import type { FileHandle } from "node:fs/promises"
 
-/** Writes a piece of a file; the piece is its own until that is done. */
+/** Writes a piece of a file. It owns the buffer until the promise resolves. */
 export type PieceWriter = (bytes: Uint8Array, at: number) => Promise<void>
 
-/** Milliseconds that a piece takes of a store that is slow. */
+/** Milliseconds per piece from which a store counts as slow. */
 const slow = 50
-/** Milliseconds for which it then counts as slow. */
+/** Milliseconds for which it then stays in the slow mode. */
 const slowFor = 10_000
 
 const writeInThread = async (handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> => {
@@ -20,8 +20,9 @@ const writeHere = ({ fd }: FileHandle, bytes: Uint8Array, position: number): voi
 }
 
 /**
- * Writes at once what a page cache takes at once: a hand-over to another thread costs as much as the write, and that thread finds the piece in no cache of its core.
- * A store that held one piece up is waited for in Node's threads for some time, by several pieces at once, so that nothing else waits with it. `now` in milliseconds.
+ * Writes synchronously while the page cache accepts pieces immediately: passing a piece to another thread costs as much
+ * as the write, and moves it out of the core's cache. After a slow write, pieces are written in Node's thread pool for
+ * some time, so that nothing else is blocked. `now` in milliseconds.
  */
 export const makePieceWriter = (handle: FileHandle, now: () => number = () => performance.now()): PieceWriter => {
   let slowUntil = Number.NEGATIVE_INFINITY

@@ -1,12 +1,12 @@
-/** How a download goes on, as it says itself. */
+/** The state of a download in its progress line. */
 export interface DownloadState {
   readonly bytes: number
   readonly totalBytes: number
-  /** Over the last half minute; 0 where nothing comes. */
+  /** Average over the last 30 seconds; 0 if no data arrives. */
   readonly bytesPerSecond: number
-  /** Null where nothing comes. */
+  /** Null if no data arrives. */
   readonly secondsLeft: number | null
-  /** Seconds since anything came, where that is long ago; else null. */
+  /** Seconds since the last data, if the download is stalled; otherwise null. */
   readonly stalledSeconds: number | null
   /** Whether it waits for another download of the same commit. */
   readonly waiting: boolean
@@ -14,7 +14,7 @@ export interface DownloadState {
 
 const waits = "waits for another download of the commit"
 
-/** The line that a download writes into its log, and by which the operator knows how it goes on. */
+/** The line that a download logs, from which the operator reads the progress. */
 export const progressLine = ({ bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes, waiting }: DownloadState): string => {
   if (waiting) return waits
   const rest = stalledSeconds === null ? `${bytesPerSecond} bytes/s${secondsLeft === null ? "" : `, ${secondsLeft} s left`}` : `stalled for ${stalledSeconds} s`
@@ -23,7 +23,7 @@ export const progressLine = ({ bytes, bytesPerSecond, secondsLeft, stalledSecond
 
 const pattern = /^fetched (\d{1,15}) of (\d{1,15}) bytes, (?:(\d{1,15}) bytes\/s(?:, (\d{1,15}) s left)?|stalled for (\d{1,15}) s)$/
 
-/** The state that the last such line of a log tells; null where there is none. */
+/** Parses the last progress line of a log; null if there is none. */
 export const readProgress = (log: string): DownloadState | null => {
   for (const line of log.split("\n").reverse()) {
     if (line.trim() === waits) return { bytes: 0, totalBytes: 0, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: null, waiting: true }

@@ -7,31 +7,34 @@ import { isHeader, lengthOf, parseHead, type ResponseHead } from "./ResponseHead
 export interface Transfer {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
-  /** Finds the addresses of its host, where not every one may be connected to. */
+  /** Resolves the host, if not every address is allowed. */
   readonly lookup?: LookupFunction
-  /** How many bytes of the body are wanted, at most what the head states; null: none. What it throws, `get` rejects with. */
+  /**
+   * Returns the number of wanted body bytes, at most the length in the head; null for none. If it throws, `get` rejects
+   * with the error.
+   */
   readonly onHead: (head: ResponseHead) => number | null
-  /** Called with the body's bytes in order, one call after the other; they are its own until it resolves. */
+  /** Called with the body's bytes in order, one call at a time. It owns the bytes until it resolves. */
   readonly write: (bytes: Uint8Array) => Promise<void>
-  /** Told of bytes as they come from the network. */
+  /** Called with the number of bytes as they arrive from the network. */
   readonly onReceived: (bytes: number) => void
 }
 
-/** One connection for one request after another; it is made anew where the last one has ended or went elsewhere. */
+/** A connection for consecutive requests. It is opened again if the last one has ended or had another destination. */
 export interface RangeConnection {
-  /** Rejects where the connection ends early, once what came before is written. */
+  /** Rejects if the connection ends early, after the received bytes are written. */
   readonly get: (transfer: Transfer) => Promise<ResponseHead>
-  /** Ends the connection, and what is under way on it with `reason`. */
+  /** Closes the connection and fails the current request with `reason`. */
   readonly close: (reason: Error) => void
 }
 
-/** Larger ones would not stay in the cache of a core until they are written. */
+/** Larger buffers would leave the core's cache before they are written. */
 const bufferBytes = 512 * 1024
 const buffers = 3
-/** A buffer with less room is not read into any more. */
+/** A buffer with less space is not read into. */
 const leastRoom = 32 * 1024
 const maxHeadBytes = 64 * 1024
-/** Longest unwanted body that is read for the sake of the connection. */
+/** Maximum length of an unwanted body that is read to keep the connection. */
 const maxDrained = 64 * 1024
 
 interface Block {
@@ -44,10 +47,10 @@ const makeBlock = (): Block => ({ bytes: Buffer.allocUnsafeSlow(bufferBytes), st
 
 interface Running {
   readonly transfer: Transfer
-  /** Whether nothing has come on a connection that served another request before. */
+  /** Whether a reused connection has received no data for this request. */
   stale: boolean
   head: ResponseHead | null
-  /** Bytes of the body that are still to come, and whether they are wanted. */
+  /** Remaining bytes of the body, and whether they are wanted. */
   left: number
   wanted: boolean
   /** Whether the connection can serve another request afterwards. */
@@ -57,8 +60,8 @@ interface Running {
 }
 
 /**
- * Reads from the socket straight into buffers that are used again and again, and writes them out while the next ones fill: the streams of Node's own client make a
- * new buffer for each 64 KiB, which costs more than all else here together.
+ * Reads from the socket directly into reused buffers and writes them out while the next ones fill. The streams of
+ * Node's client allocate a buffer per 64 KiB, which costs more than everything else here.
  */
 export const makeRangeConnection = (): RangeConnection => {
   let socket: Socket | null = null
@@ -87,7 +90,7 @@ export const makeRangeConnection = (): RangeConnection => {
     active = null
   }
 
-  /** The socket may be reading into it, so it stays the active one. */
+  /** It stays the active buffer, because the socket may be reading into it. */
   const clear = () => {
     if (active === null) return
     active.start = 0
@@ -135,7 +138,7 @@ export const makeRangeConnection = (): RangeConnection => {
     }
   }
 
-  /** Takes the head where all of it is there. False: more has to come. */
+  /** Parses the head if it is complete. Returns false if more data is needed. */
   const takeHead = (job: Running, block: Block): boolean => {
     const at = block.bytes.subarray(block.start, block.end).indexOf("\r\n\r\n")
     if (at === -1) {
@@ -154,7 +157,7 @@ export const makeRangeConnection = (): RangeConnection => {
     return true
   }
 
-  /** Whether to go on reading. */
+  /** Returns whether to continue reading. */
   const take = (bytes: number): boolean => {
     const job = running
     const block = active
@@ -175,7 +178,7 @@ export const makeRangeConnection = (): RangeConnection => {
       came = block.end - block.start
     }
     if (came > job.left) {
-      // What comes beyond belongs to nobody.
+      // Bytes after the body are ignored.
       block.end -= came - job.left
       came = job.left
       job.reusable = false
@@ -191,13 +194,13 @@ export const makeRangeConnection = (): RangeConnection => {
     if (job.wanted) seal()
     else clear()
     void flush()
-    // The last one is read into next; then there has to be another.
+    // The last free buffer is the next to read into, so at least two are needed.
     return free.length > 1
   }
 
   const open = (transfer: Transfer): Socket => {
     const opened = openSocket(transfer, {
-      // Where it is empty, nothing is read until a write has made room again.
+      // Without a free buffer, reading pauses until a write has finished.
       buffer: () => {
         const block = room()
         return block.bytes.subarray(block.end)
@@ -226,7 +229,7 @@ export const makeRangeConnection = (): RangeConnection => {
     opened.on("close", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
   }
 
-  /** Takes what comes through a tunnel, which cannot be read straight into our buffers. */
+  /** Reads from a tunnel, which cannot read directly into the buffers. */
   const feed = (opened: Socket) =>
     opened.on("data", (chunk: Buffer) => {
       for (let at = 0; at < chunk.length && socket === opened; ) {
@@ -241,7 +244,7 @@ export const makeRangeConnection = (): RangeConnection => {
       }
     })
 
-  /** Goes by a proxy: the request is sent once that has made the way. */
+  /** Uses a proxy. The request is sent after the tunnel is open. */
   const goBy = (proxy: URL, job: Running) => {
     const { opened, raw } = openTunnel(proxy, job.transfer.url)
     socket = raw

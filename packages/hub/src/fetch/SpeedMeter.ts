@@ -1,17 +1,17 @@
 import type { FetchProgress } from "./FetchProgress.ts"
 import type { DownloadState } from "./ProgressLine.ts"
 
-/** Milliseconds that the speed is taken over. */
+/** Milliseconds that the speed is averaged over. */
 const window = 30_000
-/** Milliseconds without a byte after which a download counts as stalled. */
+/** Milliseconds without data after which a download is stalled. */
 const patience = 60_000
 
-/** Makes speeds of progress. Times are Unix milliseconds, each at least the one before. */
+/** Computes the speed from progress. Times are Unix milliseconds and never decrease. */
 export const makeSpeedMeter = () => {
   let samples: ReadonlyArray<{ readonly at: number; readonly bytes: number }> = []
   let moved: { readonly at: number; readonly bytes: number } | null = null
   return ({ bytes, totalBytes, waiting }: FetchProgress, now: number): DownloadState => {
-    // Bytes that have to come again are progress too: something happens.
+    // Lost bytes also count as activity, because they show that the download is not stalled.
     if (moved === null || waiting || moved.bytes !== bytes) moved = { at: now, bytes }
     samples = [...samples.filter(({ at }) => at > now - window), { at: now, bytes }]
     const [first = { at: now, bytes }] = samples

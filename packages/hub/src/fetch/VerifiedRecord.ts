@@ -5,12 +5,13 @@ import { Effect, Option, Schema } from "effect"
 import { onDisk } from "./onDisk.ts"
 
 export const recordName = ".seatrial-verified.json"
-/** What nodes' copies called it at first. */
+/** The name that copies on nodes used at first. */
 const earlierName = ".seatrial-copy.json"
 
 /**
- * What the files of a commit were when their bytes were verified: inode and the times of the last change to the content and to the file itself, in nanoseconds, by path.
- * Whoever writes to a file changes them; the last one cannot be set back. What a disk alters beneath the file system changes none.
+ * The state of a commit's files at their verification: inode and times of the last change of content (mtime) and file
+ * (ctime) in nanoseconds, by path. Every write changes them, and the ctime cannot be set back. They do not detect
+ * changes below the file system.
  */
 const VerifiedRecord = Schema.Record(Schema.String, Schema.Struct({ inode: Schema.String, changed: Schema.String, status: Schema.optionalKey(Schema.String) }))
 export type VerifiedRecord = typeof VerifiedRecord.Type
@@ -23,7 +24,7 @@ const look = async (path: string, size: number) => {
   return { inode: String(found.ino), changed: String(found.mtimeNs), status: String(found.ctimeNs) }
 }
 
-/** What was written down of a commit's files; nothing where that cannot be read. */
+/** Reads the record of a commit; empty if it cannot be read. */
 export const readRecord = (directory: string): Effect.Effect<VerifiedRecord> =>
   Effect.promise(async () => {
     const read = (name: string) => readFile(join(directory, name), "utf8")
@@ -31,7 +32,7 @@ export const readRecord = (directory: string): Effect.Effect<VerifiedRecord> =>
     return Option.getOrElse(decode(text), () => ({}))
   })
 
-/** When all files were last verified byte for byte, Unix milliseconds; null where that was never written down. */
+/** When all files were last verified byte for byte, in Unix milliseconds; null if that was never recorded. */
 export const verifiedAt = (directory: string): Effect.Effect<number | null> =>
   Effect.promise(() =>
     stat(join(directory, recordName)).then(
@@ -40,7 +41,7 @@ export const verifiedAt = (directory: string): Effect.Effect<number | null> =>
     )
   )
 
-/** Whether a file is what it was when it was verified. */
+/** Whether a file is unchanged since its verification. */
 export const isAsRecorded = (directory: string, record: VerifiedRecord, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
   Effect.promise(async () => {
     const now = await look(join(directory, path), size)
@@ -49,18 +50,18 @@ export const isAsRecorded = (directory: string, record: VerifiedRecord, { path, 
     return now.inode === then.inode && now.changed === then.changed && (then.status === undefined || now.status === then.status)
   })
 
-/** Whether all of these files are what they were when they were verified. */
+/** Whether all of these files are unchanged since their verification. */
 export const areAsRecorded = Effect.fnUntraced(function* (directory: string, files: ReadonlyArray<RepositoryFile>) {
   const record = yield* readRecord(directory)
   for (const file of files) if (!(yield* isAsRecorded(directory, record, file))) return false
   return true
 })
 
-/** Whether a file is there at its size. */
+/** Whether a file exists with its full size. */
 export const isThereWhole = (directory: string, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
   Effect.promise(async () => (await look(join(directory, path), size)) !== null)
 
-/** Writes down what the files of a commit are now that all of them were verified. */
+/** Records the state of a commit's files after all of them were verified. */
 export const writeRecord = (directory: string, files: ReadonlyArray<RepositoryFile>) =>
   onDisk(async () => {
     const record: Record<string, VerifiedRecord[string]> = {}

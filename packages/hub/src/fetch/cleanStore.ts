@@ -9,7 +9,7 @@ import { onDisk } from "./onDisk.ts"
 import { beatName, claimAtOnce } from "./PartialDirectory.ts"
 import { recordName, verifiedAt, writeRecord } from "./VerifiedRecord.ts"
 
-/** A commit's files in the store, `<root>/<owner>/<name>/<commit>`. */
+/** A commit in the store, at `<root>/<owner>/<name>/<commit>`. */
 export interface StoredCommit {
   readonly repo: string
   readonly commit: string
@@ -17,24 +17,29 @@ export interface StoredCommit {
 
 interface CleanOptions<E> {
   readonly root: string
-  /** The time that ages are counted to, Unix milliseconds: that of the database, since the clock of one machine may be wrong. */
+  /**
+   * The current time for ages in Unix milliseconds. It comes from the database, because a machine's clock may be wrong.
+   */
   readonly now: Effect.Effect<number, E>
-  /** Asked again before each removal. */
+  /** Evaluated again before each removal. */
   readonly needed: Effect.Effect<ReadonlyArray<StoredCommit>, E>
-  /** Told before `needed` is asked for the last time and the files go: nobody may count on them from then on without a look at the store. */
+  /**
+   * Called before the last evaluation of `needed` and the removal. From then on, no component may rely on the files
+   * without a check of the store.
+   */
   readonly forget: (stored: StoredCommit) => Effect.Effect<void, E>
-  /** Milliseconds for which nobody needed what is removed; at least a day, so that whoever finds files there keeps them. */
+  /** Milliseconds of disuse before a removal; at least a day, so that a user that finds files can rely on them. */
   readonly age: number
-  /** Only tells. */
+  /** Reports without removing. */
   readonly dryRun: boolean
-  /** Milliseconds after which what stays is verified again byte for byte; null: never. */
+  /** Milliseconds after which a remaining commit is verified again byte for byte; null: never. */
   readonly verifyAge: number | null
-  /** Told of what was verified again, with the first file that is no longer the commit's, and how many are not. */
+  /** Called after a repeated verification with the first wrong file and the number of wrong files. */
   readonly onVerified: (verified: StoredCommit & { readonly wrong: string | null; readonly count: number }) => Effect.Effect<void>
   readonly onRemoved: (removed: StoredCommit & { readonly partial: boolean; readonly unusedSince: number }) => Effect.Effect<void>
 }
 
-/** Smallest age that clean-up goes by, in milliseconds. */
+/** Minimum age for clean-up in milliseconds. */
 export const leastAge = 86_400_000
 
 const commitName = /^[0-9a-f]{40}$/
@@ -44,7 +49,7 @@ const list = (path: string) => onDisk(() => readdir(path).catch(() => []))
 
 const keyOf = ({ commit, repo }: StoredCommit) => `${repo}@${commit}`
 
-/** When a partial directory was last worked in, Unix milliseconds. */
+/** When a partial directory was last used, in Unix milliseconds. */
 const lastBeat = (path: string) =>
   Effect.promise(() =>
     stat(join(path, beatName)).then(
@@ -58,9 +63,10 @@ const lastBeat = (path: string) =>
   )
 
 /**
- * Removes the commits that nobody has needed for some time, and what dead downloads of them left. Each pass notes that what is needed now is in use, so the time counts
- * from when the need was last seen. It removes by the same claim that a download works under, and a download notes its use under that claim: either the download
- * comes first, and nothing is removed, or it finds nothing, and brings the files again. What is no commit of ours is left alone.
+ * Removes commits that were unused for some time, and the remains of failed downloads. Each pass records a use of the
+ * needed commits, so the age counts from the last observed need. A removal holds the same claim as a download, and a
+ * download records its use under that claim. If the download is first, nothing is removed; otherwise it finds nothing
+ * and downloads the files again. Directories that are not commits are ignored.
  */
 export const cleanStore = Effect.fn("cleanStore")(function* <E>({
   age,
@@ -95,7 +101,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
         if (at === null || at > oldest) continue
         yield* onRemoved({ repo, commit, partial: true, unusedSince: at })
         if (dryRun) continue
-        // Under another name first: whoever owned it finds it gone.
+        // Rename it first, so that a former owner notices the loss.
         const aside = join(parent, `${commit}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
         yield* onDisk(() => rename(path, aside).catch(() => undefined))
         yield* onDisk(() => rm(aside, { recursive: true, force: true }))
@@ -114,7 +120,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
       const wrong = yield* wrongFiles(path, files.value, "full", threads)
       if (wrong.length === 0) yield* writeRecord(path, files.value)
       else {
-        // Whoever needs them next looks first, and finds nothing written down.
+        // The next user checks first, and finds no record.
         yield* forget(stored)
         yield* onDisk(() => rm(join(path, recordName), { force: true }))
       }
@@ -129,7 +135,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
       if (dryRun) return yield* onRemoved({ ...stored, partial: false, unusedSince: used })
       const claim = yield* claimAtOnce(path)
       if (Option.isNone(claim)) return
-      // Nobody can note a use from here on but us.
+      // From here on, no other process can record a use.
       const again = yield* lastUsed(path)
       if (again === null || again > oldest) return
       yield* forget(stored)

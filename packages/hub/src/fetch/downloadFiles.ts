@@ -14,11 +14,11 @@ interface DownloadOptions {
   readonly source: FileSource
   readonly files: ReadonlyArray<RepositoryFile>
   readonly claim: Claim
-  /** Told of bytes that are there now, and, as a negative number, of bytes that have to come again. */
+  /** Called with the number of new bytes, or a negative number of bytes that must be downloaded again. */
   readonly onBytes: (bytes: number) => void
 }
 
-/** Whether the file is there under its own name: then it was verified before it got it. */
+/** Whether the file exists under its own name, which it gets after its verification. */
 const isVerified = (target: string, { size }: RepositoryFile) =>
   onDisk(async () => {
     const found = await stat(target).catch(() => null)
@@ -27,7 +27,10 @@ const isVerified = (target: string, { size }: RepositoryFile) =>
     return true
   })
 
-/** Brings what is missing of the files over all connections at once, chunk after chunk in their order, and gives the files that turned out as others than the commit's. */
+/**
+ * Downloads the missing parts of the files over all connections, chunk by chunk in order, and returns the files that
+ * differ from the commit.
+ */
 const pass = Effect.fnUntraced(function* ({ claim, onBytes, source }: DownloadOptions, files: ReadonlyArray<RepositoryFile>, hash: HashThread) {
   const { chunkBytes, concurrency } = source.settings
   const parts: Array<PartFile> = []
@@ -39,7 +42,8 @@ const pass = Effect.fnUntraced(function* ({ claim, onBytes, source }: DownloadOp
   }
   const scope = yield* Effect.scope
   const finishing: Array<Fiber.Fiber<RepositoryFile | null, HubUnavailable | StoreFull>> = []
-  // Of a file that is the hub's own no more chunk comes: it is given up when the others are there.
+  // No further chunk of a file is requested after the hub's file turned out to differ. It is given up when the other
+  // chunks have arrived.
   const finish = (part: PartFile) =>
     Effect.map(
       Effect.forkIn(
@@ -73,7 +77,7 @@ const pass = Effect.fnUntraced(function* ({ claim, onBytes, source }: DownloadOp
   return differing
 }, Effect.scoped)
 
-/** Brings and verifies the files; those that differ from the commit after two downloads. */
+/** Downloads and verifies the files. Returns those that differ from the commit after two downloads. */
 export const downloadFiles = Effect.fnUntraced(function* (
   options: DownloadOptions
 ): Effect.fn.Return<ReadonlyArray<RepositoryFile>, HubAnswer | HubUnavailable | StoreFull, Scope.Scope> {

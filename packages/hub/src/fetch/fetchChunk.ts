@@ -9,16 +9,16 @@ import type { PartFile } from "./PartFile.ts"
 import type { RangeConnection } from "./RangeConnection.ts"
 import type { ResponseHead } from "./ResponseHead.ts"
 
-/** Progress that counts as such: an attempt that brought less uses up one of the retries. */
+/** An attempt that receives less than this many bytes uses up a retry. */
 const progressBytes = 1024 * 1024
 const maxHops = 6
-/** Slower than this, in bytes per second, a connection counts as stalled. */
+/** A connection below this many bytes per second is stalled. */
 const slowest = 1024
 
 class Differs extends Error {}
 class WriteFailed extends Error {}
 
-/** How files are asked for: the hub's addresses of them, and its token. */
+/** The addresses of files on the hub, and the token for it. */
 export interface FileSource {
   readonly settings: HubSettings
   readonly token: Option.Option<Redacted.Redacted<string>>
@@ -27,7 +27,7 @@ export interface FileSource {
 
 const unavailable = (message: string) => new HubUnavailable({ message })
 
-/** How many bytes of the answer's body are those from `at` on, before `end`. */
+/** The number of body bytes in the range from `at` to before `end`. */
 const usable = ({ headers, status }: ResponseHead, size: number, at: number, end: number): number => {
   const length = headers.get("content-length")
   if (headers.has("content-encoding") || length === null) throw unavailable("The model hub does not serve ranges of files.")
@@ -46,24 +46,27 @@ interface ChunkOptions {
   readonly connection: RangeConnection
   readonly source: FileSource
   readonly part: PartFile
-  /** First byte, and the one after the last. */
+  /** The first byte, and the byte after the last. */
   readonly from: number
   readonly end: number
-  /** Told of bytes that are there now. */
+  /** Called with the number of new bytes. */
   readonly onBytes: (bytes: number) => void
-  /** Whether the directory is still this download's own. */
+  /** Whether this download still owns the directory. */
   readonly isHeld: () => Promise<boolean>
 }
 
 interface State {
-  /** The next byte of the file. */
+  /** Offset of the next byte in the file. */
   at: number
-  /** Bytes that came from the network. */
+  /** Bytes received from the network. */
   received: number
   writing: boolean
 }
 
-/** Follows the hub to where the file is, and writes what comes of it. The signed address that the hub gives is kept until it is refused, which it is when it has expired. */
+/**
+ * Follows the hub's redirect to the file and writes the received bytes. The signed address is reused until it is
+ * refused, which means that it has expired.
+ */
 const receive = async (options: ChunkOptions, state: State): Promise<void> => {
   const { connection, end, isHeld, onBytes, part, source } = options
   const { token } = source
@@ -83,7 +86,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
         accept: "*/*",
         "accept-encoding": "identity",
         range: `bytes=${state.at}-${end - 1}`,
-        // Nobody but the hub itself sees the token.
+        // The token is sent to the hub only.
         ...(own && Option.isSome(token) ? { authorization: `Bearer ${Redacted.value(token.value)}` } : {})
       },
       onHead: (head) => {
@@ -124,7 +127,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
     else {
       part.location = null
       if (asked === hub || (own && asked !== kept)) throw refused
-      // A signed address that is refused has expired; one that was given just now has not.
+      // A refused signed address has expired, unless it is new.
       if (asked !== kept) throw unavailable("The place that the model hub names for a file refuses it.")
       url = hub
     }
@@ -137,7 +140,10 @@ const failureOf = (cause: unknown): Effect.Effect<never, HubAnswer | HubUnavaila
   return Effect.fail(cause instanceof HubAnswer || cause instanceof HubUnavailable ? cause : unavailable("The model hub cannot be reached."))
 }
 
-/** One attempt, ended where too little comes for as long as the settings say. A disk that is slow is no fault of the hub. */
+/**
+ * One attempt. It ends if too little data arrives within the timeout of the settings. Waiting for a slow disk does not
+ * count.
+ */
 const attempt = (options: ChunkOptions, state: State) => {
   const { connection, part, source } = options
   const { timeout } = source.settings
@@ -159,9 +165,9 @@ const attempt = (options: ChunkOptions, state: State) => {
       const before = state.received
       const begun = performance.now()
       yield* Effect.sleep(timeout)
-      // Where this process itself was held up, by its disk or by whoever stopped it, nothing could come.
+      // No data could arrive if this process was blocked by its disk or suspended.
       if (performance.now() - begun > 2 * Duration.toMillis(timeout)) continue
-      // Then the transfer ends by itself, once what came is written.
+      // The transfer then ends by itself after the received bytes are written.
       if (!state.writing && state.received - before < Math.max(1, slowest * Duration.toSeconds(timeout)))
         connection.close(unavailable("The model hub stopped in the middle of a file."))
     }
@@ -169,7 +175,7 @@ const attempt = (options: ChunkOptions, state: State) => {
   return Effect.raceFirst(transfer, watch)
 }
 
-/** Brings a chunk of a file, over as many requests as it takes while they bring something. */
+/** Downloads a chunk of a file with as many requests as necessary, as long as they make progress. */
 export const fetchChunk = Effect.fnUntraced(function* (options: ChunkOptions): Effect.fn.Return<void, HubAnswer | HubUnavailable | StoreFull> {
   const { end, from, part, source } = options
   const { downloadRetries, retryDelay } = source.settings

@@ -40,7 +40,7 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
   if (missing > free) return yield* new StoreFull({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
 })
 
-/** Most files that a message names. */
+/** Maximum number of file names in a message. */
 const named = 3
 
 const namesOf = (files: ReadonlyArray<RepositoryFile>): string => {
@@ -93,7 +93,7 @@ export const fetchFiles = (settings: HubSettings) =>
     const differing = yield* downloadFiles({ source, files, claim, onBytes }).pipe(
       Effect.scoped,
       Effect.raceFirst(claim.beat),
-      // The volume filled up midway: how much is missing now says more.
+      // The volume filled up during the download. A new check reports how much is missing now.
       Effect.catchTag("StoreFull", (full) => Effect.andThen(checkSpace(claim.path, files, settings.chunkBytes), () => Effect.fail(full))),
       Effect.catchTag("HubAnswer", (answer) => refusalOf(answer, { repo, ref: commit, commit, hasToken: Option.isSome(token) }))
     )

@@ -1,7 +1,7 @@
 import { parentPort } from "node:worker_threads"
 import { makeHashReader } from "./HashReader.ts"
 
-/** What `HashThread` runs in a thread of its own. */
+/** The code of the thread of `HashThread`. */
 parentPort?.on(
   "message",
   makeHashReader((result) => parentPort?.postMessage(result))

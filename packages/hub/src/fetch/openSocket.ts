@@ -3,11 +3,11 @@ import { connect as connectTls } from "node:tls"
 
 interface Destination {
   readonly url: URL
-  /** Finds the addresses of its host, where not every one may be connected to. */
+  /** Resolves the host, if not every address is allowed. */
   readonly lookup?: LookupFunction
 }
 
-/** A connection to a host of the hub's, with TLS where its address asks for it, that is read straight into the buffers given. */
+/** A connection to a host, with TLS if the address requires it, that reads directly into the given buffers. */
 export const openSocket = ({ lookup, url }: Destination, onread: OnReadOpts): Socket => {
   const secure = url.protocol === "https:"
   const host = url.hostname.replace(/^\[|\]$/g, "")

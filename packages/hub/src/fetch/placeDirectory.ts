@@ -6,7 +6,7 @@ import { hasManifest, manifestName } from "./Manifest.ts"
 import { isOccupied, onDisk, syncDirectory } from "./onDisk.ts"
 import { beatName } from "./PartialDirectory.ts"
 
-/** Empties a partial directory that was begun for other files, and states which files it is for. */
+/** Empties a partial directory of other files, and records which files it is for. */
 export const prepareDirectory = Effect.fnUntraced(function* (partial: string, manifest: string) {
   if (yield* hasManifest(partial, manifest)) return
   yield* onDisk(async () => {
@@ -15,7 +15,7 @@ export const prepareDirectory = Effect.fnUntraced(function* (partial: string, ma
   })
 })
 
-/** Makes the verified partial directory visible. Where another download was first with the same files, theirs stays. */
+/** Publishes the verified partial directory. If another download of the same files was first, its directory stays. */
 export const placeDirectory = Effect.fnUntraced(function* (partial: string, directory: string, isThere: Effect.Effect<boolean>) {
   const moved = () =>
     onDisk(() =>
@@ -30,14 +30,14 @@ export const placeDirectory = Effect.fnUntraced(function* (partial: string, dire
   })
   if (!(yield* moved())) {
     if (yield* isThere) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
-    // What is in the way is not a download of these files, or somebody changed it.
-    // Its new name is that of a partial directory, so that whoever comes next removes it where this process dies before.
+    // The existing directory is not a download of these files, or it was changed. Its new name is that of a partial
+    // directory, so the next owner removes it if this process dies before.
     const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
     yield* onDisk(() => rename(directory, aside))
     if (!(yield* moved())) return yield* new HubUnavailable({ message: "The directory of the model is being replaced by somebody else." })
     yield* onDisk(() => rm(aside, { recursive: true, force: true }))
   }
-  // The folders of the repository and of its owner may be new too.
+  // The folders of the repository and of its owner may also be new.
   const parent = dirname(directory)
   for (const path of [parent, dirname(parent), dirname(dirname(parent))]) yield* onDisk(() => syncDirectory(path).catch(() => undefined))
 })

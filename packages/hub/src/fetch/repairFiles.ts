@@ -7,8 +7,9 @@ import { wrongFiles } from "../copy/wrongFiles.ts"
 import { writeRecord } from "./VerifiedRecord.ts"
 
 /**
- * Looks at a directory that holds a commit, as it seems, but not as it was written down when it was verified: hashes what has changed. True where all of it is the
- * commit's: then that is written down. Else what is right of it is put into `partial` under its name, without a copy, so that a download brings only the rest.
+ * Checks a directory with a commit that differs from the record of its verification, and hashes the changed files. If
+ * all are correct, it updates the record and returns true. Otherwise it hard-links the correct files into `partial`, so
+ * that a download adds only the rest.
  */
 export const repairFiles = Effect.fnUntraced(function* (
   directory: string,
@@ -24,7 +25,7 @@ export const repairFiles = Effect.fnUntraced(function* (
     return true
   }
   for (const { path } of files) {
-    // A file system without links gets the file from the hub again; a file that is there already was verified too.
+    // If the file system has no hard links, the hub sends the file again. An existing target was also verified.
     if (!wrong.has(path)) yield* Effect.promise(() => link(join(directory, path), join(partial, path)).catch(() => undefined))
   }
   return false
