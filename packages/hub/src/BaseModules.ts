@@ -49,8 +49,8 @@ export class BaseModules {
     const short = fromLayers.exec(kind)?.[1]
     const variants = this.#kinds.get(kind) ?? (short === undefined ? undefined : this.#kinds.get(this.#short.get(short) ?? ""))
     const layer = layerOf(module)
-    const there = variants?.filter(({ layers }) => layers.has(layer)) ?? []
-    return there.length === 0 ? undefined : (there.find(({ shape }) => shape !== null)?.shape ?? null)
+    const candidates = variants?.filter(({ layers }) => layers.has(layer)) ?? []
+    return candidates.length === 0 ? undefined : (candidates.find(({ shape }) => shape !== null)?.shape ?? null)
   }
 
   /** Approximate number of characters in memory. */

@@ -40,8 +40,8 @@ export class ConfigReader {
   }
 
   /** The first of the present names that the configuration itself states, otherwise the first. */
-  #first(there: ReadonlyArray<string>): string | undefined {
-    return there.find((key) => Object.hasOwn(this.#config, key)) ?? there[0]
+  #first(present: ReadonlyArray<string>): string | undefined {
+    return present.find((key) => Object.hasOwn(this.#config, key)) ?? present[0]
   }
 
   has(key: string): boolean {
@@ -59,8 +59,8 @@ export class ConfigReader {
 
   /** Like `count`, but 0 and -1 mean none. */
   countOrNone(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
-    const there = keys.filter((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1)
-    return this.count(most, ...there)
+    const present = keys.filter((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1)
+    return this.count(most, ...present)
   }
 
   /** Like `countOrNone`. For a list (one value per layer or input kind), the largest. */

@@ -14,7 +14,7 @@ export interface KnownModel {
 
 interface Entry extends KnownModel {
   /** Whether the header of every weight file was read. */
-  readonly whole: boolean
+  readonly isComplete: boolean
   readonly characters: number
   /** Expiry in milliseconds of the clock. */
   readonly until: number
@@ -26,8 +26,8 @@ interface Entry extends KnownModel {
  */
 export interface FactsCache {
   /** `whole`: only if every header was read. */
-  readonly find: (repo: string, commit: string, whole: boolean) => Effect.Effect<KnownModel | null>
-  readonly keep: (known: KnownModel, whole: boolean) => Effect.Effect<void>
+  readonly find: (repo: string, commit: string, isComplete: boolean) => Effect.Effect<KnownModel | null>
+  readonly keep: (known: KnownModel, isComplete: boolean) => Effect.Effect<void>
 }
 
 export const makeFactsCache = (remember: Duration.Duration): FactsCache => {
@@ -42,23 +42,23 @@ export const makeFactsCache = (remember: Duration.Duration): FactsCache => {
   }
 
   return {
-    find: (repo, commit, whole) =>
+    find: (repo, commit, isComplete) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const key = keyOf(repo, commit)
         const entry = entries.get(key)
         if (entry === undefined) return null
         if (entry.until <= now) drop(key)
-        if (entry.until <= now || (whole && !entry.whole)) return null
+        if (entry.until <= now || (isComplete && !entry.isComplete)) return null
         entries.delete(key)
         entries.set(key, entry)
         return entry
       }),
-    keep: ({ facts, modules }, whole) =>
+    keep: ({ facts, modules }, isComplete) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const key = keyOf(facts.repo, facts.commit)
         drop(key)
         const size = (facts.chat_template?.length ?? 0) + facts.files.length * 250 + modules.characters + 2_000
-        entries.set(key, { facts, modules, whole, characters: size, until: now + Duration.toMillis(remember) })
+        entries.set(key, { facts, modules, isComplete: isComplete, characters: size, until: now + Duration.toMillis(remember) })
         characters += size
         for (const oldest of entries.keys()) {
           if (entries.size <= maxEntries && characters <= maxCharacters) break

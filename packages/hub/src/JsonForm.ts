@@ -23,7 +23,7 @@ const form =
  * detected.
  */
 const isUnsigned = (value: JsonValue, below: number) =>
-  value instanceof JsonNumber && (value.whole || (Number.isInteger(value.value) && value.value >= 1e15)) && value.value < below
+  value instanceof JsonNumber && (value.isInteger || (Number.isInteger(value.value) && value.value >= 1e15)) && value.value < below
 
 /** The types that Rust's `serde` reads from JSON, under their names in Rust. */
 export const bool = form((value) => typeof value === "boolean")
@@ -35,9 +35,9 @@ export const number = form((value) => value instanceof JsonNumber)
 /** One of a few names. A name without content may also be written as an object. */
 export const name = (...names: ReadonlyArray<string>): JsonForm =>
   form((value) => {
-    const [given, ...others] = isObject(value) ? value : []
-    const named = given !== undefined && others.length === 0 && given[1] === null ? given[0] : value
-    return typeof named === "string" && names.includes(named)
+    const [firstEntry, ...rest] = isObject(value) ? value : []
+    const enumName = firstEntry !== undefined && rest.length === 0 && firstEntry[1] === null ? firstEntry[0] : value
+    return typeof enumName === "string" && names.includes(enumName)
   })
 
 /** This form, null, or a missing member. */
@@ -76,8 +76,8 @@ export const struct =
   (value) => {
     if (!isObject(value)) return ""
     for (const [member, of] of [...Object.entries(members), ...Object.entries(optional).filter(([one]) => value.has(one))]) {
-      const given = value.get(member)
-      const place = given === undefined ? "" : of(given)
+      const memberValue = value.get(member)
+      const place = memberValue === undefined ? "" : of(memberValue)
       if (place !== null) return `.${member}${place}`
     }
     return null
@@ -87,9 +87,9 @@ export const struct =
 export const variant =
   (members: Readonly<Record<string, JsonForm>>): JsonForm =>
   (value) => {
-    const [given, ...others] = isObject(value) ? value : []
-    const of = given === undefined || others.length > 0 ? undefined : new Map(Object.entries(members)).get(given[0])
-    return given === undefined || of === undefined ? "" : of(given[1])
+    const [firstEntry, ...rest] = isObject(value) ? value : []
+    const of = firstEntry === undefined || rest.length > 0 ? undefined : new Map(Object.entries(members)).get(firstEntry[0])
+    return firstEntry === undefined || of === undefined ? "" : of(firstEntry[1])
   }
 
 /** Any of these forms. */

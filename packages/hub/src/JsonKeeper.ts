@@ -13,8 +13,8 @@ export class JsonKeeper {
   begin(kind: "object" | "list"): void {
     const list: Array<JsonValue> | null = kind === "list" ? [] : null
     const object = list === null ? new Map<string, JsonValue>() : null
-    const made: ReadonlyArray<JsonValue> | JsonObject = list ?? object ?? []
-    this.#place(made)
+    const container: ReadonlyArray<JsonValue> | JsonObject = list ?? object ?? []
+    this.#place(container)
     this.#open.push({ list, object, name: "" })
   }
 
@@ -33,10 +33,10 @@ export class JsonKeeper {
 
   /** Returns the value once; `undefined` if it was too large or there is none. */
   take(): JsonValue | undefined {
-    const kept = this.#values > mostValues ? undefined : this.#kept
+    const result = this.#values > mostValues ? undefined : this.#kept
     this.#kept = undefined
     this.#values = 0
-    return kept
+    return result
   }
 
   #place(value: JsonValue): void {

@@ -13,10 +13,10 @@ export interface JsonVisitor {
 export class JsonNumber {
   readonly value: number
   /** Whether it is written with digits only, and few enough to be exact. */
-  readonly whole: boolean
-  constructor(value: number, whole: boolean) {
+  readonly isInteger: boolean
+  constructor(value: number, isInteger: boolean) {
     this.value = value
-    this.whole = whole
+    this.isInteger = isInteger
   }
 }
 

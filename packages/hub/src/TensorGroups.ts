@@ -47,8 +47,8 @@ export class TensorGroups {
   }
 
   addAll(groups: Iterable<TensorGroup>): void {
-    const named = new TensorName()
-    for (const { bytes, count, dtype, name, shape } of groups) if (named.read(name)) this.add(named, dtype, shape, bytes, count)
+    const tensorName = new TensorName()
+    for (const { bytes, count, dtype, name, shape } of groups) if (tensorName.read(name)) this.add(tensorName, dtype, shape, bytes, count)
   }
 
   values(): Iterable<TensorGroup> {

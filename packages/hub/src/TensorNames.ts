@@ -132,11 +132,11 @@ export class TensorNames {
     for (const { buffer } of Object.values(old)) buffer.transfer(0)
   }
 
-  #put(at: number, high: number, low: number, file: number, seen: number): void {
+  #put(at: number, high: number, low: number, file: number, held: number): void {
     this.#high[at] = high
     this.#low[at] = low
     this.#file[at] = file
-    this.#seen[at] = seen
+    this.#seen[at] = held
     if (++this.#size * 4 > this.#file.length * 3) this.#grow()
   }
 

@@ -38,7 +38,7 @@ const members: Readonly<Record<Kind, JsonForm>> = {
 const quoted = (token: string) => JSON.stringify(token.length > 40 ? `${token.slice(0, 40)}…` : token)
 
 /** Whether a value is an id: an unsigned 32-bit number without a decimal point or exponent. */
-const isId = (part: Part) => part !== "nested" && part.value instanceof JsonNumber && part.value.whole && part.value.value < 2 ** 32
+const isId = (part: Part) => part !== "nested" && part.value instanceof JsonNumber && part.value.isInteger && part.value.value < 2 ** 32
 
 /** The two strings of an entry; null if it does not have exactly two. */
 const twoTexts = ([left, right, ...more]: ReadonlyArray<Part>): readonly [string, string] | null =>
@@ -167,8 +167,8 @@ export class TokenizerModel {
     if (this.#wrongMerge !== null) return
     this.#needs(left)
     this.#needs(right)
-    const given = this.#members.get("continuing_subword_prefix")
-    const prefix = typeof given === "string" ? Buffer.byteLength(given) : 0
+    const prefixMember = this.#members.get("continuing_subword_prefix")
+    const prefix = typeof prefixMember === "string" ? Buffer.byteLength(prefixMember) : 0
     if (prefix === 0) this.#needs(left + right)
     else if (Buffer.byteLength(right) < prefix) this.#wrongMerge ??= `model.merges with ${quoted(right)}, which is shorter than its continuing_subword_prefix`
     // The library removes as many bytes as the prefix has, whatever they are.

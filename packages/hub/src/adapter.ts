@@ -9,7 +9,7 @@ import { collect } from "./contentHash.ts"
 import { Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
 import { chatTemplateOf, writtenTemplate } from "./modelConfig.ts"
-import { type Depth, maxTemplateBytes, previewRequests, readFile, readJson, toldTemplate } from "./readCommit.ts"
+import { checkArgumentTemplate, type Depth, maxTemplateBytes, previewRequests, readFile, readJson } from "./readCommit.ts"
 import type { Resolved } from "./resolve.ts"
 import { headerLength, scanHeader } from "./safetensors.ts"
 import { isRepoName } from "./screening.ts"
@@ -135,7 +135,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   } else if (file === undefined && differs("tokenizer_config.json") && mayRead()) {
     const embedded = chatTemplateOf(yield* readJson(connection, resolved, root, "tokenizer_config.json"))
     if (embedded !== null && embedded !== chat_template) {
-      yield* Effect.fromResult(toldTemplate(embedded))
+      yield* Effect.fromResult(checkArgumentTemplate(embedded))
       template = "embedded"
       chat_template = embedded
     }
@@ -158,7 +158,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     content_hash: null
   }
   // The list is pinned by its hash, so it must not depend on how much was read.
-  const kept = new Set(["adapter_config.json", weightsFile, ...(file !== undefined && differs(file.path) ? [file.path] : [])])
+  const paths = new Set(["adapter_config.json", weightsFile, ...(file !== undefined && differs(file.path) ? [file.path] : [])])
   const facts: RepositoryFacts = {
     ...base.facts,
     repo,
@@ -166,7 +166,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     commit,
     license: resolved.license.name ?? base.facts.license,
     gated: resolved.gated || base.facts.gated,
-    files: [...root.values()].filter(({ path }) => kept.has(path)).sort((a, b) => (a.path < b.path ? -1 : 1)),
+    files: [...root.values()].filter(({ path }) => paths.has(path)).sort((a, b) => (a.path < b.path ? -1 : 1)),
     chat_template,
     adapter
   }

@@ -1,7 +1,7 @@
 import { Option, Predicate, Result, Schema } from "effect"
 import { Unreadable } from "./failures.ts"
 
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const optionalNullable = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Rank = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 8_192 }))
 const Alpha = Schema.Finite.check(Schema.isGreaterThan(0))
 const ModuleName = Schema.String.check(Schema.isBetweenLength(1, 256))
@@ -14,13 +14,13 @@ const Config = Schema.Struct({
   r: Rank,
   lora_alpha: Alpha,
   target_modules: Schema.Union([ModuleName, Schema.Array(ModuleName).check(Schema.isBetweenLength(1, 1_000))]),
-  rank_pattern: given(Pattern(Rank)),
-  alpha_pattern: given(Pattern(Alpha)),
-  use_rslora: given(Schema.Boolean),
-  layers_to_transform: given(Layers),
-  layers_pattern: given(LayersPattern),
-  base_model_name_or_path: given(Schema.String),
-  revision: given(Schema.String)
+  rank_pattern: optionalNullable(Pattern(Rank)),
+  alpha_pattern: optionalNullable(Pattern(Alpha)),
+  use_rslora: optionalNullable(Schema.Boolean),
+  layers_to_transform: optionalNullable(Layers),
+  layers_pattern: optionalNullable(LayersPattern),
+  base_model_name_or_path: optionalNullable(Schema.String),
+  revision: optionalNullable(Schema.String)
 })
 const decode = Schema.decodeUnknownOption(Config)
 
@@ -45,8 +45,8 @@ const notCredible = (config: Readonly<Record<PropertyKey, unknown>>): string => 
   const wrong = checks.find(([, decodeMember]) => Option.isNone(decodeMember(config)))?.[0] ?? ""
   const words = Object.entries(expected).find(([name]) => name === wrong)?.[1]
   const value = config[wrong]
-  const found = value === undefined || value === null ? `lacks ${wrong}` : `has ${JSON.stringify(value).slice(0, 40)} for ${wrong}`
-  return `Its adapter_config.json ${found}, which must be ${words}.`
+  const problem = value === undefined || value === null ? `lacks ${wrong}` : `has ${JSON.stringify(value).slice(0, 40)} for ${wrong}`
+  return `Its adapter_config.json ${problem}, which must be ${words}.`
 }
 
 /** Members that do not affect how a trained adapter is applied. */

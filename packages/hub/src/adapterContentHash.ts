@@ -13,8 +13,8 @@ import { headerLength } from "./safetensors.ts"
  * The content hash of an adapter in a folder. Its files were verified and its header was validated during screening.
  */
 export const adapterContentHash = Effect.fnUntraced(function* (directory: string) {
-  const said = yield* onDisk(() => readFile(join(directory, "adapter_config.json")))
-  const config = yield* Effect.fromResult(Result.flatMap(parseJsonObject(said, "adapter_config.json"), parseAdapterConfig))
+  const configBytes = yield* onDisk(() => readFile(join(directory, "adapter_config.json")))
+  const config = yield* Effect.fromResult(Result.flatMap(parseJsonObject(configBytes, "adapter_config.json"), parseAdapterConfig))
   const name = "adapter_model.safetensors"
   return yield* Effect.acquireUseRelease(
     onDisk(() => open(join(directory, name))),

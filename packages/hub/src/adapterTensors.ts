@@ -89,11 +89,11 @@ const ranksOf = ({ rank, rankPattern }: AdapterConfig, module: string): Readonly
  */
 const numbersIn = (module: string, pattern: ReadonlyArray<string>): ReadonlyArray<number> => {
   const parts = module.split(".")
-  const found = parts.flatMap((part, at) =>
+  const numbered = parts.flatMap((part, at) =>
     /^\d+$/.test(part) && at > 0 && at < parts.length - 1 ? [{ before: parts.slice(0, at).join("."), number: Number(part) }] : []
   )
-  const named = found.filter(({ before }) => pattern.some((name) => before.endsWith(name)))
-  return (named.length === 0 ? found : named).map(({ number }) => number)
+  const matching = numbered.filter(({ before }) => pattern.some((name) => before.endsWith(name)))
+  return (matching.length === 0 ? numbered : matching).map(({ number }) => number)
 }
 
 /**
@@ -140,9 +140,9 @@ export const checkAdapter = (
     if (shape === undefined) return fail(`Its tensor ${A?.name.slice(0, 200)} is for a linear module that ${base.repo} does not have: it would be passed over.`)
     const layer = unnamedLayer(config, module)
     if (layer !== undefined) {
-      const named = config.layers.join(", ")
+      const layerList = config.layers.join(", ")
       return fail(
-        `Its tensor ${A?.name.slice(0, 200)} adapts layer ${layer}; layers_to_transform names ${named.length > 80 ? `${config.layers.length} others` : named} alone, which engines do not heed.`
+        `Its tensor ${A?.name.slice(0, 200)} adapts layer ${layer}; layers_to_transform names ${layerList.length > 80 ? `${config.layers.length} others` : layerList} alone, which engines do not heed.`
       )
     }
     const ranks = ranksOf(config, module)
@@ -165,10 +165,10 @@ export const checkAdapter = (
     byParent.set(parent, (byParent.get(parent) ?? new Set()).add(leafOf(module)))
   }
   const { target } = config
-  const named = typeof target === "string" ? null : new Set(target.map(leafOf))
-  const stray = named === null ? undefined : [...leaves].find((leaf) => !named.has(leaf))
+  const targetNames = typeof target === "string" ? null : new Set(target.map(leafOf))
+  const stray = targetNames === null ? undefined : [...leaves].find((leaf) => !targetNames.has(leaf))
   if (stray !== undefined) return fail(`Its tensors adapt ${stray}, which target_modules does not name.`)
-  const unpaired = together.filter(([module, needs]) => [...byParent.values()].some((there) => there.has(module) && !there.has(needs)))
+  const unpaired = together.filter(([module, needs]) => [...byParent.values()].some((adapted) => adapted.has(module) && !adapted.has(needs)))
   return Result.succeed({
     rank: highest,
     uniform: Object.keys(config.rankPattern).length === 0 && Object.keys(config.alphaPattern).length === 0,

@@ -28,10 +28,10 @@ export const checkWeights = Effect.fn("checkWeights")(function* ({ commit, direc
     files.reduce((sum, { size }) => sum + size, 0),
     () => undefined
   )
-  const [wrong, ...others] = yield* wrongFiles(directory, files, verify, threads)
+  const [wrong, ...rest] = yield* wrongFiles(directory, files, verify, threads)
   if (wrong === undefined) return files.length
-  const which = others.length === 0 ? `${wrong.path} of` : `${wrong.path} and ${others.length} more files of`
+  const which = rest.length === 0 ? `${wrong.path} of` : `${wrong.path} and ${rest.length} more files of`
   return yield* new WeightsMismatch({
-    detail: `In the weights store ${which} ${repo} at ${commit.slice(0, 7)} ${others.length === 0 ? "is" : "are"} no longer what was downloaded.`
+    detail: `In the weights store ${which} ${repo} at ${commit.slice(0, 7)} ${rest.length === 0 ? "is" : "are"} no longer what was downloaded.`
   })
 }, Effect.scoped)

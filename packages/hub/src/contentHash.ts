@@ -37,15 +37,15 @@ export const readToEnd = <A>(sink: Sink<A>): Sink<A> => {
  */
 export const verified = <A>(file: RepositoryFile, sink: Sink<A>): Sink<A> => {
   const hash = startHash(file)
-  const whole = readToEnd(sink)
+  const complete = readToEnd(sink)
   return {
     push: (chunk) => {
       hash.update(chunk)
-      whole.push(chunk)
+      complete.push(chunk)
     },
     end: () => {
       if (hash.digest("hex") !== expectedHash(file)) throw new HubUnavailable({ message: `The model hub sends a ${file.path} that differs from the commit.` })
-      return whole.end()
+      return complete.end()
     }
   }
 }

@@ -26,8 +26,8 @@ const members: Readonly<Record<string, string>> = {
 const verifierOf = (config: Json): string | null => {
   const speculators = config.speculators_config
   const verifier = Predicate.isObject(speculators) ? speculators.verifier : undefined
-  const named = Predicate.isObject(verifier) ? verifier.name_or_path : config.base_model_name_or_path
-  return typeof named === "string" && /^[\w.-]{1,96}\/[\w.-]{1,96}$/.test(named) ? named : null
+  const verifierName = Predicate.isObject(verifier) ? verifier.name_or_path : config.base_model_name_or_path
+  return typeof verifierName === "string" && /^[\w.-]{1,96}\/[\w.-]{1,96}$/.test(verifierName) ? verifierName : null
 }
 
 /**
@@ -35,8 +35,8 @@ const verifierOf = (config: Json): string | null => {
  * others.
  */
 export const draftHead = (config: Json): string | null => {
-  const named = Array.isArray(config.architectures) ? config.architectures.filter((name) => typeof name === "string") : []
-  const architecture = architectures.find(([pattern]) => named.some((name) => pattern.test(name)))?.[1]
+  const architectureNames = Array.isArray(config.architectures) ? config.architectures.filter((name) => typeof name === "string") : []
+  const architecture = architectures.find(([pattern]) => architectureNames.some((name) => pattern.test(name)))?.[1]
   const member = Object.entries(members).find(([name]) => config[name] !== undefined && config[name] !== null)?.[1]
   const what = architecture ?? member
   if (what === undefined) return null

@@ -54,18 +54,18 @@ const withHash = (facts: RepositoryFacts, content_hash: string): RepositoryFacts
 export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMemory, reading: Semaphore.Semaphore) =>
   Effect.fn("Hub.inspect")(function* (source: InspectSource, token: Option.Option<Redacted.Redacted<string>>, depth: Depth = "all") {
     const connection = connect(settings, token, source.patience)
-    const kept = remembering(connection, memory)
+    const cachedConnection = remembering(connection, memory)
     // The hub decides in each case whether the caller may read the repository.
-    const readerOf = (resolved: Resolved) => (resolved.gated || resolved.private || depth === "all" ? connection : kept)
-    const askedOf = (repo: string, ref: string | undefined) => ({ repo, ref: ref ?? "main", hasToken: Option.isSome(token), commit: null })
+    const readerOf = (resolved: Resolved) => (resolved.gated || resolved.private || depth === "all" ? connection : cachedConnection)
+    const requestOf = (repo: string, ref: string | undefined) => ({ repo, ref: ref ?? "main", hasToken: Option.isSome(token), commit: null })
 
     /** The commit of a ref, if the repository's description allows serving it to the caller. */
     const pin = Effect.fnUntraced(function* (name: string, ref: string | undefined) {
-      const asked = askedOf(name, ref)
-      if (!isRepoName(name)) return yield* unknownRepository(asked)
+      const request = requestOf(name, ref)
+      if (!isRepoName(name)) return yield* unknownRepository(request)
       const resolved = yield* resolve(connection, name, ref).pipe(
         Effect.catchTags({
-          HubAnswer: (answer) => refusalOf(answer, asked),
+          HubAnswer: (answer) => refusalOf(answer, request),
           Unreadable: ({ reason }) => unsupportedFormat(reason, null)
         })
       )
@@ -73,7 +73,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       if (resolved.disabled) return yield* disabled(repo, commit)
       const refusal = licenseRefusal(license, settings, { repo, commit })
       if (refusal !== null) return yield* refusal
-      if (gated && Option.isNone(token)) return yield* noHubConnection({ ...asked, repo, commit })
+      if (gated && Option.isNone(token)) return yield* noHubConnection({ ...request, repo, commit })
       return resolved
     })
 
@@ -83,7 +83,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       kind?: "adapter"
     ) =>
       Effect.catchTags(effect, {
-        HubAnswer: (answer) => refusalOf(answer, { ...askedOf(repo, source.ref), commit }),
+        HubAnswer: (answer) => refusalOf(answer, { ...requestOf(repo, source.ref), commit }),
         Unreadable: ({ reason }) => unsupportedFormat(reason, commit, kind),
         UnsupportedArchitecture: ({ reason }) =>
           new HubRefusal({
@@ -108,8 +108,8 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       }
       const root = yield* listRoot(connection, resolved)
       if (isAdapter(root)) return { root, model: null }
-      const { facts, modules, whole } = yield* readCommit(readerOf(resolved), resolved, root, { ref, depth, perFile })
-      yield* cache.keep({ facts, modules }, whole)
+      const { facts, modules, whole: isComplete } = yield* readCommit(readerOf(resolved), resolved, root, { ref, depth, perFile })
+      yield* cache.keep({ facts, modules }, isComplete)
       return { root, model: { facts, modules } }
     })
 
@@ -120,9 +120,9 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       const { model, root } = yield* told(resolved, readModel(resolved, ref, 1))
       if (model !== null) return { facts: model.facts, hash: null }
 
-      const before = kept.sent()
+      const before = cachedConnection.sent()
       const own = yield* told(resolved, readAdapter(readerOf(resolved), resolved, root), "adapter")
-      const perFile = Math.max(1, Math.ceil((kept.sent() - before) / 2))
+      const perFile = Math.max(1, Math.ceil((cachedConnection.sent() - before) / 2))
       const baseRef = source.base ?? own.config.revision ?? undefined
       const base = yield* Effect.gen(function* () {
         const pinned = yield* pin(own.base, baseRef)

@@ -5,7 +5,7 @@ import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 /** What a layer caches of a sequence. `none`: nothing. `both`: keys and values and a state. */
 export type LayerKind = "full" | "sliding" | "chunked" | "state" | "both" | "none"
 
-const words: ReadonlyMap<string, LayerKind> = new Map([
+const kindsByWord: ReadonlyMap<string, LayerKind> = new Map([
   ["full_attention", "full"],
   ["attention", "full"],
   ["global", "full"],
@@ -37,27 +37,27 @@ const letters: ReadonlyMap<string, LayerKind> = new Map([
   ["E", "none"]
 ])
 
-type Found = Result.Result<ReadonlyArray<LayerKind> | null, Unreadable | UnsupportedArchitecture>
+type KindsResult = Result.Result<ReadonlyArray<LayerKind> | null, Unreadable | UnsupportedArchitecture>
 
 /** Formats a word of the repository for a message, without line breaks or control of text direction. */
 const printable = (word: string) => JSON.stringify(word.slice(0, 64).replace(/[^ -~]/g, "?"))
 
-const unknownKind = (key: string, found: string, known: Iterable<string>) =>
+const unknownKind = (key: string, word: string, known: Iterable<string>) =>
   Result.fail(
     new UnsupportedArchitecture({
-      reason: `config.json has layers of the kind ${printable(found)} in ${key}; known are ${[...known].join(", ")}.`
+      reason: `config.json has layers of the kind ${printable(word)} in ${key}; known are ${[...known].join(", ")}.`
     })
   )
 
 const tooFew = (key: string, layers: number) =>
   Result.fail(new Unreadable({ reason: `config.json names the kinds of fewer than its ${layers} layers in ${key}.` }))
 
-const fromWords = (key: string, given: ReadonlyArray<string>, layers: number): Found => {
-  if (given.length < layers) return tooFew(key, layers)
+const fromWords = (key: string, words: ReadonlyArray<string>, layers: number): KindsResult => {
+  if (words.length < layers) return tooFew(key, layers)
   const kinds: Array<LayerKind> = []
-  for (const word of given.slice(0, layers)) {
-    const kind = words.get(word)
-    if (kind === undefined) return unknownKind(key, word, words.keys())
+  for (const word of words.slice(0, layers)) {
+    const kind = kindsByWord.get(word)
+    if (kind === undefined) return unknownKind(key, word, kindsByWord.keys())
     kinds.push(kind)
   }
   return Result.succeed(kinds)
@@ -66,11 +66,11 @@ const fromWords = (key: string, given: ReadonlyArray<string>, layers: number): F
 const every = (layers: number, kindOf: (index: number) => LayerKind): ReadonlyArray<LayerKind> => Array.from({ length: layers }, (_, index) => kindOf(index))
 
 /** Kinds that are listed layer by layer. */
-const listed = (reader: ConfigReader, layers: number): Found =>
+const listed = (reader: ConfigReader, layers: number): KindsResult =>
   Result.gen(function* () {
     for (const key of ["layer_types", "layers_block_type"]) {
-      const given = yield* reader.words(key)
-      if (given !== null && given.length > 0) return yield* fromWords(key, given, layers)
+      const words = yield* reader.words(key)
+      if (words !== null && words.length > 0) return yield* fromWords(key, words, layers)
     }
     const repeated = (yield* reader.words("block_types")) ?? (yield* reader.words("_block_types"))
     if (repeated !== null && repeated.length > 0)
@@ -109,7 +109,7 @@ const listed = (reader: ConfigReader, layers: number): Found =>
   })
 
 /** Kinds that alternate at an interval. */
-const periodic = (reader: ConfigReader, layers: number): Found =>
+const periodic = (reader: ConfigReader, layers: number): KindsResult =>
   Result.gen(function* () {
     const period = yield* reader.count(limits.layers, "attn_layer_period")
     if (period !== null) {
@@ -190,7 +190,7 @@ const loops = ["loop_num", "n_recurrent_loops", "H_cycles"]
  * 5), compressed index keys and n-gram embedding states (Qwen4-Exp), latents as wide as those of the windows
  * (dots3-note), short convolution states in every layer (Inkling). Engines store these in separate groups of blocks.
  */
-const cachesBeside: ReadonlyArray<readonly [family: RegExp, keys: ReadonlyArray<string> | "always"]> = [
+const furtherCaches: ReadonlyArray<readonly [family: RegExp, keys: ReadonlyArray<string> | "always"]> = [
   [/^step5/, ["sparse_config"]],
   [/^qwen4_exp/, ["indexer_n_heads", "ple_layer_ids"]],
   [/^dots3_note/, ["swa_kv_lora_rank"]],
@@ -198,15 +198,15 @@ const cachesBeside: ReadonlyArray<readonly [family: RegExp, keys: ReadonlyArray<
 ]
 
 const refusedCache = (reader: ConfigReader, modelType: string): UnsupportedArchitecture | null => {
-  const found = cachesBeside.find(([family]) => family.test(modelType))
-  if (found === undefined) return null
-  const [, keys] = found
-  const isThere = (value: unknown) => (Array.isArray(value) ? value.length > 0 : value !== undefined)
-  const key = keys === "always" ? null : keys.find((key) => isThere(reader.value(key)))
+  const entry = furtherCaches.find(([family]) => family.test(modelType))
+  if (entry === undefined) return null
+  const [, keys] = entry
+  const isSet = (value: unknown) => (Array.isArray(value) ? value.length > 0 : value !== undefined)
+  const key = keys === "always" ? null : keys.find((key) => isSet(reader.value(key)))
   if (key === undefined) return null
-  const said = key === null ? `config.json is of the type ${modelType}` : `config.json is of the type ${modelType} and has ${key}`
+  const subject = key === null ? `config.json is of the type ${modelType}` : `config.json is of the type ${modelType} and has ${key}`
   return new UnsupportedArchitecture({
-    reason: `${said}: beside keys and values its layers keep caches of their own, whose sizes are not known here.`
+    reason: `${subject}: beside keys and values its layers keep caches of their own, whose sizes are not known here.`
   })
 }
 
@@ -219,8 +219,8 @@ export const layerKinds = (
   Result.gen(function* () {
     for (const key of ["cross_attention_layers", "compress_ratios", "compress_rates", "is_encoder_decoder"]) {
       const value = reader.value(key)
-      const there = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
-      if (there)
+      const isSet = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
+      if (isSet)
         return yield* Result.fail(new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep of a sequence is not known here.` }))
     }
     for (const key of loops) {
@@ -229,8 +229,8 @@ export const layerKinds = (
           new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep each time that they run is not known here.` })
         )
     }
-    const beside = refusedCache(reader, modelType)
-    if (beside !== null) return yield* Result.fail(beside)
+    const refused = refusedCache(reader, modelType)
+    if (refused !== null) return yield* Result.fail(refused)
     if (recurrentTypes.has(modelType)) return every(layers, () => "state")
     if (modelType === "falcon_h1") return every(layers, () => "both")
     // Two attentions per layer.

@@ -46,10 +46,10 @@ export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: u
 const repository = Schema.is(RepoName)
 
 /** Maximum number of licenses in a message: a card may list thousands. */
-const named = 5
+const maxNamedLicenses = 5
 
 const calledIn = (names: ReadonlyArray<string>): string =>
-  `${names.slice(0, named).join(", ")}${names.length > named ? ` and ${names.length - named} more` : ""}`
+  `${names.slice(0, maxNamedLicenses).join(", ")}${names.length > maxNamedLicenses ? ` and ${names.length - maxNamedLicenses} more` : ""}`
 
 /**
  * Why an installation does not serve a license, or null. A denied name refuses. If there is a list of allowed names,
@@ -59,24 +59,24 @@ const calledIn = (names: ReadonlyArray<string>): string =>
 export const licenseRefusal = (
   license: License,
   settings: Pick<HubSettings, "allowedLicenses" | "askedLicenses" | "acceptedLicenses" | "deniedLicenses">,
-  asked: { readonly repo: string; readonly commit: Commit }
+  request: { readonly repo: string; readonly commit: Commit }
 ): HubRefusal | null => {
   const { acceptedLicenses, allowedLicenses, askedLicenses, deniedLicenses } = settings
   const names = license.names.length === 0 ? [unstated] : license.names
   const called = license.names.length === 0 ? "The repository states no license, which" : `The license ${calledIn(license.names)}`
-  const refuse = (message: string, remedy: string) => new HubRefusal({ code: "license_refused", message, remedy, commit: asked.commit })
+  const refuse = (message: string, remedy: string) => new HubRefusal({ code: "license_refused", message, remedy, commit: request.commit })
 
   if (names.some((name) => deniedLicenses.includes(name)))
     return refuse(
       `${called} is on this installation's list of refused licenses.`,
       "Choose a model under another license, or ask the installation's administrators."
     )
-  const accepted = acceptedLicenses.some((entry) => (repository(entry) ? entry === asked.repo.toLowerCase() : names.includes(entry)))
+  const accepted = acceptedLicenses.some((entry) => (repository(entry) ? entry === request.repo.toLowerCase() : names.includes(entry)))
   if (accepted) return null
   if (names.some((name) => askedLicenses.includes(name)))
     return refuse(
-      `${called} has to be accepted by an administrator of this installation, and was not for ${asked.repo}.`,
-      `Ask an administrator to read the license and to add ${asked.repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
+      `${called} has to be accepted by an administrator of this installation, and was not for ${request.repo}.`,
+      `Ask an administrator to read the license and to add ${request.repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
     )
   // A license with a name of its own, such as `other` with `license_name`, is allowed by either name.
   if (allowedLicenses.length > 0 && !names.some((name) => allowedLicenses.includes(name)))

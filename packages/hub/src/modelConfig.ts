@@ -44,8 +44,8 @@ const assumedContext = 2_048
 /** The properties of the computation in addition to sizes. No value here is a reason for a refusal. */
 const computationOf = (reader: ConfigReader): Computation => {
   const word = (value: unknown) => (typeof value === "string" && value.length <= 64 ? value : null)
-  const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
-  const dictionary = Predicate.isObject(given) ? given : {}
+  const rope = reader.value("rope_parameters") ?? reader.value("rope_scaling")
+  const dictionary = Predicate.isObject(rope) ? rope : {}
   const turned = reader.value("partial_rotary_factor") ?? dictionary.partial_rotary_factor
   const layers = reader.has("rope_local_base_freq") || Object.values(dictionary).some(Predicate.isObject)
   return {
@@ -64,17 +64,17 @@ const engineTypes = new Set(Object.values(engineNames))
  * The type of the values. The stored type if the configuration does not name a type that models are computed in, or
  * names a 16-bit type for 32-bit values. A named 16-bit type for another one is kept, because engines convert to it.
  */
-const typeOf = (given: string | null, storedType: string, quantization: string): string => {
+const typeOf = (configured: string | null, storedType: string, quantization: string): string => {
   const stored = engineNames[storedType]
-  const named = given?.replace(/^torch\./, "") ?? null
-  if (named === null || !engineTypes.has(named)) return stored ?? "float32"
-  return quantization === "none" && (storedType === "F32" || storedType === "F64") ? (stored ?? named) : named
+  const typeName = configured?.replace(/^torch\./, "") ?? null
+  if (typeName === null || !engineTypes.has(typeName)) return stored ?? "float32"
+  return quantization === "none" && (storedType === "F32" || storedType === "F64") ? (stored ?? typeName) : typeName
 }
 
 /** Whether the configuration rotates less than a whole head by position. */
 const rotatesPart = (reader: ConfigReader): boolean => {
-  const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
-  const dictionaries = Predicate.isObject(given) ? [given, ...Object.values(given)] : []
+  const ropeValue = reader.value("rope_parameters") ?? reader.value("rope_scaling")
+  const dictionaries = Predicate.isObject(ropeValue) ? [ropeValue, ...Object.values(ropeValue)] : []
   return reader.has("partial_rotary_factor") || dictionaries.some((dictionary) => Predicate.hasProperty(dictionary, "partial_rotary_factor"))
 }
 
@@ -89,9 +89,9 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const nested = inner !== config
     const text = flattened(inner)
     const missing = (what: string) => Result.fail(new UnsupportedArchitecture({ reason: `config.json does not state ${what}.` }))
-    const whole = new ConfigReader(config)
+    const outer = new ConfigReader(config)
     const own = new ConfigReader(text)
-    const model_type = (yield* whole.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
+    const model_type = (yield* outer.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
     const textType = (yield* own.name("model_type")) ?? assumedType ?? model_type
     // A flat configuration states its sizes. A nested one often leaves them to its class.
     const defaults = familyDefaults(textType)
@@ -100,8 +100,8 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const architectures = decodeNames(config.architectures ?? text.architectures)
     if (Option.isNone(architectures)) return yield* missing("its architecture")
     // LongCat's first name counts attentions, of which a layer has two.
-    const named = textType.startsWith("longcat_flash") && reader.has("num_layers") ? [] : ["num_hidden_layers"]
-    const counted = yield* reader.count(limits.layers, ...named, "n_layer", "num_layers", "n_layers")
+    const layerNames = textType.startsWith("longcat_flash") && reader.has("num_layers") ? [] : ["num_hidden_layers"]
+    const counted = yield* reader.count(limits.layers, ...layerNames, "n_layer", "num_layers", "n_layers")
     // Newer configurations of Nemotron-H only list their layers.
     const num_layers = counted ?? (yield* reader.words("layers_block_type"))?.length ?? null
     const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "n_embed", "d_model")
@@ -109,7 +109,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     // Without attention, the GPUs divide the heads of the state, or the individual channels.
     const channels = recurrent ? ((yield* reader.count(limits.heads, "num_heads")) ?? (yield* reader.count(limits.heads, "intermediate_size"))) : null
     const num_attention_heads = channels ?? (yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads"))
-    const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* whole.count(limits.vocabulary, "vocab_size"))
+    const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* outer.count(limits.vocabulary, "vocab_size"))
     if (num_layers === null) return yield* missing("the number of its layers")
     if (hidden_size === null) return yield* missing("its hidden size")
     if (num_attention_heads === null) return yield* missing("the number of its attention heads")
@@ -152,14 +152,14 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const multiQuery = reader.value("multi_query") === true && reader.value("new_decoder_architecture") !== true
     const num_kv_heads = multiQuery && textType === "falcon" ? 1 : (kvHeads ?? (multiQuery ? 1 : num_attention_heads))
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
-    const shape = yield* parseShape(reader, whole, heads)
+    const shape = yield* parseShape(reader, outer, heads)
     const rope = ropeFacts(reader, nested)
     // Every Transformers class requires this type, and fails the engine's start for another one (`@strict`).
     yield* reader.kind("a number", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
     yield* reader.kind("true or false", "tie_word_embeddings", "attention_bias", "mlp_bias")
     yield* reader.kind("a text", "hidden_act")
     const quantization = yield* quantizationOf(config, text)
-    const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* whole.name("dtype")) ?? (yield* whole.name("torch_dtype"))
+    const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* outer.name("dtype")) ?? (yield* outer.name("torch_dtype"))
     return {
       architecture: architectures.value[0],
       model_type,

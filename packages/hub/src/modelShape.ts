@@ -49,8 +49,8 @@ const latentLayer = (reader: ConfigReader, heads: Heads): Read<Extract<LayerGrou
 /** The key-value heads of each layer, if layers differ; 0 for a layer without attention. */
 const headsByLayer = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<number> | null> =>
   Result.gen(function* () {
-    const given = yield* reader.counts(limits.heads, "num_key_value_heads_per_layer", "num_key_value_heads", "num_kv_heads")
-    if (given !== null) return given
+    const headCounts = yield* reader.counts(limits.heads, "num_key_value_heads_per_layer", "num_key_value_heads", "num_kv_heads")
+    if (headCounts !== null) return headCounts
     const blocks = reader.value("block_configs")
     if (!Array.isArray(blocks) || blocks.length > limits.layers) return null
     return blocks.map((block: unknown) => {
@@ -137,10 +137,10 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
         const layer = plain.kind === "full" && index_bytes > 0 ? { ...plain, index_bytes } : plain
         known.set(key, layer)
         const alike = JSON.stringify(layer)
-        const found = groups.get(alike)
-        if (found === undefined && groups.size === maxGroups)
+        const existing = groups.get(alike)
+        if (existing === undefined && groups.size === maxGroups)
           return yield* Result.fail(new Unreadable({ reason: `config.json describes layers of more than ${maxGroups} kinds and sizes.` }))
-        groups.set(alike, found === undefined ? layer : { ...found, layers: found.layers + 1 })
+        groups.set(alike, existing === undefined ? layer : { ...existing, layers: existing.layers + 1 })
       }
     }
     return [...groups.values()]
@@ -179,7 +179,7 @@ const visionOf = (config: ConfigReader): ModelShape["vision"] => {
  * The parameters of a model's memory use, by kind of layer. `whole` is the outermost configuration. Unknown kinds of
  * layers are refused by name.
  */
-export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Heads): Read<ModelShape> =>
+export const parseShape = (reader: ConfigReader, outer: ConfigReader, heads: Heads): Read<ModelShape> =>
   Result.gen(function* () {
     const layers = yield* layerGroups(reader, heads)
     const dense = yield* reader.largestOrNone(limits.width, "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "inner_hidden_size")
@@ -195,12 +195,12 @@ export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Hea
       "top_k"
     )
     const inner = yield* reader.largestOrNone(limits.width, "moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size", "ffn_hidden_size")
-    const tied = reader.value("tie_word_embeddings") ?? whole.value("tie_word_embeddings")
+    const tied = reader.value("tie_word_embeddings") ?? outer.value("tie_word_embeddings")
     return {
       layers,
       intermediate_size: dense,
       experts: count === null || count < 2 ? null : { count, active: Math.min(count, active ?? 1), intermediate_size: inner ?? 4 * heads.hidden_size },
-      vision: visionOf(whole),
+      vision: visionOf(outer),
       tied_embeddings: typeof tied === "boolean" ? tied : tiedFamilies.has(heads.model_type),
       softcapped_logits: reader.has("final_logit_softcapping")
     }

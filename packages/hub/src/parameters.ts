@@ -32,11 +32,11 @@ const Quantization = Schema.Struct({
  * A quantization without explicit nulls, and with the bits that ModelOpt's algorithm names imply: two 4-bit values per
  * U8.
  */
-const plain = (given: unknown): unknown => {
-  if (!Predicate.isObject(given)) return given
-  const own = Predicate.isObject(given.quantization) ? given.quantization : given
+const plain = (raw: unknown): unknown => {
+  if (!Predicate.isObject(raw)) return raw
+  const own = Predicate.isObject(raw.quantization) ? raw.quantization : raw
   const packed = typeof own.quant_algo === "string" && own.quant_algo.includes("FP4")
-  return { ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)), ...(packed ? { bits: 4 } : {}) }
+  return { ...Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null)), ...(packed ? { bits: 4 } : {}) }
 }
 const decodeQuantization = Schema.decodeUnknownOption(Quantization)
 const isTensorType = Schema.is(Schema.Literals(tensorTypes))

@@ -20,10 +20,10 @@ const excepts = (entry: string, url: URL): boolean => {
 export const proxyFor = (url: URL, env: Environment = process.env): URL | null => {
   if (env.NODE_USE_ENV_PROXY !== "1") return null
   const plain = env.http_proxy || env.HTTP_PROXY
-  const named = url.protocol === "https:" ? env.https_proxy || env.HTTPS_PROXY || plain : plain
-  if (named === undefined || named === "" || !URL.canParse(named)) return null
+  const configured = url.protocol === "https:" ? env.https_proxy || env.HTTPS_PROXY || plain : plain
+  if (configured === undefined || configured === "" || !URL.canParse(configured)) return null
   const except = (env.no_proxy || env.NO_PROXY || "").toLowerCase().split(/[\s,]+/)
-  return except.some((entry) => entry !== "" && excepts(entry, url)) ? null : new URL(named)
+  return except.some((entry) => entry !== "" && excepts(entry, url)) ? null : new URL(configured)
 }
 
 const maxHeadBytes = 16 * 1024

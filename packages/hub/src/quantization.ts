@@ -13,21 +13,21 @@ export interface Quantization {
 }
 
 /** The scheme of a compressed-tensors checkpoint: that of its first group, which covers most of it. */
-const groupOf = (given: Json): ConfigReader | null => {
-  const groups = Predicate.isObject(given.config_groups) ? Object.values(given.config_groups).find(Predicate.isObject) : undefined
+const groupOf = (raw: Json): ConfigReader | null => {
+  const groups = Predicate.isObject(raw.config_groups) ? Object.values(raw.config_groups).find(Predicate.isObject) : undefined
   return groups === undefined ? null : new ConfigReader(groups)
 }
 
 const formatPattern = /^[A-Za-z0-9_.:-]{1,64}$/
 
 /** Maps the terms of the methods to one vocabulary. Unknown terms are omitted and are no reason for a refusal. */
-const schemeOf = (given: Json): QuantizationScheme | null => {
+const schemeOf = (raw: Json): QuantizationScheme | null => {
   // ModelOpt's own file adds another level.
-  const own = new ConfigReader(Predicate.isObject(given.quantization) ? given.quantization : given)
-  const group = groupOf(given)
+  const own = new ConfigReader(Predicate.isObject(raw.quantization) ? raw.quantization : raw)
+  const group = groupOf(raw)
   const weights = group?.inner("weights") ?? null
   const inputs = group?.inner("input_activations") ?? null
-  const bitsandbytes = given.load_in_4bit === true ? 4 : given.load_in_8bit === true ? 8 : null
+  const bitsandbytes = raw.load_in_4bit === true ? 4 : raw.load_in_8bit === true ? 8 : null
   const bits = bitsandbytes ?? weights?.size(64, "num_bits") ?? own.size(64, "bits", "w_bit", "wbits")
   const activationBits = inputs?.size(64, "num_bits") ?? null
   const number = (reader: ConfigReader | null, key: string) => {
@@ -51,7 +51,7 @@ const schemeOf = (given: Json): QuantizationScheme | null => {
   const zeroPoint = flag(own, "zero_point")
   const descAct = flag(own, "desc_act")
   const format = text(group, "format") ?? text(own, "quant_algo", "format", "packing_format", "bnb_4bit_quant_type", "fmt", "version")
-  const cache = given.kv_cache_scheme ?? own.value("kv_cache_scheme")
+  const cache = raw.kv_cache_scheme ?? own.value("kv_cache_scheme")
   const algorithm = text(own, "kv_cache_quant_algo")
   const stated = Predicate.isObject(cache) ? new ConfigReader(cache).size(64, "num_bits") : null
   const cacheBits = stated ?? (algorithm === undefined ? null : algorithm === "FP8" ? 8 : algorithm === "NVFP4" ? 4 : null)
@@ -69,13 +69,13 @@ const schemeOf = (given: Json): QuantizationScheme | null => {
   return Object.keys(scheme).length === 0 ? null : scheme
 }
 
-const methodOf = (given: Json): Result.Result<string, Unreadable> =>
-  Result.map(new ConfigReader(given).name("quant_method"), (method) => {
+const methodOf = (raw: Json): Result.Result<string, Unreadable> =>
+  Result.map(new ConfigReader(raw).name("quant_method"), (method) => {
     if (method !== null) return method.toLowerCase().replace("compressed_tensors", "compressed-tensors")
-    if (given.load_in_4bit === true || given.load_in_8bit === true) return "bitsandbytes"
+    if (raw.load_in_4bit === true || raw.load_in_8bit === true) return "bitsandbytes"
     // ModelOpt's own exports name the producer instead.
-    const producer = Predicate.isObject(given.producer) ? given.producer.name : undefined
-    return producer === "modelopt" || (Predicate.isObject(given.quantization) && "quant_algo" in given.quantization) ? "modelopt" : "unknown"
+    const producer = Predicate.isObject(raw.producer) ? raw.producer.name : undefined
+    return producer === "modelopt" || (Predicate.isObject(raw.quantization) && "quant_algo" in raw.quantization) ? "modelopt" : "unknown"
   })
 
 /** The quantization in a configuration, if any: at the top level, or with the layers. */
@@ -84,7 +84,7 @@ export const givenQuantization = (config: Json, text: Json): unknown =>
 
 /** How a checkpoint is quantized, by its entire configuration and the one of its layers. */
 export const quantizationOf = (config: Json, text: Json): Result.Result<Quantization, Unreadable> => {
-  const given = givenQuantization(config, text)
-  if (!Predicate.isObject(given)) return Result.succeed({ method: "none", scheme: null })
-  return Result.map(methodOf(given), (method) => ({ method, scheme: schemeOf(given) }))
+  const raw = givenQuantization(config, text)
+  if (!Predicate.isObject(raw)) return Result.succeed({ method: "none", scheme: null })
+  return Result.map(methodOf(raw), (method) => ({ method, scheme: schemeOf(raw) }))
 }

@@ -11,8 +11,8 @@ import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
 import type { Sink } from "./safetensors.ts"
-import { processorCodeBeside, remoteCodeRequired } from "./screening.ts"
-import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
+import { remoteCodeRequired, unreadProcessorCode } from "./screening.ts"
+import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeFiles, weightsPattern } from "./servingFiles.ts"
 import { smallFilesAgree } from "./smallFilesAgree.ts"
 import { scanTokenizer } from "./tokenizerFacts.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
@@ -27,7 +27,7 @@ export const maxTemplateBytes = 1024 * 1024
  * Maximum length in bytes of a chat template that is not in a file of its own and so is passed to the engine as an
  * argument: Linux limits an argument to 128 KiB.
  */
-const maxToldTemplate = 120_000
+const maxArgumentTemplate = 120_000
 /** Maximum number of weight files without an index. A preview reads the headers of all of them. */
 const maxWithoutIndex = 4
 /**
@@ -45,12 +45,12 @@ const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
   ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
 
 /** Refuses a chat template that is not in a file of its own and is too long for an argument of the engine. */
-export const toldTemplate = (template: string): Result.Result<void, Unreadable> => {
+export const checkArgumentTemplate = (template: string): Result.Result<void, Unreadable> => {
   const bytes = Buffer.byteLength(template)
-  if (bytes <= maxToldTemplate) return Result.succeed(undefined)
+  if (bytes <= maxArgumentTemplate) return Result.succeed(undefined)
   return Result.fail(
     new Unreadable({
-      reason: `The chat template has ${bytes} bytes: without a chat_template.jinja it is told to the engine, which takes ${maxToldTemplate} at most.`
+      reason: `The chat template has ${bytes} bytes: without a chat_template.jinja it is told to the engine, which takes ${maxArgumentTemplate} at most.`
     })
   )
 }
@@ -115,7 +115,7 @@ export const readCommit = Effect.fnUntraced(function* (
   if (!root.has("config.json")) return yield* new Unreadable({ reason: "The repository has no config.json." })
   if (!hasTokenizer(root)) return yield* new Unreadable({ reason: "The repository has no tokenizer." })
 
-  const tooLarge = tooLargeBeside([...root.values()].filter(({ path }) => isServingFile(path)))
+  const tooLarge = tooLargeFiles([...root.values()].filter(({ path }) => isServingFile(path)))
   if (tooLarge !== null) return yield* new Unreadable({ reason: tooLarge })
 
   const listed = new Set([...root.keys()].filter((path) => weightsPattern.test(path)))
@@ -136,9 +136,9 @@ export const readCommit = Effect.fnUntraced(function* (
     { concurrency: parallelReads }
   )
   const files = ["config.json", spare ? "" : "tokenizer_config.json", template === undefined ? "chat_template.json" : template.path, indexFile?.path ?? ""]
-  const asked = files.filter((path) => root.has(path)).length
+  const requestedFiles = files.filter((path) => root.has(path)).length
   // The hub may redirect each file to another address. Every file then takes two requests.
-  const each = Math.max(1, Math.ceil((connection.sent() - before) / Math.max(1, asked)))
+  const each = Math.max(1, Math.ceil((connection.sent() - before) / Math.max(1, requestedFiles)))
   const left = () => (depth === "all" ? Number.POSITIVE_INFINITY : previewRequests - connection.sent())
 
   const quantization = small.config.quantization_config === undefined && root.has("hf_quant_config.json") ? ["hf_quant_config.json"] : []
@@ -148,11 +148,11 @@ export const readCommit = Effect.fnUntraced(function* (
   // read anyway.
   const tokenizer = root.get("tokenizer.json")
   const headers = small.index === null ? weights.single.length : small.index.files.size
-  const looked = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes && left() >= each * (further.length + 1 + headers * 2)
+  const readsTokenizer = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes && left() >= each * (further.length + 1 + headers * 2)
   const [more, tokenizerRead] = yield* Effect.all(
     [
       Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads }),
-      looked ? readFile(connection, resolved, tokenizer, maxTokenizerBytes, () => scanTokenizer("tokenizer.json")) : Effect.succeed(undefined)
+      readsTokenizer ? readFile(connection, resolved, tokenizer, maxTokenizerBytes, () => scanTokenizer("tokenizer.json")) : Effect.succeed(undefined)
     ],
     { concurrency: 2 }
   )
@@ -164,7 +164,7 @@ export const readCommit = Effect.fnUntraced(function* (
   // A configuration that was not read may ask for the repository's Python code. If such code exists, it is assumed to.
   const unread = optional.filter((path) => path.includes("processor") && !further.includes(path))
   const python = [...root.keys()].find((path) => /(?:process|feature_extract)[A-Za-z0-9_]*\.py$/.test(path))
-  if (python !== undefined && unread[0] !== undefined) return yield* processorCodeBeside(python, unread[0], commit)
+  if (python !== undefined && unread[0] !== undefined) return yield* unreadProcessorCode(python, unread[0], commit)
   const extra = new Map(more)
   const generation = extra.get("generation_config.json")
   const config = withQuantization(small.config, extra.get("hf_quant_config.json") ?? {})
@@ -183,11 +183,11 @@ export const readCommit = Effect.fnUntraced(function* (
   // Engines read only a processor from there, and a tokenizer alone has none.
   const processed = root.has("preprocessor_config.json") || root.has("processor_config.json") || Predicate.hasProperty(small.tokenizer, "processor_class")
   const modelConfig = withTensors(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
-  yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
-  const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
+  yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.fromHeaders))
+  const smallFiles = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
   // Without a tokenizer.json, the end token may be in a form that is not read here.
   const endsRead = tokenizer !== undefined && !spare && (generation !== undefined || !root.has("generation_config.json"))
-  yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, beside, endsRead))
+  yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, smallFiles, endsRead))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
   const chat_template =
@@ -196,7 +196,7 @@ export const readCommit = Effect.fnUntraced(function* (
       : writtenTemplate(new TextDecoder().decode(small.template))
   // A separate template file replaces all other templates.
   const otherTemplate = small.template === null && chat_template !== null && toolTemplateOf(small.tokenizer) !== chat_template
-  if (otherTemplate) yield* Effect.fromResult(toldTemplate(chat_template))
+  if (otherTemplate) yield* Effect.fromResult(checkArgumentTemplate(chat_template))
   const facts: RepositoryFacts = {
     repo,
     ref,
@@ -215,5 +215,5 @@ export const readCommit = Effect.fnUntraced(function* (
     ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) }),
     ...(refusesSampling(generation ?? {}) ? { refused_sampling: true } : {})
   }
-  return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }
+  return { facts, whole: read.isComplete && !spare, modules: new BaseModules(read.groups) }
 })

@@ -50,7 +50,7 @@ const readFrom = Effect.fnUntraced(function* (
     to <= first.length ? Effect.succeed(first.slice(from, to)) : connection.readInto(url, from, to - 1, () => collect(to - from))
   const length = yield* Effect.fromResult(headerLength(first, size, path))
   const header = textOf(yield* range(8, 8 + length))
-  const found: Array<TensorPrefix> = []
+  const prefixes: Array<TensorPrefix> = []
   for (const name of names) {
     const entry = Option.getOrNull(decodeEntry(behind(header, name, "\\{[^{}]*\\}")))
     const width = entry === null ? undefined : widths[entry.dtype]
@@ -58,9 +58,9 @@ const readFrom = Effect.fnUntraced(function* (
     const { data_offsets, dtype, shape } = entry
     const from = 8 + length + data_offsets[0]
     const to = Math.min(from + values * width, 8 + length + data_offsets[1], size)
-    if (to > from) found.push({ name, dtype, shape, bytes: yield* range(from, to) })
+    if (to > from) prefixes.push({ name, dtype, shape, bytes: yield* range(from, to) })
   }
-  return found
+  return prefixes
 })
 
 /** The service's `readTensors`. */
@@ -73,9 +73,9 @@ export const readTensors = (settings: HubSettings) =>
       const places = index === null ? "" : textOf(yield* readFile(connection, { repo, commit }, index, maxIndexBytes, () => collect(index.size)))
       const placed = new Set(names.flatMap((name) => behind(places, name, '"[^"\\\\]*"')?.slice(1, -1) ?? []))
       const holding = index === null ? single : files.filter(({ path }) => placed.has(path))
-      const found: Array<TensorPrefix> = []
-      for (const file of holding) if (file.size > 0) found.push(...(yield* readFrom(connection, connection.fileUrl(repo, commit, file.path), file, wanted)))
-      return found
+      const prefixes: Array<TensorPrefix> = []
+      for (const file of holding) if (file.size > 0) prefixes.push(...(yield* readFrom(connection, connection.fileUrl(repo, commit, file.path), file, wanted)))
+      return prefixes
     },
     (effect) =>
       effect.pipe(

@@ -29,20 +29,20 @@ const longHeader = 1024 * 1024
  */
 const entryBytes = { least: 48, most: 220 }
 /** Maximum length of a header's content other than tensors: metadata and padding. */
-const besideEntries = 256 * 1024
+const maxOtherHeaderBytes = 256 * 1024
 
 /** The weights of a repository. */
 export interface Weights {
   readonly groups: ReadonlyArray<TensorGroup>
   /** Tensors from headers, not only from the index. */
-  readonly seen: ReadonlyArray<TensorGroup>
+  readonly fromHeaders: ReadonlyArray<TensorGroup>
   /** Total bytes of all tensors. */
   readonly bytes: number
   /**
    * Whether every header was read. Otherwise the rest is inferred from those that were read and the index, and is
    * consistent with the files' sizes.
    */
-  readonly whole: boolean
+  readonly isComplete: boolean
 }
 
 /** The result of reading a file's start. The header is null if it is longer than the start. */
@@ -102,7 +102,7 @@ const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: 
 })
 
 /** A small set of files that together hold a tensor of each kind, those with the most new kinds first, up to `most`. */
-const telling = (index: WeightIndex, most: number): ReadonlyArray<string> => {
+const coveringFiles = (index: WeightIndex, most: number): ReadonlyArray<string> => {
   const kinds = new Map([...index.files].map(([path, { groups }]) => [path, new Set([...groups.values()].map(({ name }) => kindOf(name)))]))
   const chosen: Array<string> = []
   while (chosen.length < most) {
@@ -110,9 +110,9 @@ const telling = (index: WeightIndex, most: number): ReadonlyArray<string> => {
     for (const entry of kinds) if (entry[1].size > (best?.[1].size ?? 0)) best = entry
     if (best === undefined) break
     chosen.push(best[0])
-    const [path, told] = best
+    const [path, newKinds] = best
     kinds.delete(path)
-    for (const kind of told) for (const others of kinds.values()) others.delete(kind)
+    for (const kind of newKinds) for (const remaining of kinds.values()) remaining.delete(kind)
   }
   return chosen
 }
@@ -131,7 +131,7 @@ const knownKinds = (groups: Iterable<TensorGroup>): ReadonlyMap<string, TensorGr
 
 /** Whether a header can have that length. */
 const isHeader = (bytes: number, { nameBytes, tensors }: Pick<Placed, "nameBytes" | "tensors">, files = 1): boolean =>
-  bytes >= nameBytes + tensors * entryBytes.least && bytes <= nameBytes + tensors * entryBytes.most + files * besideEntries
+  bytes >= nameBytes + tensors * entryBytes.least && bytes <= nameBytes + tensors * entryBytes.most + files * maxOtherHeaderBytes
 
 /**
  * Whether the total in an index leaves exactly the space for the headers of these files. In several real repositories
@@ -226,11 +226,11 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   else {
     // The first file shows how many requests each one takes, because the hub may redirect.
     const before = connection.sent()
-    const [first = "", ...others] = telling(index, Math.max(1, options.left()))
+    const [first = "", ...rest] = coveringFiles(index, Math.max(1, options.left()))
     yield* read([first])
     const each = Math.max(1, connection.sent() - before)
     const mayRead = () => Math.max(0, Math.floor(options.left() / each))
-    yield* read(left.size <= mayRead() ? [...left] : others.slice(0, mayRead()))
+    yield* read(left.size <= mayRead() ? [...left] : rest.slice(0, mayRead()))
     const known = knownKinds(groups.values())
     const odd = [...left].filter((path) => {
       const [file, placed] = [byPath.get(path), index.files.get(path)]
@@ -240,7 +240,7 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   }
 
   const known = knownKinds(groups.values())
-  const seen = [...groups.values()].map((group) => ({ ...group }))
+  const fromHeaders = [...groups.values()].map((group) => ({ ...group }))
   let bytes = groups.bytes
   let agree = true
   for (const path of left) {
@@ -255,6 +255,6 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   if (groups.full) return yield* new Unreadable({ reason: "The repository has more kinds of tensors than any model." })
   if (groups.count === 0) return yield* new Unreadable({ reason: "The repository's safetensors files hold no tensor." })
   if (!Number.isSafeInteger(bytes)) return yield* new Unreadable({ reason: "The repository's weights are larger than any machine." })
-  const weights: Weights = { groups: [...groups.values()], seen, bytes, whole: left.size === 0 }
+  const weights: Weights = { groups: [...groups.values()], fromHeaders: fromHeaders, bytes, isComplete: left.size === 0 }
   return weights
 })

@@ -32,7 +32,7 @@ export const recurrentState = (
       state_values: state,
       state_float32: float32
     })
-    const said = (reader.value("mamba_ssm_cache_dtype") ?? reader.value("mamba_ssm_dtype")) === "float32"
+    const isFloat32 = (reader.value("mamba_ssm_cache_dtype") ?? reader.value("mamba_ssm_dtype")) === "float32"
 
     // Gated delta networks: Qwen3-Next and its successors.
     const valueHeads = yield* reader.count(limits.heads, "linear_num_value_heads")
@@ -41,7 +41,7 @@ export const recurrentState = (
     const keyDim = yield* width("linear_key_head_dim")
     if (valueHeads !== null && valueDim !== null && keyHeads !== null && keyDim !== null) {
       const conv = 2 * keyDim * keyHeads + valueDim * valueHeads
-      return state({ conv, kernel: yield* width("linear_conv_kernel_dim"), state: valueHeads * valueDim * keyDim }, said)
+      return state({ conv, kernel: yield* width("linear_conv_kernel_dim"), state: valueHeads * valueDim * keyDim }, isFloat32)
     }
     // Kimi's delta attention, always in 32 bits.
     const delta = reader.inner("linear_attn_config")
@@ -69,7 +69,7 @@ export const recurrentState = (
       if (dim !== null)
         return state(
           { conv: heads * dim + 2 * groups * dState, kernel, state: heads * dim * dState },
-          said || (modelType === "nemotron_h" && !reader.has("mamba_ssm_cache_dtype"))
+          isFloat32 || (modelType === "nemotron_h" && !reader.has("mamba_ssm_cache_dtype"))
         )
     }
     // Mamba 1: a state per channel.
@@ -77,7 +77,7 @@ export const recurrentState = (
     // The two pure families state the width itself. In one of them `expand` has another meaning.
     const own = modelType === "mamba" || modelType === "falcon_mamba" ? ["intermediate_size"] : []
     const inner = (yield* width("mamba_intermediate_size", ...own)) ?? (expand === null ? null : expand * model.hidden_size)
-    if (inner !== null && dState !== null) return state({ conv: inner, kernel, state: inner * dState }, said)
+    if (inner !== null && dState !== null) return state({ conv: inner, kernel, state: inner * dState }, isFloat32)
     // Short convolutions only.
     const cache = yield* width("conv_L_cache")
     if (cache !== null) return state({ conv: model.hidden_size, kernel: cache, state: 0 }, false)

@@ -52,7 +52,7 @@ export const remembering = (connection: HubConnection, memory: ReadMemory): HubC
           }
         }
         const before = connection.sent()
-        let kept: Uint8Array = new Uint8Array()
+        let bytes: Uint8Array = new Uint8Array()
         const read = yield* connection.readInto(url, from, to, () => {
           const sink = start()
           const copy = collect(size)
@@ -63,15 +63,15 @@ export const remembering = (connection: HubConnection, memory: ReadMemory): HubC
             },
             end: () => {
               const value = sink.end()
-              kept = copy.end()
+              bytes = copy.end()
               return value
             }
           }
         })
         drop(key)
         // Concurrent reads share the counter. This one took at least one request, and at most two if the hub redirects.
-        entries.set(key, { bytes: kept, until: now + Duration.toMillis(memory.remember), requests: Math.max(1, Math.min(2, connection.sent() - before)) })
-        memory.bytes += kept.length
+        entries.set(key, { bytes: bytes, until: now + Duration.toMillis(memory.remember), requests: Math.max(1, Math.min(2, connection.sent() - before)) })
+        memory.bytes += bytes.length
         for (const oldest of entries.keys()) {
           if (memory.bytes <= most) break
           drop(oldest)

@@ -86,8 +86,8 @@ const expanded = ["sha", "gated", "private", "disabled", "tags", "cardData"].map
 /** Describes a revision, including its files if they fit into one response. */
 const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
   const path = `/api/models/${repo}${ref === undefined ? "" : `/revision/${encodeURIComponent(ref)}`}`
-  const whole = connection.getJson(`${path}?blobs=true`)
-  const { value } = yield* Effect.catchTag(whole, "Unreadable", () => connection.getJson(`${path}?${expanded}`))
+  const withFiles = connection.getJson(`${path}?blobs=true`)
+  const { value } = yield* Effect.catchTag(withFiles, "Unreadable", () => connection.getJson(`${path}?${expanded}`))
   const info = decodeInfo(value)
   if (Option.isNone(info)) return yield* notUnderstood
   const { id, siblings, ...facts } = info.value
@@ -114,20 +114,20 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
  * and tags. The hub itself accepts full commits only.
  */
 const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo: string, beginning: string, answer: HubAnswer) {
-  const found = new Set<Commit>()
+  const matches = new Set<Commit>()
   let path: string | null = `/api/models/${repo}/commits/main?limit=100`
   for (let page = 0; page < commitPages && path !== null; page++) {
     const { next, value }: { readonly value: unknown; readonly next: string | null } = yield* connection.getJson(path)
-    for (const { id } of Option.getOrElse(decodeCommits(value), () => [])) if (id.startsWith(beginning)) found.add(id)
+    for (const { id } of Option.getOrElse(decodeCommits(value), () => [])) if (id.startsWith(beginning)) matches.add(id)
     path = next
   }
-  if (found.size === 0) {
+  if (matches.size === 0) {
     const { value } = yield* connection.getJson(`/api/models/${repo}/refs`)
     const { branches, tags } = Option.getOrElse(decodeRefs(value), () => ({ branches: [], tags: [] }))
-    for (const { targetCommit } of [...branches, ...tags]) if (targetCommit.startsWith(beginning)) found.add(targetCommit)
+    for (const { targetCommit } of [...branches, ...tags]) if (targetCommit.startsWith(beginning)) matches.add(targetCommit)
   }
-  const [only, ...others] = found
-  if (only === undefined || others.length > 0) return yield* answer
+  const [only, ...rest] = matches
+  if (only === undefined || rest.length > 0) return yield* answer
   return only
 })
 
@@ -150,7 +150,7 @@ export const resolve = Effect.fnUntraced(function* (connection: HubConnection, r
 /** The files of the repository's root by path, read page by page if they did not come with the commit. */
 export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, { commit, files, repo }: Resolved) {
   if (files !== null) return yield* orFail(rootOf(files))
-  const found: Array<RepositoryFile> = []
+  const listed: Array<RepositoryFile> = []
   let path: string | null = `/api/models/${repo}/tree/${commit}?recursive=false`
   for (let page = 0; path !== null; page++) {
     if (page === listPages) return yield* new Unreadable({ reason: "The repository's list of files does not end." })
@@ -158,15 +158,15 @@ export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, 
     const items = decodeTree(value)
     if (Option.isNone(items)) return yield* notUnderstood
     for (const item of items.value) {
-      const named = decodeNamed(item)
-      if (Option.isSome(named) && named.value.type !== "file" && isPlainPath(named.value.path)) continue
+      const decodedName = decodeNamed(item)
+      if (Option.isSome(decodedName) && decodedName.value.type !== "file" && isPlainPath(decodedName.value.path)) continue
       const entry = decodeEntry(item)
       if (Option.isNone(entry)) return yield* new Unreadable({ reason: "The repository lists a file without a credible name, size and hash." })
       const { lfs, oid, path: name, size } = entry.value
-      found.push({ path: name, size: lfs?.size ?? size, blob_id: oid, sha256: lfs?.oid ?? null })
+      listed.push({ path: name, size: lfs?.size ?? size, blob_id: oid, sha256: lfs?.oid ?? null })
     }
-    if (found.length > maxFiles) return yield* new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
+    if (listed.length > maxFiles) return yield* new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
     path = next
   }
-  return yield* orFail(rootOf(found))
+  return yield* orFail(rootOf(listed))
 })

@@ -12,10 +12,10 @@ const seconds = (text: string | null | undefined): number | null => {
  * `RateLimit-Reset`. A date is compared with the response's own date.
  */
 export const retryAfter = (headers: Headers): number | null => {
-  const told = headers.get("retry-after")
-  const until = told === null ? Number.NaN : Date.parse(told) - Date.parse(headers.get("date") ?? "")
+  const header = headers.get("retry-after")
+  const until = header === null ? Number.NaN : Date.parse(header) - Date.parse(headers.get("date") ?? "")
   const left = headers.get("ratelimit")
   const reset = /(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,9})/.exec(left ?? "")?.[1]
-  const wait = seconds(told) ?? (Number.isNaN(until) ? null : until / 1000) ?? seconds(reset) ?? seconds(headers.get("ratelimit-reset"))
+  const wait = seconds(header) ?? (Number.isNaN(until) ? null : until / 1000) ?? seconds(reset) ?? seconds(headers.get("ratelimit-reset"))
   return wait === null ? null : Math.min(longest, Math.max(0, Math.ceil(wait * 1000)))
 }

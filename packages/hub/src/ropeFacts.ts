@@ -9,8 +9,8 @@ const decode = Schema.decodeUnknownOption(RopeFacts)
  * otherwise. The length is the trained one before any scaling.
  */
 export const ropeFacts = (reader: ConfigReader, nested: boolean): RopeFacts | null => {
-  const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
-  const dictionary = Predicate.isObject(given) ? given : {}
+  const rope = reader.value("rope_parameters") ?? reader.value("rope_scaling")
+  const dictionary = Predicate.isObject(rope) ? rope : {}
   if (reader.has("rope_local_base_freq") || Object.values(dictionary).some((value) => Predicate.isObject(value))) return null
   const theta = dictionary.rope_theta ?? reader.value("rope_theta")
   if (theta === undefined && Object.keys(dictionary).length === 0) return null

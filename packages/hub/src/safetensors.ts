@@ -116,11 +116,11 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
   }
 
   let inMetadata = false
-  let metadataSeen = false
+  let hasMetadata = false
   let notes = 0
   const tensor = new TensorName()
   let member: Member | null = null
-  let given = 0
+  let memberBits = 0
   let dtype = ""
   let shape: Array<number> = []
   let offsets: Array<number> = []
@@ -130,7 +130,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
   const endTensor = () => {
     const bits = bitsOf.get(dtype)
     const [from, to] = offsets
-    if (bits === undefined || (given & members.shape) === 0 || from === undefined || to === undefined || offsets.length !== 2) return describe()
+    if (bits === undefined || (memberBits & members.shape) === 0 || from === undefined || to === undefined || offsets.length !== 2) return describe()
     const elements = shape.includes(0) ? 0 : shape.reduce((product, side) => product * side, 1)
     // Beyond 2^53 the product is rounded, and larger than any file.
     if (to < from || to > dataBytes || elements * bits !== (to - from) * 8)
@@ -148,7 +148,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
       if (depth === 0 && kind === "list") fail("has a header that is not a JSON object")
       if (depth === 1) {
         if (kind === "list") return inMetadata ? fail("has malformed metadata") : describe()
-        given = 0
+        memberBits = 0
         dtype = ""
         shape = []
         offsets = []
@@ -170,15 +170,15 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
       if (depth === 1) {
         inMetadata = name === "__metadata__"
         if (inMetadata) {
-          if (metadataSeen) return fail("names something twice")
-          metadataSeen = true
+          if (hasMetadata) return fail("names something twice")
+          hasMetadata = true
         } else if (!tensor.read(name)) return fail("names a tensor in characters that no engine takes")
       }
       if (depth === 2 && !inMetadata) {
         member = isMember(name) ? name : null
         if (member === null) return
-        if ((given & members[member]) !== 0) return fail("names something twice")
-        given |= members[member]
+        if ((memberBits & members[member]) !== 0) return fail("names something twice")
+        memberBits |= members[member]
       }
     },
     value: (value, depth) => {
@@ -195,7 +195,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
         member = null
         return
       }
-      if (!(value instanceof JsonNumber) || !value.whole) return describe()
+      if (!(value instanceof JsonNumber) || !value.isInteger) return describe()
       const into = member === "shape" ? shape : offsets
       if (into.length === (member === "shape" ? maxSides : 2)) return describe()
       into.push(value.value)

@@ -2,7 +2,7 @@ import { type Commit, RepoName } from "@seatrial/domain"
 import { Schema } from "effect"
 import { type HubAnswer, HubRefusal } from "./failures.ts"
 
-interface Asked {
+interface HubRequest {
   readonly repo: string
   readonly ref: string
   readonly commit: Commit | null
@@ -13,7 +13,7 @@ interface Asked {
 const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
 const grantRemedy = "Ask the repository's owner for access, or connect the token of an account that has it."
 
-export const noHubConnection = ({ commit, repo }: Asked) =>
+export const noHubConnection = ({ commit, repo }: HubRequest) =>
   new HubRefusal({
     code: "no_hub_connection",
     message: `The repository ${repo} is gated, and the user whose API key asks has no connection to the hub.`,
@@ -24,7 +24,7 @@ export const noHubConnection = ({ commit, repo }: Asked) =>
 /** Whether a name may become part of a URL. */
 export const isRepoName = Schema.is(RepoName)
 
-export const unknownRepository = ({ commit, hasToken, repo }: Omit<Asked, "ref">) =>
+export const unknownRepository = ({ commit, hasToken, repo }: Omit<HubRequest, "ref">) =>
   new HubRefusal({
     code: "repository_not_found",
     message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to the user whose API key asks.`,
@@ -58,8 +58,8 @@ const beginningOfCommit = /^[0-9a-f]{7,39}$/i
  * Maps a 4xx response of the hub to a refusal. Without a token, the hub responds 401 for repositories that do not
  * exist.
  */
-export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
-  const { commit, hasToken, ref, repo } = asked
+export const refusalOf = (answer: HubAnswer, request: HubRequest): HubRefusal => {
+  const { commit, hasToken, ref, repo } = request
   if (answer.status === 451) return closedByLaw(repo, commit)
   if (answer.code === "DisabledRepo") return disabled(repo, commit)
   if (hasToken && answer.status === 401 && answer.code === null) {
@@ -71,7 +71,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
     })
   }
   if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
-    if (!hasToken) return noHubConnection(asked)
+    if (!hasToken) return noHubConnection(request)
     return new HubRefusal({
       code: "access_required",
       message: `The hub token of the user whose API key asks may not read ${repo}.`,
@@ -94,7 +94,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
       commit: null
     })
   }
-  return unknownRepository(asked)
+  return unknownRepository(request)
 }
 
 /** What to do about a repository that cannot be served in its current layout. */
@@ -119,7 +119,7 @@ export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
  * The refusal if no request was left to read a processor's configuration and the repository has Python code for a
  * processor.
  */
-export const processorCodeBeside = (file: string, unread: string, commit: Commit): HubRefusal =>
+export const unreadProcessorCode = (file: string, unread: string, commit: Commit): HubRefusal =>
   new HubRefusal({
     code: "remote_code_required",
     message: `The repository brings ${file.slice(0, 200)} for its processor, and ${unread} was not looked at; Python from a repository is never run.`,

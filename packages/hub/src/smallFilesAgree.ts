@@ -7,19 +7,19 @@ const isIds = Schema.is(Schema.Union([Schema.Int, Schema.Array(Schema.Int)]))
 const isNamed = Schema.is(Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String })))
 
 /** The first end-of-turn id outside of the vocabulary, as a sentence; null if all are valid. */
-const endProblem = (file: string, given: unknown, rows: number): string | null => {
-  if (!Predicate.isNotNullish(given)) return null
-  if (!isIds(given)) return `${file} gives eos_token_id as something else than a token's id or a list of such.`
-  const outside = (typeof given === "number" ? [given] : given).find((id) => id < 0 || id >= rows)
+const endProblem = (file: string, value: unknown, rows: number): string | null => {
+  if (!Predicate.isNotNullish(value)) return null
+  if (!isIds(value)) return `${file} gives eos_token_id as something else than a token's id or a list of such.`
+  const outside = (typeof value === "number" ? [value] : value).find((id) => id < 0 || id >= rows)
   return outside === undefined ? null : `${file} gives the eos_token_id ${outside}, and the vocabulary has ${rows} tokens.`
 }
 
 /** A template, several named templates, or a dictionary of templates, which only some engines accept. */
-const isTemplate = (given: unknown) => !Predicate.isNotNullish(given) || typeof given === "string" || isNamed(given) || Predicate.isObject(given)
+const isTemplate = (value: unknown) => !Predicate.isNotNullish(value) || typeof value === "string" || isNamed(value) || Predicate.isObject(value)
 
 /** Whether a tokenizer's configuration names the token that ends an answer. */
-const namesEnd = (given: unknown): boolean => {
-  const text = Predicate.hasProperty(given, "content") ? given.content : given
+const namesEnd = (value: unknown): boolean => {
+  const text = Predicate.hasProperty(value, "content") ? value.content : value
   return typeof text === "string" && text !== ""
 }
 
@@ -50,7 +50,7 @@ const generationProblem = ({ cache_implementation: cache = null, early_stopping:
   return null
 }
 
-const isNoEnd = (given: unknown) => !Predicate.isNotNullish(given) || (Array.isArray(given) && given.length === 0)
+const isNoEnd = (value: unknown) => !Predicate.isNotNullish(value) || (Array.isArray(value) && value.length === 0)
 
 /**
  * Compares the small files with the configuration. A contradiction would fail the run in the check suite or at the

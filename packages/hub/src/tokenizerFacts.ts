@@ -119,11 +119,11 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
 
   const endSmall = (depth: number) => {
     if (depth === 1 && isSmallPart(first)) {
-      const kept = keeper.take()
-      if (kept !== undefined) problem ??= problemOfPart(first, kept)
+      const part = keeper.take()
+      if (part !== undefined) problem ??= problemOfPart(first, part)
     } else if (depth === 2 && first === "added_tokens") {
-      const kept = keeper.take()
-      const wrong = kept === undefined ? null : addedToken(kept)
+      const part = keeper.take()
+      const wrong = part === undefined ? null : addedToken(part)
       if (wrong !== null) problem ??= `a wrong or no ${wrong.replace(/^\./, "")} in added_tokens[${addedAt}]`
       addedAt++
     }

@@ -134,12 +134,12 @@ const all: Readonly<Record<string, Steps>> = {
 const problemOfStep = (steps: Steps, value: JsonValue, place: string): string | null => {
   if (!isObject(value)) return `a ${place} that is no object`
   const type = value.get("type")
-  const named = typeof type === "string" ? type : null
-  const known = named === "Sequence" || (named !== null && steps.kinds.has(named))
+  const typeName = typeof type === "string" ? type : null
+  const known = typeName === "Sequence" || (typeName !== null && steps.kinds.has(typeName))
   // Only if it matters: a repeated validation of nested steps takes exponential time.
   if ((!known || steps.unnamedFirst === true) && steps.unnamed.some((kind) => problemOfKind(steps, kind, value, place) === null)) return null
-  if (named === null) return `a ${place} whose type is no text`
-  return known ? problemOfKind(steps, named, value, place) : `the ${place} ${named.slice(0, 64)}`
+  if (typeName === null) return `a ${place} whose type is no text`
+  return known ? problemOfKind(steps, typeName, value, place) : `the ${place} ${typeName.slice(0, 64)}`
 }
 
 const problemOfKind = (steps: Steps, kind: string, value: JsonValue, place: string): string | null => {
@@ -157,7 +157,7 @@ const problemOfKind = (steps: Steps, kind: string, value: JsonValue, place: stri
 }
 
 const direction = name("Left", "Right")
-const others: ReadonlyMap<string, JsonForm> = new Map([
+const otherParts: ReadonlyMap<string, JsonForm> = new Map([
   ["version", (value) => (value === "1.0" ? null : "")],
   ["truncation", option(struct({ max_length: usize, strategy: name("LongestFirst", "OnlyFirst", "OnlySecond"), stride: usize }, { direction }))],
   [
@@ -172,13 +172,13 @@ const others: ReadonlyMap<string, JsonForm> = new Map([
 ])
 
 /** The small members of a `tokenizer.json`: all except the model and the added tokens. */
-export const isSmallPart = (part: string): boolean => Object.hasOwn(all, part) || others.has(part)
+export const isSmallPart = (part: string): boolean => Object.hasOwn(all, part) || otherParts.has(part)
 
 /**
  * Why the tokenizers library rejects such a member, as words that follow "tokenizer.json has"; null if it accepts it.
  */
 export const problemOfPart = (part: string, value: JsonValue): string | null => {
-  const other = others.get(part)
+  const other = otherParts.get(part)
   if (other !== undefined) {
     const at = other(value)
     return at === null ? null : `a wrong ${part}${at}`

@@ -41,11 +41,11 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   }
   const files = new Map<string, Placed>()
   const names = new TensorNames()
-  const named = new TensorName()
+  const tensorName = new TensorName()
   let tensors = 0
   let kinds = 0
   let inMap = false
-  let mapSeen = false
+  let hasMap = false
   let inMetadata = false
   let inTotal = false
   let totalBytes: number | null = null
@@ -59,13 +59,13 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
       placed = { number: files.size + 1, tensors: 0, nameBytes: 0, groups: new TensorGroups() }
       files.set(file, placed)
     }
-    if (!named.read(tensor)) return fail("names a tensor in characters that no engine takes")
+    if (!tensorName.read(tensor)) return fail("names a tensor in characters that no engine takes")
     if (++tensors > maxTensors) return fail(`names more than ${maxTensors} tensors`)
-    if (!names.place(named, placed.number)) return fail("names something twice")
+    if (!names.place(tensorName, placed.number)) return fail("names something twice")
     placed.tensors++
     placed.nameBytes += tensor.length
     const { size } = placed.groups
-    placed.groups.add(named, "", [], 0)
+    placed.groups.add(tensorName, "", [], 0)
     if (placed.groups.size > size && ++kinds > maxKinds) fail("names more kinds of tensors than any model has")
   }
 
@@ -83,8 +83,8 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
       if (depth === 1) {
         inMap = name === "weight_map"
         inMetadata = name === "metadata"
-        if (inMap && mapSeen) fail("names something twice")
-        mapSeen ||= inMap
+        if (inMap && hasMap) fail("names something twice")
+        hasMap ||= inMap
       } else if (depth === 2 && inMap) tensor = name
       inTotal = depth === 2 && inMetadata && name === "total_size"
     },
@@ -101,7 +101,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
     push: (chunk) => scanner.push(chunk),
     end: () => {
       scanner.end()
-      if (!mapSeen) fail("has no map from tensors to files")
+      if (!hasMap) fail("has no map from tensors to files")
       if (files.size === 0) fail("names no tensor")
       return { files, names, totalBytes }
     }

@@ -17,7 +17,8 @@ const sharedExpert = /shared_expert/
 const keyValue = /\.(k_proj|v_proj|key|value|k_b_proj|wk|wv)\./
 const fused = /\.(qkv_proj|c_attn|query_key_value|W_pack|wqkv|Wqkv)\./
 // vLLM's `ReplicatedLinear`: routers, MLA's down projections, the index of sparse attention.
-const whole = /\.(gate|router|q_a_proj|kv_a_proj_with_mqa|kv_a_proj|fused_qkv_a_proj|indexer\.[a-z_]+|e_score_correction_bias|shared_expert_gate)(\.|$)/
+const replicatedNames =
+  /\.(gate|router|q_a_proj|kv_a_proj_with_mqa|kv_a_proj|fused_qkv_a_proj|indexer\.[a-z_]+|e_score_correction_bias|shared_expert_gate)(\.|$)/
 
 /** Whether a tensor belongs to a tower for images or audio, or to its projection into the text model. */
 export const isTower = (name: string): boolean => tower.test(name)
@@ -46,12 +47,12 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
     if (inTower) parts.towers += bytes
     else if (expert.test(name) && !sharedExpert.test(name)) parts.experts += bytes
     else if (embedding.test(name)) parts.embeddings += bytes
-    else if (whole.test(name) || shape.length < 2) parts.replicated += bytes
+    else if (replicatedNames.test(name) || shape.length < 2) parts.replicated += bytes
     else if (keyValue.test(name)) parts.key_value += bytes
     else if (fused.test(name)) parts.key_value += Math.floor((bytes * 2 * config.num_kv_heads) / headBytes)
   }
-  const { float8, ...others } = parts
-  return float8 === 0 ? others : parts
+  const { float8, ...rest } = parts
+  return float8 === 0 ? rest : parts
 }
 
 /** Adds the types and names of the weights that not every engine accepts to the configuration. */
@@ -62,7 +63,7 @@ export const withTensors = (config: ModelConfig, groups: Iterable<TensorGroup>):
     if (name.startsWith("model.")) bare = false
     if (/^F(64|8_)/.test(dtype) && name.endsWith(".weight") && !isTower(name)) types.add(dtype)
   }
-  const named: ModelConfig = bare ? { ...config, bare_names: true } : config
-  if (types.size === 0 || config.quantization !== "none" || config.computation === undefined) return named
-  return { ...named, computation: { ...config.computation, types: [...types].sort() } }
+  const withNames: ModelConfig = bare ? { ...config, bare_names: true } : config
+  if (types.size === 0 || config.quantization !== "none" || config.computation === undefined) return withNames
+  return { ...withNames, computation: { ...config.computation, types: [...types].sort() } }
 }

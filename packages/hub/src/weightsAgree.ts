@@ -91,10 +91,10 @@ const shown = (name: string) => name.slice(0, 160)
 const linearShapes = (config: ModelConfig): ReadonlyMap<string, readonly [output: number, input: number]> | null => {
   const { hidden_size: hidden, num_attention_heads: heads } = config
   const shape = shapeOf(config)
-  const [first, ...others] = shape.layers
+  const [first, ...rest] = shape.layers
   if (first === undefined || first.kind === "latent" || first.kind === "state") return null
   const sizes = [first.kv_heads, first.head_size, first.head_size_v].join()
-  if (others.some((group) => group.kind === "latent" || group.kind === "state" || [group.kv_heads, group.head_size, group.head_size_v].join() !== sizes))
+  if (rest.some((group) => group.kind === "latent" || group.kind === "state" || [group.kv_heads, group.head_size, group.head_size_v].join() !== sizes))
     return null
   const inner = shape.intermediate_size
   return new Map<string, readonly [number, number]>([
@@ -120,11 +120,11 @@ const modulesOf = (names: Iterable<string>): { readonly layers: ReadonlySet<numb
   const layers = new Set<number>()
   const modules = new Map<string, Set<number>>()
   for (const name of names) {
-    const found = layerOf.exec(name)
-    if (found === null) continue
-    const layer = Number(found[1])
+    const match = layerOf.exec(name)
+    if (match === null) continue
+    const layer = Number(match[1])
     layers.add(layer)
-    const module = (found[2] ?? "").split(".").slice(0, 2).join(".")
+    const module = (match[2] ?? "").split(".").slice(0, 2).join(".")
     modules.set(module, (modules.get(module) ?? new Set()).add(layer))
   }
   return { layers, modules }
@@ -148,14 +148,14 @@ const lacking = (modules: ReadonlyMap<string, ReadonlySet<number>>, layers: numb
  * A tensor of a layer that the configuration does not have. Engines would fail, or skip it and produce garbage.
  * Undefined if the extra layers may be for multi-token prediction.
  */
-const beyond = (config: ModelConfig, given: Json, groups: ReadonlyArray<TensorGroup>): TensorGroup | undefined =>
-  Object.keys(textConfig(given).text).some((key) => /nextn|mtp|predict_layers/.test(key))
+const beyond = (config: ModelConfig, raw: Json, groups: ReadonlyArray<TensorGroup>): TensorGroup | undefined =>
+  Object.keys(textConfig(raw).text).some((key) => /nextn|mtp|predict_layers/.test(key))
     ? undefined
     : groups.find(({ name }) => Number(textLayer.exec(name)?.[1] ?? 0) >= config.num_layers)
 
 /** Why the tensors' types contradict the quantization, or null. */
-const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, seen: ReadonlyArray<TensorGroup>): string | null => {
-  const odd = seen.find(
+const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, fromHeaders: ReadonlyArray<TensorGroup>): string | null => {
+  const odd = fromHeaders.find(
     ({ dtype, name, shape }) =>
       name.endsWith(".weight") &&
       shape.length >= 1 &&
@@ -164,7 +164,7 @@ const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, se
   if (odd !== undefined)
     return `${shown(odd.name)} is of the type ${odd.dtype}, and ${config.quantization === "none" ? "it states no quantization" : "no format keeps weights so"}`
   if (!quantizing.has(config.quantization)) return null
-  const quantized = groups.some(({ name }) => quantizedNames.test(name)) || seen.some(({ dtype }) => quantizedTypes.has(dtype))
+  const quantized = groups.some(({ name }) => quantizedNames.test(name)) || fromHeaders.some(({ dtype }) => quantizedTypes.has(dtype))
   return quantized ? null : `it states the quantization ${config.quantization}, and no tensor is quantized`
 }
 
@@ -172,16 +172,16 @@ const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, se
  * Why embeddings or the output head contradict the configuration, or null. Both engines require the configured number
  * of rows in known layouts.
  */
-const vocabularyProblem = (config: ModelConfig, given: Json, seen: ReadonlyArray<TensorGroup>, known: boolean): string | null => {
+const vocabularyProblem = (config: ModelConfig, raw: Json, fromHeaders: ReadonlyArray<TensorGroup>, known: boolean): string | null => {
   const { hidden_size: hidden, vocab_size: rows } = config
-  const projected = ["word_embed_proj_dim", "embedding_size", "emb_dim"].some((key) => given[key] !== undefined)
+  const projected = ["word_embed_proj_dim", "embedding_size", "emb_dim"].some((key) => raw[key] !== undefined)
   const problemOf = ({ name, shape }: TensorGroup): string | null => {
-    const [there = 0, width = 0] = shape
-    return (projected || width === hidden) && (known ? there === rows : there >= rows)
+    const [rowCount = 0, width = 0] = shape
+    return (projected || width === hidden) && (known ? rowCount === rows : rowCount >= rows)
       ? null
       : `${shown(name)} is ${written(shape)}, and vocab_size and hidden_size are ${written([rows, hidden])}`
   }
-  const plain = seen.filter(({ dtype, shape }) => shape.length === 2 && unpacked.has(dtype))
+  const plain = fromHeaders.filter(({ dtype, shape }) => shape.length === 2 && unpacked.has(dtype))
   // Parts for speech output have their own embeddings in addition to the text's.
   const embeddings = plain.filter(({ name }) => embedding.test(name)).map(problemOf)
   if (embeddings.length > 0 && !embeddings.includes(null)) return embeddings[0] ?? null
@@ -196,16 +196,16 @@ const vocabularyProblem = (config: ModelConfig, given: Json, seen: ReadonlyArray
  */
 export const weightsAgree = (
   config: ModelConfig,
-  given: Json,
+  raw: Json,
   groups: ReadonlyArray<TensorGroup>,
-  seen: ReadonlyArray<TensorGroup>
+  fromHeaders: ReadonlyArray<TensorGroup>
 ): Result.Result<void, Unreadable> => {
-  const [all, told] = [groups, seen].map((listed) => listed.filter(({ name }) => !isTower(name)))
-  if (all === undefined || told === undefined) return Result.succeed(undefined)
-  const types = typeProblem(config, all, told)
+  const [all, knownTensors] = [groups, fromHeaders].map((listed) => listed.filter(({ name }) => !isTower(name)))
+  if (all === undefined || knownTensors === undefined) return Result.succeed(undefined)
+  const types = typeProblem(config, all, knownTensors)
   if (types !== null) return contradiction(types)
   const known = likeLlama.has(config.architecture)
-  const vocabulary = vocabularyProblem(config, given, told, known)
+  const vocabulary = vocabularyProblem(config, raw, knownTensors, known)
   if (vocabulary !== null) return contradiction(vocabulary)
 
   const { layers, modules } = modulesOf(all.map(({ name }) => name))
@@ -219,7 +219,7 @@ export const weightsAgree = (
   const alike = asLlama.has(config.architecture)
   const missing = lacking(modules, config.num_layers, alike)
   if (missing !== null) return contradiction(missing)
-  const surplus = alike ? beyond(config, given, all) : undefined
+  const surplus = alike ? beyond(config, raw, all) : undefined
   if (surplus !== undefined) return contradiction(`num_hidden_layers is ${config.num_layers}, and there is ${shown(surplus.name)}`)
   if (alike && !all.some(({ name }) => anyFinalNorm.test(name))) return contradiction("there is no model.norm")
   if (!all.some(({ name }) => embedding.test(name))) return contradiction("there are no embeddings")
@@ -228,12 +228,12 @@ export const weightsAgree = (
   const unnamed = withBeginnings.has(config.architecture) ? beginnings.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
   if (unnamed !== undefined) return contradiction(`no tensor's name begins with ${unnamed}, as those of ${config.architecture} do`)
   const shapes = linearShapes(config)
-  for (const { dtype, name, shape } of told) {
+  for (const { dtype, name, shape } of knownTensors) {
     if (finalNorm.test(name) && !isShape(shape, [config.hidden_size]))
       return contradiction(`${shown(name)} is ${written(shape)}, and hidden_size is ${config.hidden_size}`)
-    const found = layerOf.exec(name)
-    if (found === null || Number(found[1]) >= config.num_layers) continue
-    const rest = found[2] ?? ""
+    const match = layerOf.exec(name)
+    if (match === null || Number(match[1]) >= config.num_layers) continue
+    const rest = match[2] ?? ""
     if ((rest === "input_layernorm.weight" || rest === "post_attention_layernorm.weight") && !isShape(shape, [config.hidden_size]))
       return contradiction(`${shown(name)} is ${written(shape)}, and hidden_size is ${config.hidden_size}`)
     const expected = rest.endsWith(".weight") ? shapes?.get(rest.slice(0, -".weight".length)) : undefined

@@ -2,16 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Commit } from "@seatrial/domain"
 import { Schema } from "effect"
 import { licenseRefusal } from "../src/license.ts"
-import { tooLargeBeside } from "../src/servingFiles.ts"
+import { tooLargeFiles } from "../src/servingFiles.ts"
 
 const fileOf = (path: string, size: number) => ({ path, size, blob_id: "0".repeat(40), sha256: null })
 const mib = 1024 * 1024
 
 describe("what a repository may bring beside its weights", () => {
   it("has a limit for each file and for all of them", () => {
-    assert.isNull(tooLargeBeside([fileOf("model.safetensors", 900_000 * mib), fileOf("tokenizer.json", 40 * mib), fileOf("LICENSE", 9_000)]))
-    assert.match(tooLargeBeside([fileOf("tokenizer.json", 129 * mib)]) ?? "", /^tokenizer.json is larger than/)
-    assert.match(tooLargeBeside(Array.from({ length: 5 }, (_, at) => fileOf(`LICENSE-${at}`, 120 * mib))) ?? "", /together/)
+    assert.isNull(tooLargeFiles([fileOf("model.safetensors", 900_000 * mib), fileOf("tokenizer.json", 40 * mib), fileOf("LICENSE", 9_000)]))
+    assert.match(tooLargeFiles([fileOf("tokenizer.json", 129 * mib)]) ?? "", /^tokenizer.json is larger than/)
+    assert.match(tooLargeFiles(Array.from({ length: 5 }, (_, at) => fileOf(`LICENSE-${at}`, 120 * mib))) ?? "", /together/)
   })
 
   it("is told of in few words, however many licenses it states", () => {

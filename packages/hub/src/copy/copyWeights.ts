@@ -9,7 +9,7 @@ import { hasManifest, lastUsed, manifestOf, noteUse, storedFiles } from "../fetc
 import { onDisk } from "../fetch/onDisk.ts"
 import { type Claim, claimPartial, removeAbandoned } from "../fetch/PartialDirectory.ts"
 import { placeDirectory, prepareDirectory } from "../fetch/placeDirectory.ts"
-import { areAsRecorded, isThereWhole, writeRecord } from "../fetch/VerifiedRecord.ts"
+import { areAsRecorded, hasFullSize, writeRecord } from "../fetch/VerifiedRecord.ts"
 import { type CopyThreads, makeCopyThreads } from "./CopyThreads.ts"
 import { type CopiesInUse, freeBytes, freeSpace, type RemovedCopy } from "./freeSpace.ts"
 import { taskOf, type Verify, wrongFiles } from "./wrongFiles.ts"
@@ -47,7 +47,7 @@ const isCopied = Effect.fnUntraced(function* (directory: string, manifest: strin
 
 /** The files that a partial directory still lacks. A file in it gets its name after its verification. */
 const missingFiles = (directory: string, files: ReadonlyArray<RepositoryFile>) =>
-  Effect.filter(files, (file) => Effect.map(isThereWhole(directory, file), (is) => !is))
+  Effect.filter(files, (file) => Effect.map(hasFullSize(directory, file), (is) => !is))
 
 /** Copies files into a directory. Each gets its name after it was verified against the commit's list. */
 const copyFiles = Effect.fnUntraced(function* (
@@ -95,10 +95,10 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   const totalBytes = sizeOf(files)
   const reused = { files: files.length, copied: 0 }
 
-  const isThere = isCopied(directory, manifest, files)
+  const isPresent = isCopied(directory, manifest, files)
   const fresh = Effect.gen(function* () {
     const used = yield* lastUsed(directory)
-    if (verify === "full" || used === null || (yield* Clock.currentTimeMillis) - used >= freshFor || !(yield* isThere)) return false
+    if (verify === "full" || used === null || (yield* Clock.currentTimeMillis) - used >= freshFor || !(yield* isPresent)) return false
     yield* noteUse(directory)
     return true
   })
@@ -107,7 +107,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   if (Option.isNone(claimed)) return reused
   const claim = claimed.value
   const discard = onDisk(() => rm(claim.path, { recursive: true, force: true }))
-  if (verify === "recorded" && (yield* isThere)) {
+  if (verify === "recorded" && (yield* isPresent)) {
     yield* noteUse(directory)
     yield* discard
     return reused
@@ -118,20 +118,20 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   const base = repairs ? directory : claim.path
   yield* prepareDirectory(claim.path, manifest)
   let bytes = 0
-  const told = yield* Queue.sliding<void>(1)
+  const progressed = yield* Queue.sliding<void>(1)
   const threads = yield* makeCopyThreads(files.length, totalBytes, (more) => {
     bytes += more
-    Queue.offerUnsafe(told, undefined)
+    Queue.offerUnsafe(progressed, undefined)
   })
-  const telling = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(told), () => onProgress({ bytes, totalBytes, waiting: false }))))
+  const reporter = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(progressed), () => onProgress({ bytes, totalBytes, waiting: false }))))
   const wrong = yield* Effect.raceFirst(repairs ? wrongFiles(base, files, verify, threads) : missingFiles(base, files), claim.beat)
   const needed = sizeOf(wrong)
   bytes = totalBytes - needed
   yield* onProgress({ bytes, totalBytes, waiting: false })
 
   for (const { path, size } of wrong) {
-    const there = yield* isThereWhole(source, { path, size, blob_id: "", sha256: null })
-    if (!there) return yield* new WeightsAbsent({ message: `The weights store has lost ${path} of ${repo} at ${commit.slice(0, 7)}.` })
+    const isPresentInStore = yield* hasFullSize(source, { path, size, blob_id: "", sha256: null })
+    if (!isPresentInStore) return yield* new WeightsAbsent({ message: `The weights store has lost ${path} of ${repo} at ${commit.slice(0, 7)}.` })
   }
   const makeRoom = Effect.flatMap(freeSpace(to, directory, needed, inUse), (removed) => Effect.forEach(removed, onRemoved, { discard: true }))
   const checkRoom = Effect.gen(function* () {
@@ -150,9 +150,9 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   )
   yield* writeRecord(base, files)
   if (repairs) yield* discard
-  else yield* placeDirectory(claim.path, directory, isThere)
+  else yield* placeDirectory(claim.path, directory, isPresent)
   yield* noteUse(directory)
-  yield* Fiber.interrupt(telling)
+  yield* Fiber.interrupt(reporter)
   yield* onProgress({ bytes: totalBytes, totalBytes, waiting: false })
   yield* removeAbandoned(directory)
   return { files: files.length, copied: needed }

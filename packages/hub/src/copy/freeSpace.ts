@@ -41,8 +41,8 @@ export const freeBytes = (path: string) =>
 /** When a partial directory was last used, in Unix milliseconds. */
 const lastBeat = (path: string) =>
   Effect.promise(async () => {
-    const seen = (await stat(join(path, beatName)).catch(() => null)) ?? (await stat(path).catch(() => null))
-    return seen?.mtimeMs ?? null
+    const stats = (await stat(join(path, beatName)).catch(() => null)) ?? (await stat(path).catch(() => null))
+    return stats?.mtimeMs ?? null
   })
 
 /**
@@ -51,7 +51,7 @@ const lastBeat = (path: string) =>
  */
 const unused = Effect.fnUntraced(function* (root: string, own: string, inUse: CopiesInUse) {
   const now = yield* Clock.currentTimeMillis
-  const found: Array<RemovedCopy & { readonly path: string }> = []
+  const candidates: Array<RemovedCopy & { readonly path: string }> = []
   for (const owner of yield* list(root)) {
     for (const name of yield* list(join(root, owner))) {
       for (const entry of yield* list(join(root, owner, name))) {
@@ -61,11 +61,12 @@ const unused = Effect.fnUntraced(function* (root: string, own: string, inUse: Co
         if (partial === undefined && inUse.commits.some((prefix) => commit.startsWith(prefix))) continue
         const unusedSince = yield* partial === undefined ? lastUsed(path) : lastBeat(path)
         const before = (partial === undefined ? Math.min(inUse.at, now) : now) - unknownFor
-        if (unusedSince !== null && unusedSince < before) found.push({ repo: `${owner}/${name}`, commit, unusedSince, partial: partial !== undefined, path })
+        if (unusedSince !== null && unusedSince < before)
+          candidates.push({ repo: `${owner}/${name}`, commit, unusedSince, partial: partial !== undefined, path })
       }
     }
   }
-  return found.sort((a, b) => a.unusedSince - b.unusedSince)
+  return candidates.sort((a, b) => a.unusedSince - b.unusedSince)
 })
 
 /**

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import type { RepositoryFile } from "@seatrial/domain"
 import { Effect } from "effect"
 import { expectedHash } from "../contentHash.ts"
-import { isAsRecorded, isThereWhole, readRecord } from "../fetch/VerifiedRecord.ts"
+import { hasFullSize, isAsRecorded, readRecord } from "../fetch/VerifiedRecord.ts"
 import type { CopyThreads } from "./CopyThreads.ts"
 
 /**
@@ -23,7 +23,7 @@ export const wrongFiles = Effect.fnUntraced(function* (directory: string, files:
   const good = yield* Effect.forEach(
     files,
     Effect.fnUntraced(function* (file) {
-      if (!(yield* isThereWhole(directory, file))) return false
+      if (!(yield* hasFullSize(directory, file))) return false
       if (verify === "recorded" && (yield* isAsRecorded(directory, record, file))) return true
       return (yield* threads.copy(taskOf(join(directory, file.path), null, file))) === expectedHash(file)
     }),

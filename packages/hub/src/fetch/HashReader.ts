@@ -16,7 +16,7 @@ interface Reading {
 }
 
 /** Hashes files as far as their bytes are reported to exist. Reading blocks, so larger downloads run it in a thread. */
-export const makeHashReader = (tell: (result: HashResult) => void): ((message: HashMessage) => void) => {
+export const makeHashReader = (onResult: (result: HashResult) => void): ((message: HashMessage) => void) => {
   const buffer = new Uint8Array(256 * 1024)
   const readings = new Map<number, Reading>()
 
@@ -35,7 +35,7 @@ export const makeHashReader = (tell: (result: HashResult) => void): ((message: H
     }
     if (reading.at < reading.size) return
     finish(id, reading)
-    tell({ id, digest: reading.hash.digest("hex") })
+    onResult({ id, digest: reading.hash.digest("hex") })
   }
 
   return (message) => {
@@ -53,7 +53,7 @@ export const makeHashReader = (tell: (result: HashResult) => void): ((message: H
     } catch (error) {
       const reading = readings.get(id)
       if (reading !== undefined) finish(id, reading)
-      tell({ id, error: String(error) })
+      onResult({ id, error: String(error) })
     }
   }
 }

@@ -14,19 +14,19 @@ export interface Hashing {
 
 export type HashThread = (path: string, file: RepositoryFile) => Hashing
 
-type Way = (tell: (result: HashResult) => void, broken: (error: Error) => void) => Effect.Effect<(message: HashMessage) => void, never, Scope.Scope>
+type Way = (onResult: (result: HashResult) => void, broken: (error: Error) => void) => Effect.Effect<(message: HashMessage) => void, never, Scope.Scope>
 
-const inThread: Way = Effect.fnUntraced(function* (tell, broken) {
+const inThread: Way = Effect.fnUntraced(function* (onResult, broken) {
   const worker = yield* Effect.acquireRelease(
     Effect.sync(() => new Worker(new URL("./hashWorker.ts", import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 } })),
     (worker) => Effect.promise(() => worker.terminate())
   )
-  worker.on("message", tell)
+  worker.on("message", onResult)
   worker.on("error", (error) => broken(error instanceof Error ? error : new Error(String(error))))
   return (message) => worker.postMessage(message)
 })
 
-const here: Way = (tell) => Effect.succeed(makeHashReader(tell))
+const inProcess: Way = (onResult) => Effect.succeed(makeHashReader(onResult))
 
 /** Below this size, hashing takes less time than starting a thread. */
 const worthThread = 32 * 1024 * 1024
@@ -37,7 +37,7 @@ const worthThread = 32 * 1024 * 1024
  */
 export const makeHashThread = Effect.fnUntraced(function* (bytes: number): Effect.fn.Return<HashThread, never, Scope.Scope> {
   const waiting = new Map<number, { readonly resolve: (digest: string) => void; readonly reject: (error: Error) => void }>()
-  const way = bytes < worthThread ? here : inThread
+  const way = bytes < worthThread ? inProcess : inThread
   const send = yield* way(
     (result) => {
       const waiter = waiting.get(result.id)

@@ -75,11 +75,11 @@ export const openPart = Effect.fnUntraced(function* ({
     )
   const handle = yield* opened(part, constants.O_RDWR | constants.O_CREAT)
   const { size } = yield* inClaim(() => handle.stat())
-  const there = yield* inClaim(() => readJournal(journalPath, chunkBytes, file.size))
+  const existing = yield* inClaim(() => readJournal(journalPath, chunkBytes, file.size))
   // Another process truncated the file or made it too long.
-  const whole = size <= file.size && [...there].every((chunk) => Math.min((chunk + 1) * chunkBytes, file.size) <= size)
-  const done = whole ? new Set(there) : new Set<number>()
-  if (!whole) yield* inClaim(() => handle.truncate(0))
+  const isConsistent = size <= file.size && [...existing].every((chunk) => Math.min((chunk + 1) * chunkBytes, file.size) <= size)
+  const done = isConsistent ? new Set(existing) : new Set<number>()
+  if (!isConsistent) yield* inClaim(() => handle.truncate(0))
   // Rewritten completely, so that a truncated line does not corrupt the next one.
   yield* inClaim(async () => {
     const fresh = await open(journalPath, "w", 0o644)

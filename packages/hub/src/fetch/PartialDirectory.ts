@@ -9,7 +9,7 @@ import { diskFailure, isMissing, onDisk } from "./onDisk.ts"
 const session = crypto.randomUUID().slice(0, 8)
 /** Names of the directories that fibers of this process work in. */
 const active = new Set<string>()
-let made = 0
+let counter = 0
 
 /** A file that the owner of a partial directory changes periodically. */
 export const beatName = ".beat"
@@ -21,7 +21,7 @@ const heldFor = 30_000
 const lookMillis = 1_000
 
 /** This machine, and the container on it if several see different processes. */
-const here = Effect.promise(async () => {
+const machineId = Effect.promise(async () => {
   const space = await readlink("/proc/self/ns/pid").catch(() => "")
   const name = `${hostname()}-${space.replaceAll(/\D/g, "")}`.replaceAll(/[^A-Za-z0-9-]/g, "-")
   return name.slice(0, 80)
@@ -40,12 +40,12 @@ const isRunning = (pid: number): boolean => {
  * The observed directories of other owners: the last beat, and the local time in milliseconds since which it is
  * unchanged. Clocks of machines differ.
  */
-type Seen = Map<string, { readonly beat: string; readonly since: number }>
+type ObservedBeats = Map<string, { readonly beat: string; readonly since: number }>
 
 /**
  * Whether the owner of a partial directory is gone. The owner is part of the name, so a rename changes both atomically.
  */
-const isAbandoned = Effect.fnUntraced(function* (parent: string, name: string, machine: string, seen: Seen) {
+const isAbandoned = Effect.fnUntraced(function* (parent: string, name: string, machine: string, observed: ObservedBeats) {
   if (/\.partial-free\.[0-9a-f]{8}$/.test(name)) return true
   const owner = /\.partial-([A-Za-z0-9-]+)\.(\d{1,10})\.([0-9a-f]{8})\.\d+$/.exec(name)
   if (owner?.[1] === machine) {
@@ -55,9 +55,9 @@ const isAbandoned = Effect.fnUntraced(function* (parent: string, name: string, m
   const now = yield* Clock.currentTimeMillis
   // Read the content: a network file system may answer `stat` from its cache.
   const beat = yield* Effect.promise(() => readFile(join(parent, name, beatName), "utf8").catch(() => ""))
-  const before = seen.get(name)
+  const before = observed.get(name)
   if (before?.beat === beat) return now - before.since > deadAfter
-  seen.set(name, { beat, since: now })
+  observed.set(name, { beat, since: now })
   return false
 })
 
@@ -78,12 +78,12 @@ const renamed = (from: string, to: string) =>
  * rename, so only one process succeeds. After creating a directory, a process checks again and withdraws if there is
  * another, so two never start at once.
  */
-const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string, seen: Seen) {
+const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string, observed: ObservedBeats) {
   const parent = dirname(directory)
   const names = yield* listPartial(directory)
-  const abandoned = yield* Effect.filter(names, (name) => isAbandoned(parent, name, machine, seen))
+  const abandoned = yield* Effect.filter(names, (name) => isAbandoned(parent, name, machine, observed))
   if (abandoned.length < names.length) return null
-  const name = `${basename(directory)}.partial-${machine}.${process.pid}.${session}.${++made}`
+  const name = `${basename(directory)}.partial-${machine}.${process.pid}.${session}.${++counter}`
   const mine = join(parent, name)
   active.add(name)
   const [first] = abandoned
@@ -92,8 +92,8 @@ const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string
     active.delete(name)
     return null
   }
-  const others = (yield* listPartial(directory)).filter((other) => other !== name)
-  const rivals = first === undefined ? others : others.filter((other) => !abandoned.includes(other))
+  const otherNames = (yield* listPartial(directory)).filter((other) => other !== name)
+  const rivals = first === undefined ? otherNames : otherNames.filter((other) => !abandoned.includes(other))
   if (rivals.length === 0) return name
   if (first === undefined) yield* onDisk(() => rm(mine, { recursive: true, force: true }))
   else yield* renamed(mine, `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
@@ -157,8 +157,8 @@ const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim,
 })
 
 /** Claims a directory next to `directory` until the scope ends; null as for `tryClaim`. */
-const claimOnce = (directory: string, machine: string, seen: Seen) =>
-  tryClaim(directory, machine, seen).pipe(
+const claimOnce = (directory: string, machine: string, observed: ObservedBeats) =>
+  tryClaim(directory, machine, observed).pipe(
     Effect.tap((name) =>
       name === null
         ? Effect.void
@@ -175,7 +175,7 @@ const claimOnce = (directory: string, machine: string, seen: Seen) =>
 
 /** Claims a directory as `claimPartial` does; none if another owner is active. */
 export const claimAtOnce = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<Option.Option<Claim>, StoreFull, Scope.Scope> {
-  const name = yield* claimOnce(directory, yield* here, new Map())
+  const name = yield* claimOnce(directory, yield* machineId, new Map())
   return name === null ? Option.none() : Option.some(yield* hold(join(dirname(directory), name)))
 })
 
@@ -186,16 +186,16 @@ export const claimAtOnce = Effect.fnUntraced(function* (directory: string): Effe
  */
 export const claimPartial = Effect.fnUntraced(function* (
   directory: string,
-  isThere: Effect.Effect<boolean>,
+  isPresent: Effect.Effect<boolean>,
   onWait: Effect.Effect<void>
 ): Effect.fn.Return<Option.Option<Claim>, StoreFull, Scope.Scope> {
   yield* onDisk(() => mkdir(dirname(directory), { recursive: true }))
-  const machine = yield* here
-  const seen: Seen = new Map()
+  const machine = yield* machineId
+  const observed: ObservedBeats = new Map()
   while (true) {
-    const name = yield* claimOnce(directory, machine, seen)
+    const name = yield* claimOnce(directory, machine, observed)
     if (name !== null) return Option.some(yield* hold(join(dirname(directory), name)))
-    if (yield* isThere) return Option.none()
+    if (yield* isPresent) return Option.none()
     yield* onWait
     yield* Effect.sleep(lookMillis + (yield* Random.nextIntBetween(0, lookMillis)))
   }
@@ -203,10 +203,10 @@ export const claimPartial = Effect.fnUntraced(function* (
 
 /** Removes the remains of failed downloads of `directory` after it has been created. */
 export const removeAbandoned = Effect.fnUntraced(function* (directory: string) {
-  const machine = yield* here
-  const seen: Seen = new Map()
+  const machine = yield* machineId
+  const observed: ObservedBeats = new Map()
   for (const name of yield* listPartial(directory)) {
-    if (yield* isAbandoned(dirname(directory), name, machine, seen)) {
+    if (yield* isAbandoned(dirname(directory), name, machine, observed)) {
       yield* onDisk(() => rm(join(dirname(directory), name), { recursive: true, force: true }))
     }
   }

@@ -19,9 +19,9 @@ export type VerifiedRecord = typeof VerifiedRecord.Type
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(VerifiedRecord))
 
 const look = async (path: string, size: number) => {
-  const found = await lstat(path, { bigint: true }).catch(() => null)
-  if (found === null || !found.isFile() || found.size !== BigInt(size)) return null
-  return { inode: String(found.ino), changed: String(found.mtimeNs), status: String(found.ctimeNs) }
+  const stats = await lstat(path, { bigint: true }).catch(() => null)
+  if (stats === null || !stats.isFile() || stats.size !== BigInt(size)) return null
+  return { inode: String(stats.ino), changed: String(stats.mtimeNs), status: String(stats.ctimeNs) }
 }
 
 /** Reads the record of a commit; empty if it cannot be read. */
@@ -58,7 +58,7 @@ export const areAsRecorded = Effect.fnUntraced(function* (directory: string, fil
 })
 
 /** Whether a file exists with its full size. */
-export const isThereWhole = (directory: string, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
+export const hasFullSize = (directory: string, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
   Effect.promise(async () => (await look(join(directory, path), size)) !== null)
 
 /** Records the state of a commit's files after all of them were verified. */
@@ -66,8 +66,8 @@ export const writeRecord = (directory: string, files: ReadonlyArray<RepositoryFi
   onDisk(async () => {
     const record: Record<string, VerifiedRecord[string]> = {}
     for (const { path, size } of files) {
-      const seen = await look(join(directory, path), size)
-      if (seen !== null) record[path] = seen
+      const state = await look(join(directory, path), size)
+      if (state !== null) record[path] = state
     }
     await writeFile(join(directory, `${recordName}.new`), JSON.stringify(record), { flush: true })
     await rename(join(directory, `${recordName}.new`), join(directory, recordName))

@@ -21,8 +21,8 @@ interface DownloadOptions {
 /** Whether the file exists under its own name, which it gets after its verification. */
 const isVerified = (target: string, { size }: RepositoryFile) =>
   onDisk(async () => {
-    const found = await stat(target).catch(() => null)
-    if (found === null || !found.isFile() || found.size !== size) return false
+    const stats = await stat(target).catch(() => null)
+    if (stats === null || !stats.isFile() || stats.size !== size) return false
     await rm(journalOf(target), { force: true })
     return true
   })

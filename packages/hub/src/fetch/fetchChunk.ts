@@ -71,11 +71,11 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
   const { connection, end, isHeld, onBytes, part, source } = options
   const { token } = source
   const hub = new URL(source.fileUrl(part.file.path))
-  const kept = part.location
-  let url = kept ?? hub
+  const knownLocation = part.location
+  let url = knownLocation ?? hub
   for (let hop = 0; hop < maxHops; hop++) {
     const own = url.origin === hub.origin
-    const asked = url
+    const requested = url
     let redirect: URL | null = null
     let refused: Error | null = null
     await connection.get({
@@ -93,12 +93,12 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
         const { headers, status } = head
         if (status === 200 || status === 206) {
           const bytes = usable(head, part.file.size, state.at, end)
-          if (asked !== hub) part.location = asked
+          if (requested !== hub) part.location = requested
           return bytes
         }
         const place = headers.get("location")
-        if (status >= 300 && status < 400 && place !== null && URL.canParse(place, asked.href)) {
-          const next = new URL(place, asked.href)
+        if (status >= 300 && status < 400 && place !== null && URL.canParse(place, requested.href)) {
+          const next = new URL(place, requested.href)
           passageTo(hub, next, source.settings.redirectHosts)
           redirect = next
         } else if (status === 416) throw new Differs()
@@ -126,9 +126,9 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
     else if (refused === null) return
     else {
       part.location = null
-      if (asked === hub || (own && asked !== kept)) throw refused
+      if (requested === hub || (own && requested !== knownLocation)) throw refused
       // A refused signed address has expired, unless it is new.
-      if (asked !== kept) throw unavailable("The place that the model hub names for a file refuses it.")
+      if (requested !== knownLocation) throw unavailable("The place that the model hub names for a file refuses it.")
       url = hub
     }
   }

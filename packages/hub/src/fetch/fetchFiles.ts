@@ -32,8 +32,8 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
     let missing = 0
     for (const file of files) {
       const target = join(partial, file.path)
-      const found = await stat(target).catch(() => null)
-      if (found?.size !== file.size) missing += file.size - bytesThere(await readJournal(journalOf(target), chunkBytes, file.size), chunkBytes, file)
+      const stats = await stat(target).catch(() => null)
+      if (stats?.size !== file.size) missing += file.size - bytesThere(await readJournal(journalOf(target), chunkBytes, file.size), chunkBytes, file)
     }
     return { free: bavail * bsize, missing }
   })
@@ -41,11 +41,11 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
 })
 
 /** Maximum number of file names in a message. */
-const named = 3
+const maxNamedFiles = 3
 
 const namesOf = (files: ReadonlyArray<RepositoryFile>): string => {
-  const names = files.slice(0, named).map(({ path }) => path)
-  return `${names.join(", ")}${files.length > named ? ` and ${files.length - named} more` : ""}`
+  const names = files.slice(0, maxNamedFiles).map(({ path }) => path)
+  return `${names.join(", ")}${files.length > maxNamedFiles ? ` and ${files.length - maxNamedFiles} more` : ""}`
 }
 
 /** The service's `fetch`. */
@@ -56,15 +56,15 @@ export const fetchFiles = (settings: HubSettings) =>
     if (!isRepoName(repo)) return yield* unknownRepository({ repo, commit, hasToken: Option.isSome(token) })
     const manifest = manifestOf(repo, commit, files)
     const totalBytes = files.reduce((sum, { size }) => sum + size, 0)
-    const tell = onProgress ?? (() => Effect.void)
-    const isThere = isComplete(directory, manifest, files)
+    const report = onProgress ?? (() => Effect.void)
+    const isPresent = isComplete(directory, manifest, files)
     const fresh = isFresh(directory, manifest, files)
     if (yield* fresh) return
-    const claimed = yield* claimPartial(directory, fresh, tell({ bytes: 0, totalBytes, waiting: true }))
+    const claimed = yield* claimPartial(directory, fresh, report({ bytes: 0, totalBytes, waiting: true }))
     if (Option.isNone(claimed)) return
     const claim = claimed.value
 
-    if (yield* isThere) {
+    if (yield* isPresent) {
       yield* noteUse(directory)
       yield* onDisk(() => rm(claim.path, { recursive: true, force: true }))
       return
@@ -82,12 +82,12 @@ export const fetchFiles = (settings: HubSettings) =>
     yield* checkSpace(claim.path, files, settings.chunkBytes)
 
     let bytes = 0
-    const told = yield* Queue.sliding<void>(1)
+    const progressed = yield* Queue.sliding<void>(1)
     const onBytes = (more: number) => {
       bytes += more
-      Queue.offerUnsafe(told, undefined)
+      Queue.offerUnsafe(progressed, undefined)
     }
-    const telling = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(told), () => tell({ bytes, totalBytes, waiting: false }))))
+    const reporter = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(progressed), () => report({ bytes, totalBytes, waiting: false }))))
     const { fileUrl } = connect(settings, token)
     const source = { settings, token, fileUrl: (path: string) => fileUrl(repo, commit, path) }
     const differing = yield* downloadFiles({ source, files, claim, onBytes }).pipe(
@@ -104,9 +104,9 @@ export const fetchFiles = (settings: HubSettings) =>
     }
     if (!(yield* onDisk(claim.isHeld))) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
     yield* writeRecord(claim.path, files)
-    yield* placeDirectory(claim.path, directory, isThere)
+    yield* placeDirectory(claim.path, directory, isPresent)
     yield* noteUse(directory)
-    yield* Fiber.interrupt(telling)
-    yield* tell({ bytes: totalBytes, totalBytes, waiting: false })
+    yield* Fiber.interrupt(reporter)
+    yield* report({ bytes: totalBytes, totalBytes, waiting: false })
     yield* removeAbandoned(directory)
   }, Effect.scoped)

@@ -16,7 +16,7 @@ export const prepareDirectory = Effect.fnUntraced(function* (partial: string, ma
 })
 
 /** Publishes the verified partial directory. If another download of the same files was first, its directory stays. */
-export const placeDirectory = Effect.fnUntraced(function* (partial: string, directory: string, isThere: Effect.Effect<boolean>) {
+export const placeDirectory = Effect.fnUntraced(function* (partial: string, directory: string, isPresent: Effect.Effect<boolean>) {
   const moved = () =>
     onDisk(() =>
       rename(partial, directory).then(
@@ -29,7 +29,7 @@ export const placeDirectory = Effect.fnUntraced(function* (partial: string, dire
     await syncDirectory(partial)
   })
   if (!(yield* moved())) {
-    if (yield* isThere) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
+    if (yield* isPresent) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
     // The existing directory is not a download of these files, or it was changed. Its new name is that of a partial
     // directory, so the next owner removes it if this process dies before.
     const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
