@@ -1,5 +1,7 @@
-import { readdir, readFile, writeFile } from "node:fs/promises"
+import { execFile } from "node:child_process"
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { parseAllDocuments } from "yaml"
@@ -150,6 +152,32 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
       const wide = rulesOf(manifest).filter((permission) => permission.startsWith("cluster "))
       for (const permission of wide)
         assert.match(permission, /^cluster ((get|list|watch) (nodes|hostclasses\.seatrial\.dev)|patch hostclasses\.seatrial\.dev\/status)$/u)
+    })
+  )
+
+  it.effect("the notes give the commands of administration the owner's address if the server has a login of its own", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const notes = (...args: ReadonlyArray<string>) =>
+        plane.command("helm", ["install", "seatrial", chart, "--namespace", namespace, "--dry-run=client", "--set", "crds.check=false", ...args])
+      const whole = yield* notes()
+      assert.match(whole, /exec deploy\/seatrial-server -- env SEATRIAL_ADMIN=\S+ seatrial admin orgs create acme\n/)
+      assert.notInclude(whole, "get secret")
+      const own = yield* notes("--set", "database.programKeys.server=server-url", "--set", "database.key=owner-url")
+      assert.notInclude(own, "-- env SEATRIAL_ADMIN")
+      assert.include(own, `get secret seatrial-database -o go-template='{{index .data "owner-url" | base64decode}}' |`)
+      assert.include(own, "\n  admin orgs create acme\n")
+      // The function is a shell's, and passes each argument on as it is.
+      const shell = /^ {2}admin\(\) \{\n[\s\S]*?\n {2}\}$/mu.exec(own)?.[0] ?? ""
+      const kubectl = 'kubectl() { case "$*" in *"get secret"*) printf postgres://owner;; *) while [ "$1" != -- ]; do shift; done; shift; "$@";; esac; }'
+      const bin = join(plane.directory, "notes-bin")
+      yield* Effect.promise(() => mkdir(bin, { recursive: true }))
+      const program = '#!/bin/sh\nprintf "%s|" "$DATABASE_URL" "$SEATRIAL_ADMIN" "$@"'
+      yield* Effect.promise(() => writeFile(join(bin, "seatrial"), program, { mode: 0o755 }))
+      const { stdout } = yield* Effect.promise(() =>
+        promisify(execFile)("sh", ["-c", `${kubectl}\n${shell}\nadmin orgs create "a b"`], { env: { PATH: `${bin}:${process.env.PATH}` } })
+      )
+      assert.strictEqual(stdout, "postgres://owner|you@example.com|admin|orgs|create|a b|")
     })
   )
 
