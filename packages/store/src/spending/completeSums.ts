@@ -6,7 +6,7 @@ const earlierShard = 16
 /**
  * Adds what an organization and its keys had spent before the trigger counted, in a shard that the trigger never writes; without effect if that is there. Each record changes its cost and
  * the trigger's sums in one transaction, and this statement reads both at one moment. So their difference is the same at any moment, and nobody has to wait: no lock is needed. It reads all
- * requests of the organization, about two million a second.
+ * requests of the organization.
  */
 export const completeSums = (sql: PgClient.PgClient, orgId: string) => sql`
   WITH clock AS (SELECT (now() AT TIME ZONE 'UTC')::date AS today),
