@@ -32,7 +32,7 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ 
 
 /** Counts the tokens of a prompt with the tokenizer of the engine that has it, which computes nothing for that. */
 export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Service"], { most, requestId, sample, url }: CountOptions) {
-  const { text, tokens: given } = textOf(sample)
+  const text = textOf(sample)
   const signal = new Departure()
   const body = () => JSON.stringify({ prompt: text, add_special_tokens: true })
   const counted =
@@ -48,6 +48,6 @@ export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Se
           Effect.orElseSucceed(() => null)
         )
   const ofText = Math.ceil((counted ?? Buffer.byteLength(text) / bytesPerToken) * sample.scale)
-  const tokens = Math.min(most, given + sample.images * tokensPerImage + ofText)
+  const tokens = Math.min(most, sample.tokens + sample.images * tokensPerImage + ofText)
   return { tokens, byTokenizer: counted !== null } satisfies CountedPrompt
 })

@@ -86,14 +86,22 @@ describe("a caller who leaves", () => {
 
   it.live("is charged for no more than the context holds, and for each token that was sent as one", () =>
     Effect.gen(function* () {
-      const asks = Effect.fnUntraced(function* (body: object) {
+      const asks = Effect.fnUntraced(function* (body: object, maxModelLen?: number) {
         const engine = yield* makeEngine(() => {})
-        const end = yield* leave(engine, yield* makeStage([engine.url], bounded), { body: { model: "acme/tiny", ...body }, path: "/v1/completions" })
+        const stage = yield* makeStage([engine.url], bounded)
+        if (maxModelLen !== undefined) stage.world.route = { ...stage.world.route, maxModelLen }
+        const end = yield* leave(engine, stage, { body: { model: "acme/tiny", ...body }, path: "/v1/completions" })
         return end.usage.input_tokens
       })
       assert.deepStrictEqual(
         yield* Effect.all([asks({ prompt: "x".repeat(100_000) }), asks({ prompt: [1, 2, 3] }), asks({ prompt: [[1], [2, 3], [4, 5, 6]] })]),
         [2_048, 3, 6]
+      )
+      // Longer than what is kept of a prompt, and as long as a body that another process reads.
+      const [long, longer] = [Array.from({ length: 4_000 }, (_, index) => 100_000 + index), Array.from({ length: 12_000 }, (_, index) => 100_000 + index)]
+      assert.deepStrictEqual(
+        yield* Effect.all([asks({ prompt: long }, 16_384), asks({ prompt: longer }, 16_384), asks({ prompt: [long, long] }, 16_384)]),
+        [4_000, 12_000, 8_000]
       )
     })
   )

@@ -1,5 +1,5 @@
 import { encodeFrame, makeFrameReader, readyFrame } from "../src/vocabulary/frames.ts"
-import { type LargeBodyQuestion, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
+import { decodeQuestion, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
 
 // A process of large bodies that ends on some of them, or hangs. On `end once` it ends unless it is new, and on every check of a body that it has to parse for that.
 
@@ -11,7 +11,7 @@ for (const part of encodeFrame(readyFrame)) process.stdout.write(part)
 process.stdin.on(
   "data",
   makeFrameReader(({ body, head }) => {
-    const question: LargeBodyQuestion = JSON.parse(head)
+    const question = decodeQuestion(head)
     if (body.includes("end always") || (body.includes("end once") && count > 0)) process.exit(1)
     if (body.includes("hang")) return
     if (question.check !== null && !question.isHeld) process.exit(1)

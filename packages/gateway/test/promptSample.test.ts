@@ -10,6 +10,7 @@ const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "wi
   choices: 1,
   outputLimit: null,
   prompts: 1,
+  givenTokens: null,
   cachedUnknown: false,
   images: [],
   ...images,
@@ -17,12 +18,11 @@ const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "wi
 })
 
 describe("what is kept of a prompt to count its tokens", () => {
-  it("is all of a short one, of which its texts and tokens are counted, and no settings", () => {
+  it("is all of a short one, of which its texts are counted, and no settings", () => {
     const of = (body: object) => textOf(samplePrompt(requestOf(body)))
-    assert.deepStrictEqual(of({ prompt: "one two", max_tokens: 7, user: "u" }), { text: "one two", tokens: 0 })
-    assert.deepStrictEqual(of({ prompt: ["one", "two"] }), { text: "one\ntwo", tokens: 0 })
-    assert.deepStrictEqual(of({ prompt: [7, 8, 9] }), { text: "", tokens: 3 })
-    assert.deepStrictEqual(of({ instructions: "a", input: "b", tools: [{ name: "t" }] }), { text: 'b\na\n{"name":"t"}', tokens: 0 })
+    assert.deepStrictEqual(of({ prompt: "one two", max_tokens: 7, user: "u" }), "one two")
+    assert.deepStrictEqual(of({ prompt: ["one", "two"] }), "one\ntwo")
+    assert.deepStrictEqual(of({ instructions: "a", input: "b", tools: [{ name: "t" }] }), 'b\na\n{"name":"t"}')
   })
 
   it("is a part of a long one that represents it, wherever its dense text is", () => {
@@ -33,7 +33,7 @@ describe("what is kept of a prompt to count its tokens", () => {
     for (const content of [dense + sparse, sparse + dense]) {
       const sample = samplePrompt(requestOf({ messages: [{ role: "user", content }] }))
       assert.isAtMost(sample.json.length, 16_384)
-      const counted = textOf(sample).text.split(" ").length * sample.scale
+      const counted = textOf(sample).split(" ").length * sample.scale
       assert.isBelow(Math.abs(counted / expected - 1), 0.2)
     }
   })
@@ -48,6 +48,6 @@ describe("what is kept of a prompt to count its tokens", () => {
     const withoutImages = JSON.stringify({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "image:0" } }] }] })
     const sample = samplePrompt(requestOf(body, { imageCount: 1, withoutImages }))
     assert.deepStrictEqual([sample.images, sample.scale], [1, 1])
-    assert.isBelow(textOf(sample).text.length, 200)
+    assert.isBelow(textOf(sample).length, 200)
   })
 })

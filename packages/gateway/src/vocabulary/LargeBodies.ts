@@ -7,7 +7,7 @@ import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
 import { LargeBodyProcess, type ProcessEnd } from "./LargeBodyProcess.ts"
-import { decodeAnswer, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
+import { decodeAnswer, encodeQuestion, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
 import type { ParsedBody } from "./parseBody.ts"
 
 /** Bytes above which a body is parsed, checked and written by a process of its own: a longer one would keep all other requests waiting. */
@@ -136,7 +136,7 @@ class Lane {
     const isHeld = check !== null && this.#heldId === received.id
     this.#heldId = check === null ? received.id : null
     const question: LargeBodyQuestion = { check, isHeld }
-    this.#process.ask({ head: JSON.stringify(question), body: isHeld ? noBytes : received.bytes })
+    this.#process.ask({ head: encodeQuestion(question), body: isHeld ? noBytes : received.bytes })
     this.#setDeadline(asking)
   }
 

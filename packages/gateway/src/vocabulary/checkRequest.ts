@@ -19,6 +19,8 @@ export interface CheckedRequest {
   readonly outputLimit: number | null
   /** How many prompts it has: of several, engines report the usage of each until the stream's end. */
   readonly prompts: number
+  /** Tokens of its prompts, if the caller gave them as tokens; null if they are texts. */
+  readonly givenTokens: number | null
   /** Whether the cached tokens in the answer do not cover all prompts. */
   readonly cachedUnknown: boolean
   /** Images that the body still has to get: `inlineImages` puts them in. */
@@ -58,6 +60,13 @@ const promptsOf = ({ prompt }: Readonly<Record<string, unknown>>): number => (is
 
 const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 
+const givenTokensOf = ({ prompt }: Readonly<Record<string, unknown>>): number | null => {
+  if (!Array.isArray(prompt)) return null
+  if (typeof prompt[0] === "number") return prompt.length
+  if (!Array.isArray(prompt[0])) return null
+  return prompt.reduce<number>((sum, one) => sum + (Array.isArray(one) ? one.length : 0), 0)
+}
+
 /** Members that are not sent as they came. */
 const own = new Set(["model", "prompt_cache_key", "stream", "stream_options"])
 
@@ -87,6 +96,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     choices: (typeof body.n === "number" ? body.n : 1) * prompts,
     outputLimit: outputLimitOf(body),
     prompts,
+    givenTokens: givenTokensOf(body),
     cachedUnknown: target.wire.streamsCachedTokensOfFirstPrompt && stream === true && prompts > 1,
     images: at.images,
     imageCount: 0,

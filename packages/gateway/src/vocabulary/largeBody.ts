@@ -18,6 +18,14 @@ export interface LargeBodyQuestion {
   readonly isHeld: boolean
 }
 
+/** Writes a question, with its sets and maps, which JSON does not have. */
+export const encodeQuestion = (question: LargeBodyQuestion): string =>
+  JSON.stringify(question, (_, value: unknown) => (value instanceof Set ? { $set: [...value] } : value instanceof Map ? { $map: [...value] } : value))
+
+/** Reads what `encodeQuestion` wrote. */
+export const decodeQuestion = (text: string): LargeBodyQuestion =>
+  JSON.parse(text, (_, value) => (Array.isArray(value?.$set) ? new Set(value.$set) : Array.isArray(value?.$map) ? new Map(value.$map) : value))
+
 const NullableText = Schema.NullOr(Schema.String)
 
 /** The head of an answer. */
@@ -33,6 +41,7 @@ const Answer = Schema.Union([
       choices: Schema.Int,
       outputLimit: Schema.NullOr(Schema.Finite),
       prompts: Schema.Int,
+      givenTokens: Schema.NullOr(Schema.Int),
       cachedUnknown: Schema.Boolean,
       images: Schema.Array(Schema.Struct({ param: Schema.String, url: Schema.String, placeholder: Schema.String }))
     })

@@ -1,5 +1,5 @@
 import { encodeFrame, makeFrameReader, readyFrame } from "./frames.ts"
-import { type LargeBodyQuestion, makeLargeBodyReader } from "./largeBody.ts"
+import { decodeQuestion, makeLargeBodyReader } from "./largeBody.ts"
 
 // The process that parses large bodies, one after the other. `LargeBodyProcess` starts it: with little memory, without an environment, and without any permission but to read its program.
 
@@ -10,7 +10,6 @@ for (const part of encodeFrame(readyFrame)) process.stdout.write(part)
 process.stdin.on(
   "data",
   makeFrameReader(({ body, head }) => {
-    const question: LargeBodyQuestion = JSON.parse(head)
-    for (const part of encodeFrame(answer(question, body))) process.stdout.write(part)
+    for (const part of encodeFrame(answer(decodeQuestion(head), body))) process.stdout.write(part)
   })
 )
