@@ -49,14 +49,17 @@ import { StartError } from "./start/StartError.ts"
 import { type Ports, StateFolder } from "./start/StateFolder.ts"
 import { defaultPorts, settings, startSettings } from "./start/settings.ts"
 
-/** What the product's images hold, as this checkout has it: its commands, and the Node that runs us. */
+/** The content of the product's images in this checkout: its commands, and the Node that runs this process. */
 const image = {
   path: [join(import.meta.dirname, "../../../node_modules/.bin"), dirname(process.execPath)],
-  // Its programs begin with what an earlier one compiled, as this one does.
+  // Programs reuse the compile cache of this process.
   environment: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
 }
 
-/** The images of other engines, in whose place the reference engine runs: it takes their arguments and speaks as they do. */
+/**
+ * The images of other engines. The reference engine runs in their place, with their arguments and their format of
+ * answers.
+ */
 const standIn = (name: string) => ({
   ...image,
   path: [join(import.meta.dirname, "../../../node_modules/@seatrial/reference-engine/bin", name), ...image.path]
@@ -64,7 +67,9 @@ const standIn = (name: string) => ({
 
 const layerKube = (kubeconfig: string) => KubeClient.layer.pipe(Layer.provide(KubeConnection.layer({ kubeconfig })))
 
-/** Postgres: our own, or that of `DATABASE_URL`. The local cluster's objects are always in our own. */
+/**
+ * Opens Postgres: the embedded one, or `DATABASE_URL`. The objects of the local cluster are always in the embedded one.
+ */
 const openDatabases = Effect.fnUntraced(function* (options: {
   readonly folder: string
   readonly durable: boolean
@@ -77,14 +82,16 @@ const openDatabases = Effect.fnUntraced(function* (options: {
   return { product: options.database === "" ? postgres.url("seatrial") : Redacted.make(options.database), cluster: postgres.url("cluster") }
 })
 
-/** The sample hub, or that of `HF_ENDPOINT`; its address. */
+/** Starts the sample hub unless `HF_ENDPOINT` is set. Returns the address. */
 const openHub = Effect.fnUntraced(function* (endpoint: string, port: number) {
   if (endpoint !== "") return endpoint
   const open = (wanted: number) => Layer.build(SampleHub.layer({ port: wanted }))
   return Context.get(yield* open(port).pipe(Effect.catchTag("SampleHubFailed", () => open(0))), SampleHub).address
 })
 
-/** The local cluster with its nodes and its port, or that of `KUBECONFIG`; the path of its kubeconfig. */
+/**
+ * Starts the local cluster and its nodes unless `KUBECONFIG` is set. Returns the path of the kubeconfig and the port.
+ */
 const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: Redacted.Redacted<string> | null, port: number) {
   if (kubeconfig !== "" || database === null) {
     yield* Console.log(
@@ -147,7 +154,7 @@ const start = Effect.gen(function* () {
   const options = yield* settings
   const folder = yield* StateFolder
   const databases = yield* openDatabases(options)
-  /** The port that the environment names, else that of the start before, else the usual one. */
+  /** The port from the environment, otherwise of the previous start, otherwise the default. */
   const portOf = (name: keyof Ports) => Option.getOrElse(options.ports[name], () => folder.ports[name] ?? defaultPorts[name])
   const hub = yield* openHub(options.hub, portOf("hub"))
   const { kubeconfig, port: clusterPort } = yield* openCluster(options.kubeconfig, databases.cluster, portOf("cluster"))
@@ -202,7 +209,7 @@ const start = Effect.gen(function* () {
         "",
         ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
         "Try next, in another terminal:",
-        // Another hub than the sample one has none of its models.
+        // Only the sample hub has these models.
         options.hub === "" ? "  npx seatrial deploy seatrial/tiny-chat --wait" : "  npx seatrial preview owner/name",
         `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
         "",
@@ -213,7 +220,7 @@ const start = Effect.gen(function* () {
   }).pipe(Effect.provideContext(context))
 }).pipe(Effect.scoped)
 
-/** Says a failure in a sentence; the log has the rest. */
+/** The error as one sentence. The log has the details. */
 const explain = (cause: Cause.Cause<{ readonly message: string }>) => {
   const problem = startProblem(cause, process.env.DATABASE_URL, "Set it in the environment; `npm start -- --help` lists the settings.")
   if (problem !== undefined) return Console.error(`Seatrial cannot start: ${problem.message}`)

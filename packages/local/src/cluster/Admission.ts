@@ -3,7 +3,7 @@ import { hasStatus, type Kind } from "./Kind.ts"
 import type { Cause } from "./KubeStatus.ts"
 import { pruned, violations, withDefaults } from "./StructuralSchema.ts"
 
-/** What admission made of an object, and what is wrong with it. */
+/** The result of admission: the object, and everything that is wrong with it. */
 interface Admitted {
   readonly object: JsonObject
   readonly unknown: ReadonlyArray<string>
@@ -45,7 +45,7 @@ const metadataCauses = (object: JsonObject): ReadonlyArray<Cause> => {
 
 const orElse = (object: JsonObject, defaults: JsonObject): JsonObject => ({ ...defaults, ...object })
 
-/** What is limited and not asked for is asked for at its limit. */
+/** A resource with a limit but no request is requested at its limit. */
 const resourcesOf = (container: JsonObject): JsonObject => {
   const limits = fieldsAt(container, "resources", "limits")
   if (Object.keys(limits).length === 0) return fieldsAt(container, "resources")
@@ -94,7 +94,7 @@ const podCauses = (spec: JsonObject, path: string): ReadonlyArray<Cause> => [
 
 const base64 = (text: Json): string => Buffer.from(typeof text === "string" ? text : JSON.stringify(text)).toString("base64")
 
-/** The defaults that clients rely on; called for new objects and for changed ones, before the status is put back. */
+/** The defaults that clients rely on. Called for new and changed objects before the status is restored. */
 const builtInDefaults = (kind: Kind, object: JsonObject): JsonObject => {
   const spec = fieldsAt(object, "spec")
   switch (kind.kind) {
@@ -132,7 +132,7 @@ const builtInDefaults = (kind: Kind, object: JsonObject): JsonObject => {
       return { ...orElse(without(object, "stringData"), { type: "Opaque" }), ...(Object.keys(data).length === 0 ? {} : { data }) }
     }
     case "Service":
-      // No address is allocated: nothing here would route it. Pods are reached by their own addresses.
+      // No address is allocated, because nothing would route it. Clients reach pods by their own addresses.
       return {
         ...object,
         spec: orElse(spec, { type: "ClusterIP", clusterIP: "None", clusterIPs: ["None"], sessionAffinity: "None", internalTrafficPolicy: "Cluster" })
@@ -178,7 +178,7 @@ const definitionCauses = (object: JsonObject): ReadonlyArray<Cause> => {
   ]
 }
 
-/** An event is kept beside what it tells of; of what has no namespace, in the default one. */
+/** An event must be in the namespace of its object, or in `default` if the object has none. */
 const eventCauses = (object: JsonObject): ReadonlyArray<Cause> => {
   const involved = textAt(object, "involvedObject", "namespace")
   return textAt(object, "metadata", "namespace") === (involved || "default")
@@ -206,7 +206,7 @@ const builtInCauses = (kind: Kind, object: JsonObject): ReadonlyArray<Cause> => 
   ]
 }
 
-/** Defaults, pruning and validation of an object as it is to be stored. */
+/** Applies defaults and pruning to an object and validates it. */
 export const admit = (kind: Kind, object: JsonObject): Admitted => {
   const unknown: Array<string> = []
   if (!kind.custom) {
@@ -228,7 +228,7 @@ export const admit = (kind: Kind, object: JsonObject): Admitted => {
   }
 }
 
-/** The status that a new object starts with. */
+/** The initial status of a new object. */
 export const firstStatus = (kind: Kind, object: JsonObject, time: string): Json | undefined => {
   if (kind.custom) return hasStatus(kind) ? undefined : object.status
   switch (kind.kind) {
@@ -240,7 +240,7 @@ export const firstStatus = (kind: Kind, object: JsonObject, time: string): Json 
       return { phase: "Pending" }
     case "CustomResourceDefinition":
       return definitionStatus(object, time)
-    // A kubelet registers its node with the status already in it.
+    // A kubelet registers its node with a status.
     case "Node":
       return object.status
     default:
@@ -269,7 +269,7 @@ const podFixed = (spec: JsonObject): JsonObject => {
   }
 }
 
-/** What an update must leave as it was. */
+/** Changes to immutable fields. */
 export const fixedCauses = (kind: Kind, before: JsonObject, after: JsonObject): ReadonlyArray<Cause> => {
   const [was, is] = [fieldsAt(before, "spec"), fieldsAt(after, "spec")]
   if (kind.kind === "Pod" && !kind.custom && !equal(podFixed(was), podFixed(is))) {

@@ -15,7 +15,7 @@ import { table, wantsTable } from "./Table.ts"
 import { watch } from "./Watch.ts"
 import { type Patch, type Target, type WriteOptions, Writes } from "./Writes.ts"
 
-/** Where a resource path leads; without a name it means the collection. */
+/** The target of a resource path. Without a name it is the collection. */
 const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): (Target & { readonly everywhere: boolean }) | undefined => {
   const [root, first = "", second = "", ...others] = path
   const [group, version, rest] = root === "api" ? ["", first, path.slice(2)] : [first, second, others]
@@ -34,7 +34,7 @@ const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): (Target
 
 const cursor = (version: number, key: string) => Buffer.from(JSON.stringify({ v: "meta.k8s.io/v1", rv: version, start: key })).toString("base64url")
 
-/** Where a page's token goes on; 400 where it is none of ours. */
+/** The position of a continue token; 400 if the token is invalid. */
 const pageOf = (token: string): Effect.Effect<{ readonly rv: number; readonly start: string }, KubeStatus> =>
   Effect.flatMap(parsed(Buffer.from(token, "base64url").toString()), (page) => {
     const rv = at(page, "rv")
@@ -45,7 +45,7 @@ const pageOf = (token: string): Effect.Effect<{ readonly rv: number; readonly st
 
 const number = (text: string | null): number | undefined => (text === null || text === "" || !/^\d+$/.test(text) ? undefined : Number(text))
 
-/** Every verb on stored objects: the paths below `/api/v1` and `/apis/GROUP/VERSION`. */
+/** All verbs on stored objects: the paths below `/api/v1` and `/apis/GROUP/VERSION`. */
 export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: Handler }>()("seatrial/local/ApiObjects") {
   static readonly layer = Layer.effect(
     ApiObjects,
@@ -88,7 +88,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         const start = from?.start ?? ""
         const keyOf = (item: Stored) => `${item.namespace}/${item.name}`
         const all = known.filter((item) => matches(item.object))
-        // How many of the rest a selector would choose is not known before they are looked at.
+        // With a selector the number of remaining objects is unknown until they are read.
         const counted = (query.get("labelSelector") ?? "") === "" && (query.get("fieldSelector") ?? "") === ""
         const rest = start === "" ? all : all.filter((item) => keyOf(item) > start)
         const page = limit > 0 ? rest.slice(0, limit) : rest

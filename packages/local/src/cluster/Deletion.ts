@@ -23,7 +23,10 @@ const graceOf = (kind: Kind, object: JsonObject, asked: number | undefined): num
   return asked ?? (typeof own === "number" ? own : 30)
 }
 
-/** What becomes of an object that is to be deleted: gone at once, or marked, for its finalizers, its agent or its content to finish. */
+/**
+ * What happens to an object that is deleted: it is removed immediately, or marked so that its finalizers, its agent or
+ * its content can finish.
+ */
 export const deletion = Effect.fnUntraced(function* (
   target: { readonly kind: Kind; readonly name: string },
   current: Stored,
@@ -65,7 +68,7 @@ export const deletion = Effect.fnUntraced(function* (
 
 const policies = ["Background", "Foreground", "Orphan"]
 
-/** Reads `DeleteOptions` from a request's body and query; 422 where they contradict each other. */
+/** Reads `DeleteOptions` from the body and the query of a request; 422 if they contradict each other. */
 export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSearchParams): Result.Result<DeleteOptions, KubeStatus> => {
   const policy = textAt(body, "propagationPolicy") || (query.get("propagationPolicy") ?? "")
   const refused = (field: string, message: string, reason = "FieldValueInvalid") =>
@@ -84,7 +87,7 @@ export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSear
     uid: textAt(body, "preconditions", "uid"),
     resourceVersion: textAt(body, "preconditions", "resourceVersion"),
     grace: typeof grace === "number" ? grace : undefined,
-    // Jobs keep their pods unless told otherwise, as they have since before there was a choice.
+    // By default jobs keep their pods. Kubernetes preserves this behavior from before the option existed.
     propagation: policy || (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
   })
 }

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "./Json.ts"
 import { apiVersionOf, type Kind } from "./Kind.ts"
 
-/** What `kubectl version` and clients that ask for features see. */
+/** The version for `kubectl version` and clients that check features. */
 export const version: JsonObject = {
   major: "1",
   minor: "36",
@@ -59,7 +59,7 @@ const groupOf = (name: string, kinds: ReadonlyArray<Kind>): JsonObject => {
 
 const nonResource = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
 
-/** The discovery document at a path, undefined where there is none. */
+/** The discovery document at a path; undefined if there is none. */
 export const discovery = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind>): Json | undefined => {
   const [root, group, version, ...more] = path
   const groups = [...new Set(kinds.map((kind) => kind.group))].filter((name) => name !== "")

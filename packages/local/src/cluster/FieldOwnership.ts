@@ -2,7 +2,7 @@ import { at, equal, fieldsAt, isList, isObject, type Json, type JsonObject, list
 import { hasStatus, type Kind } from "./Kind.ts"
 import { identity, type Shape, shapeOf } from "./ListShape.ts"
 
-/** Who writes: the entry of `managedFields` that a write is accounted to. */
+/** The writer of a change, as an entry of `managedFields` identifies it. */
 export interface Writer {
   readonly manager: string
   readonly apiVersion: string
@@ -10,13 +10,13 @@ export interface Writer {
   readonly time: string
 }
 
-/** An entry of `managedFields`, its fields as a set of paths. */
+/** An entry of `managedFields` with its fields as a set of paths. */
 export interface Owner extends Writer {
   readonly operation: "Apply" | "Update"
   readonly fields: ReadonlySet<string>
 }
 
-// A path is its elements as `fieldsV1` writes them (`f:NAME`, `k:{KEYS}`, `v:VALUE`), each followed by this.
+// The terminator after each element of a path. Elements have the form of `fieldsV1` (`f:NAME`, `k:{KEYS}`, `v:VALUE`).
 const end = "\u0000"
 export const elements = (path: string): ReadonlyArray<string> => path.split(end).slice(0, -1)
 export const pathOf = (steps: ReadonlyArray<string>): string => steps.map((step) => `${step}${end}`).join("")
@@ -31,7 +31,7 @@ const decoded = (fields: Json | undefined, prefix = ""): ReadonlyArray<string> =
 const encoded = (fields: ReadonlySet<string>): JsonObject => {
   let tree: JsonObject = {}
   for (const path of [...fields].sort()) tree = put(tree, elements(path), fieldsAt(tree, ...elements(path)))
-  // An owned place that has owned places inside of it says so with a `.` of its own.
+  // An owned field with owned fields inside it has a `.` entry.
   for (const path of fields) {
     const here = at(tree, ...elements(path))
     if (isObject(here) && Object.keys(here).length > 0) tree = put(tree, [...elements(path), "."], {})
@@ -121,7 +121,7 @@ const valueAt = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>
     : undefined
 }
 
-/** The value without the place at a path, nor what becomes empty by that and `keeps` does not want. */
+/** Removes the field at a path, and parents that become empty unless `keeps` retains them. */
 export const removeAt = (value: Json, [step, ...rest]: ReadonlyArray<string>, keeps: (path: string) => boolean, prefix = ""): Json | undefined => {
   if (step === undefined) return undefined
   const here = `${prefix}${step}${end}`
@@ -144,11 +144,14 @@ const isItemPath = (path: string): boolean => elements(path).at(-1)?.startsWith(
 export const sameWriter = (owner: Owner, { apiVersion, manager, subresource }: Writer, operation: Owner["operation"]): boolean =>
   owner.manager === manager && owner.operation === operation && owner.subresource === subresource && owner.apiVersion === apiVersion
 
-/** Whether a path's own value (not what is inside of a list's element) differs between two objects. */
+/** Whether the value of a path differs between two objects. For an element of a list its content is not compared. */
 export const differs = (path: string, a: JsonObject, b: JsonObject): boolean =>
   !isItemPath(path) && !equal(valueAt(a, elements(path)), valueAt(b, elements(path)))
 
-/** The managed fields after a write that is not an apply: who changes a field owns it, alone. */
+/**
+ * The managed fields after a write that is not an apply. The writer becomes the only owner of every field that it
+ * changes.
+ */
 export const afterUpdate = (kind: Kind, before: JsonObject | undefined, after: JsonObject, writer: Writer): Json => {
   const shape = shapeOf(kind)
   const was = before === undefined ? {} : ownable(kind, before, writer.subresource)

@@ -10,7 +10,7 @@ const owners = (object: JsonObject): ReadonlyArray<string> => listAt(object, "me
 const deleting = (object: JsonObject): boolean => at(object, "metadata", "deletionTimestamp") !== undefined
 const finalizers = (object: JsonObject) => listAt(object, "metadata", "finalizers")
 
-/** What follows from the deletion of something else: dependents, the content of namespaces and definitions, and the oldest events. */
+/** Deletes dependents of deleted objects, the content of deleted namespaces and definitions, and the oldest events. */
 export const layerGarbageCollector = Layer.effectDiscard(
   Effect.gen(function* () {
     const store = yield* ObjectStore
@@ -38,7 +38,7 @@ export const layerGarbageCollector = Layer.effectDiscard(
     const disowned = (gone: (uid: string) => boolean) => (object: JsonObject) =>
       put(object, ["metadata", "ownerReferences"], nonEmpty(listAt(object, "metadata", "ownerReferences").filter((one) => !gone(textAt(one, "uid")))))
 
-    /** Everything that is due for one object. */
+    /** Performs everything that is due for one object. */
     const tend = Effect.fnUntraced(function* (one: Stored, dependents: ReadonlyMap<string, ReadonlyArray<Stored>>) {
       const uids = owners(one.object)
       if (uids.length > 0 && !deleting(one.object)) {

@@ -2,11 +2,11 @@ import type { Effect, Stream } from "effect"
 import type { JsonObject } from "./Json.ts"
 import type { KubeStatus } from "./KubeStatus.ts"
 
-/** A request as the handlers see it, its path without what authenticates it. */
+/** A request for the handlers, with a path that contains no credentials. */
 export interface Call {
   readonly method: string
   readonly path: ReadonlyArray<string>
-  /** What stood before the path and authenticated the request: empty, or `/token/TOKEN`. */
+  /** The authenticating prefix of the path: empty, or `/token/TOKEN`. */
   readonly prefix: string
   readonly query: URLSearchParams
   readonly accept: string
@@ -19,8 +19,8 @@ export interface Call {
 export type Answer =
   | { readonly code: number; readonly json: JsonObject }
   | { readonly code: number; readonly text: string }
-  /** Written as it comes; the client's leaving interrupts it. */
+  /** Written as data arrives. A disconnect of the client interrupts it. */
   | { readonly code: number; readonly mediaType: string; readonly stream: Stream.Stream<string | Uint8Array> }
 
-/** What answers a call. A layer of faults is a function from one handler to another. */
+/** Answers a call. Faults are injected by wrapping a handler. */
 export type Handler = (call: Call) => Effect.Effect<Answer, KubeStatus>

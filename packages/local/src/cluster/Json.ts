@@ -8,33 +8,33 @@ export const isObject = (value: Json | undefined): value is JsonObject => typeof
 
 export const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
 
-/** The value at a path of field names; undefined where any step is missing. */
+/** The value at a path of field names; undefined if a step is missing. */
 export const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Json | undefined =>
   path.reduce<Json | undefined>((here, name) => (isObject(here) && Object.hasOwn(here, name) ? here[name] : undefined), value)
 
-/** The string at a path; empty where there is none. */
+/** The string at a path; empty if there is none. */
 export const textAt = (value: Json | undefined, ...path: ReadonlyArray<string>): string => {
   const found = at(value, ...path)
   return typeof found === "string" ? found : ""
 }
 
-/** The list at a path; empty where there is none. */
+/** The list at a path; empty if there is none. */
 export const listAt = (value: Json | undefined, ...path: ReadonlyArray<string>): ReadonlyArray<Json> => {
   const found = at(value, ...path)
   return isList(found) ? found : []
 }
 
-/** The object at a path; empty where there is none. */
+/** The object at a path; empty if there is none. */
 export const fieldsAt = (value: Json | undefined, ...path: ReadonlyArray<string>): JsonObject => {
   const found = at(value, ...path)
   return isObject(found) ? found : {}
 }
 
-/** A copy without the field. */
+/** A copy without these fields. */
 export const without = (object: JsonObject, ...names: ReadonlyArray<string>): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)))
 
-/** A copy with the value at the path, objects made on the way; `undefined` removes the field. */
+/** A copy with the value at the path. Missing objects are created, and `undefined` removes the field. */
 export const put = (object: JsonObject, path: ReadonlyArray<string>, value: Json | undefined): JsonObject => {
   const [name, ...rest] = path
   if (name === undefined) return object
@@ -44,5 +44,5 @@ export const put = (object: JsonObject, path: ReadonlyArray<string>, value: Json
 
 export const equal = (a: Json | undefined, b: Json | undefined): boolean => isDeepStrictEqual(a, b)
 
-/** Kubernetes' own time: whole seconds, UTC. */
+/** A time in Kubernetes' format: whole seconds, UTC. */
 export const rfc3339 = (milliseconds: number): string => `${new Date(milliseconds).toISOString().slice(0, 19)}Z`

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "./Json.ts"
 import { at, isObject, listAt, textAt } from "./Json.ts"
 import { jsonPath } from "./jsonPath.ts"
 
-/** One column of `kubectl get`; those with a priority above 0 show only with `-o wide`. */
+/** One column of `kubectl get`. Columns with a priority above 0 are only shown with `-o wide`. */
 export interface Column {
   readonly name: string
   readonly type: string
@@ -12,7 +12,7 @@ export interface Column {
   readonly value: (object: JsonObject, now: number) => Json
 }
 
-/** A resource that the server serves: a built-in one, or one version of a custom definition. */
+/** A resource that the server serves: a built-in one, or one version of a custom resource. */
 export interface Kind {
   readonly group: string
   readonly version: string
@@ -24,14 +24,14 @@ export interface Kind {
   readonly shortNames: ReadonlyArray<string>
   readonly categories: ReadonlyArray<string>
   readonly subresources: ReadonlyArray<string>
-  /** Besides Name and Age; undefined: those two alone. */
+  /** Columns in addition to Name and Age; undefined: only these two. */
   readonly columns: ReadonlyArray<Column> | undefined
   /** The structural schema of a custom kind. */
   readonly schema: JsonObject | undefined
   readonly custom: boolean
-  /** The fields besides `metadata.name` and `metadata.namespace` that a field selector may name. */
+  /** The fields that a field selector may contain, in addition to `metadata.name` and `metadata.namespace`. */
   readonly selectable: ReadonlyArray<string>
-  /** Under which name its objects are stored: the versions of one resource share them. */
+  /** The name under which its objects are stored. All versions of a resource share it. */
   readonly stored: string
 }
 
@@ -103,7 +103,7 @@ export const builtInKinds: ReadonlyArray<Kind> = [
   builtIn("batch", "v1", "jobs", "Job", { sub: ["status"], all: true, select: ["status.successful"] }),
   builtIn("coordination.k8s.io", "v1", "leases", "Lease"),
   builtIn("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", { short: ["pdb"], sub: ["status"] }),
-  // The same objects as the core group's events, their fields renamed on the way in and out.
+  // The same objects as the core group's events. Their fields are renamed on input and output.
   builtIn("events.k8s.io", "v1", "events", "Event", {
     short: ["ev"],
     select: [...eventFields.map((name) => `regarding.${name}`), "reason", "type", "reportingController"],

@@ -2,13 +2,13 @@ import { Context, Effect, Layer } from "effect"
 import { builtInKinds, customKinds, type Kind } from "./Kind.ts"
 import { ObjectStore } from "./ObjectStore.ts"
 
-/** The kinds that are served now: the built-in ones, and those of the stored definitions. */
+/** The kinds that are served now: the built-in ones and those of the stored definitions. */
 export class Kinds extends Context.Service<
   Kinds,
   {
     readonly all: () => ReadonlyArray<Kind>
     readonly find: (group: string, version: string, plural: string) => Kind | undefined
-    /** Any served version of what is stored under this name. */
+    /** A served version of the resource that is stored under this name. */
     readonly storedAs: (resource: string) => Kind | undefined
   }
 >()("seatrial/local/Kinds") {

@@ -1,14 +1,14 @@
 import { Data } from "effect"
 import type { JsonObject } from "./Json.ts"
 
-/** One thing wrong with an object, as `details.causes` lists it. */
+/** One problem of an object, as an entry of `details.causes`. */
 export interface Cause {
   readonly reason: string
   readonly field: string
   readonly message: string
 }
 
-/** What names an object in a message: `group` is empty for the core group. */
+/** The object in a message. `group` is empty for the core group. */
 interface Named {
   readonly group: string
   readonly plural: string
@@ -17,7 +17,7 @@ interface Named {
 
 const qualified = ({ group, plural }: Named) => (group === "" ? plural : `${plural}.${group}`)
 
-/** A refused or failed request, answered as a `Status` object. */
+/** A refused or failed request, answered with a `Status` object. */
 export class KubeStatus extends Data.TaggedError("KubeStatus")<{
   readonly code: number
   readonly reason: string

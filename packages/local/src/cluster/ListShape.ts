@@ -1,19 +1,22 @@
 import { at, fieldsAt, type Json, type JsonObject, listAt } from "./Json.ts"
 import type { Kind } from "./Kind.ts"
 
-/** How the elements of a list are told apart: by the values of key fields, by themselves, or not at all (the list is one value). */
+/**
+ * How the elements of a list are identified: by the values of key fields, by themselves, or not at all (the list is one
+ * value).
+ */
 type ListType = { readonly keys: ReadonlyArray<string> } | "set" | "atomic"
 
-/** What merging must know about a place in an object. */
+/** What merging must know about a field of an object. */
 export interface Shape {
   readonly list: ListType
-  /** The map here is one value. */
+  /** Whether this map is one value. */
   readonly atomicMap: boolean
   readonly field: (name: string) => Shape
   readonly item: () => Shape
 }
 
-/** The keyed lists of the built-in kinds, by the list's own name. Ports differ between pods and services. */
+/** The keyed lists of the built-in kinds, by field name. The keys of ports differ between pods and services. */
 const keyed: Readonly<Record<string, ReadonlyArray<string>>> = {
   containers: ["name"],
   initContainers: ["name"],
@@ -33,7 +36,7 @@ const keyed: Readonly<Record<string, ReadonlyArray<string>>> = {
   topologySpreadConstraints: ["topologyKey", "whenUnsatisfiable"],
   ownerReferences: ["uid"]
 }
-/** Keyed in strategic merge patches alone; server-side apply takes them as one value. */
+/** Lists that are keyed in strategic merge patches only. Server-side apply treats them as one value. */
 const keyedInPatches: Readonly<Record<string, ReadonlyArray<string>>> = { taints: ["key"] }
 const atomicMaps = new Set(["selector", "nodeSelector", "secretKeyRef", "configMapKeyRef", "fieldRef", "resourceFieldRef", "involvedObject", "regarding"])
 const schemaLists = new Set(["properties", "versions"])
@@ -72,6 +75,6 @@ export const shapeOf = (kind: Kind): Shape => {
 export const patchKey = (name: string, parent: string): string | undefined =>
   name === "ports" ? (parent === "" ? "containerPort" : "port") : (keyed[name] ?? keyedInPatches[name])?.[0]
 
-/** What tells an element from the others of its list; a port without a protocol is a TCP port. */
+/** The key fields of an element. A port without a protocol is a TCP port. */
 export const identity = (keys: ReadonlyArray<string>, item: Json): JsonObject =>
   Object.fromEntries(keys.toSorted().map((key) => [key, at(item, key) ?? (key === "protocol" ? "TCP" : null)]))

@@ -14,11 +14,11 @@ import { openApiV2, openApiV3 } from "./OpenApi.ts"
 import { Writes } from "./Writes.ts"
 
 export interface LocalClusterOptions {
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number
-  /** What clients present; absent: a new random one. */
+  /** The token that clients must present. Default: a random one. */
   readonly token?: string
-  /** Stands in front of the server's own handler. */
+  /** Wraps the handler of the server. */
   readonly through?: (handler: Handler) => Handler
 }
 
@@ -30,8 +30,9 @@ const sameSecret = (a: string, b: string): boolean => {
 }
 
 /**
- * kubectl sends no bearer token over plain HTTP, so the token may also stand in the path, as `/token/TOKEN` before the API's own path;
- * the kubeconfig's server address has it. Returns the API's path, undefined where the request may not pass.
+ * Authenticates a request and returns the API's path, or undefined if it is not allowed. kubectl sends no bearer token
+ * over plain HTTP. Therefore the token may also be part of the path, as `/token/TOKEN` before the API's path, and the
+ * kubeconfig uses this form.
  */
 const authorization =
   (token: string) =>
@@ -93,20 +94,23 @@ const layerObjects = ApiObjects.layer.pipe(
   Layer.provideMerge(ObjectStore.layerSql)
 )
 
-/** A Kubernetes API server for development, its objects kept in the `SqlClient`'s database, of which it must be the only writer. */
+/**
+ * A Kubernetes API server for development. It stores its objects in the database of `SqlClient` and must be the only
+ * writer of this database.
+ */
 export class LocalCluster extends Context.Service<
   LocalCluster,
   {
-    /** `http://127.0.0.1:PORT`; requests carry the token as a bearer. */
+    /** `http://127.0.0.1:PORT`. Requests must contain the token as a bearer token. */
     readonly address: string
     readonly token: string
-    /** As YAML text, for kubectl and any client library. */
+    /** YAML for kubectl and any client library. */
     readonly kubeconfig: string
   }
 >()("seatrial/local/LocalCluster") {
-  /** Listens until the scope closes. Fails where the port is taken. */
+  /** Listens until the scope closes. Fails if the port is in use. */
   static readonly make = Effect.fnUntraced(function* (options: LocalClusterOptions) {
-    // Built into the caller's scope: what the layers run lives as long as the server.
+    // Built in the caller's scope, so that background fibers live as long as the server.
     const context = yield* Layer.build(layerObjects)
     return LocalCluster.of(yield* Effect.provideContext(started(options), context))
   })

@@ -3,7 +3,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { type JsonObject, put } from "./Json.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 
-/** An object as it is kept: `object.metadata.resourceVersion` equals `version`. Never changed in place. */
+/** An immutable stored object. `object.metadata.resourceVersion` equals `version`. */
 export interface Stored {
   /** `GROUP/PLURAL`, shared by all versions of a resource. */
   readonly resource: string
@@ -15,7 +15,7 @@ export interface Stored {
   readonly object: JsonObject
 }
 
-/** One write, as watches tell it. For a removal `after` is the last state with the version of the removal. */
+/** One write, as watches report it. For a removal `after` is the last state with the version of the removal. */
 export interface Change {
   readonly version: number
   readonly before: Stored | undefined
@@ -23,18 +23,20 @@ export interface Change {
   readonly removed: boolean
 }
 
-/** Stands in a watcher's queue where every change up to its version has passed. */
+/** An entry in a watcher's queue after every change up to its version. */
 interface Mark {
   readonly mark: number
 }
 
-/** What a write decided, having read the current state under the store's lock. */
+/** The decision of a write, based on the current state under the lock of the store. */
 export type Mutation =
   | { readonly to: "put"; readonly object: Omit<Stored, "version"> }
   | { readonly to: "remove"; readonly object: Stored }
   | { readonly to: "keep"; readonly object: Stored }
 
-/** How many changes a watch may lag before it must list again, and how many may wait for one watcher. */
+/**
+ * Maximum number of changes that a watch may lag behind before it must list again, and that may wait for one watcher.
+ */
 const logLength = 5_000
 const watcherQueue = 2_000
 const mostObjects = 50_000
@@ -75,27 +77,33 @@ const byName = (a: Stored, b: Stored): number => {
 }
 
 /**
- * The cluster's objects. Postgres keeps them; they are read from memory, which one process alone writes through, so a quiet cluster asks
- * nothing of the database. Writes are told to watches in the order of their versions.
+ * The objects of the cluster. Postgres stores them and all reads come from memory. One process is the only writer, so
+ * that an idle cluster sends no queries. Watches get writes in the order of their versions.
  */
 export class ObjectStore extends Context.Service<
   ObjectStore,
   {
     readonly get: (resource: string, namespace: string, name: string) => Stored | undefined
-    /** Sorted by namespace and name; without a namespace, of all of them. */
+    /** Sorted by namespace and name. Without `namespace`: the objects of all namespaces. */
     readonly list: (resource: string, namespace?: string) => ReadonlyArray<Stored>
-    /** As `list`, at a version; undefined where it is too long ago to tell. */
+    /** The same list at an earlier version; undefined if the version is too old. */
     readonly listAt: (version: number, resource: string, namespace?: string) => ReadonlyArray<Stored> | undefined
     readonly all: () => Iterable<Stored>
     readonly byUid: (uid: string) => Stored | undefined
-    /** The version of the newest write. */
+    /** The version of the latest write. */
     readonly version: () => number
-    /** The changes of a resource after a version, or undefined where some of them are forgotten. */
+    /** The changes of a resource after a version; undefined if the log no longer contains all of them. */
     readonly since: (version: number, resource: string) => ReadonlyArray<Change> | undefined
     readonly oldest: () => number
-    /** The changes of a resource (or of all) from now on. The queue ends where its reader is too slow or the store had to read Postgres again. */
+    /**
+     * All later changes of one resource, or of all resources. The queue ends if its reader is too slow or if the store
+     * had to read Postgres again.
+     */
     readonly subscribe: (resource?: string) => Effect.Effect<Queue.Queue<Change | Mark, Cause.Done>, never, Scope.Scope>
-    /** One write at a time: decides on what is there now, and stores the outcome (not on a dry run). Fails with 503 where Postgres is away. */
+    /**
+     * Runs one write at a time: decides on the current state and stores the result, except in a dry run. Fails with 503
+     * if Postgres is unavailable.
+     */
     readonly write: <E>(decide: Effect.Effect<Mutation, E>, options?: { readonly dryRun?: boolean }) => Effect.Effect<Stored, E | KubeStatus>
   }
 >()("seatrial/local/ObjectStore") {
@@ -180,7 +188,8 @@ export class ObjectStore extends Context.Service<
           SELECT nextval('resource_version')::float8 AS version`
       })
 
-      // Memory follows the database in one uninterruptible step. Where it is unknown whether a statement took effect, everything is read again.
+      // Memory follows the database in one uninterruptible step. If it is unknown whether a statement took effect,
+      // everything is read again.
       const store = Effect.fnUntraced(function* (mutation: Mutation) {
         if (mutation.to === "keep") return mutation.object
         const { object } = mutation

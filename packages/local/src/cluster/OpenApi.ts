@@ -19,7 +19,7 @@ const common: JsonObject = {
 
 const anything: JsonObject = { type: "object", "x-kubernetes-preserve-unknown-fields": true }
 
-/** A custom kind's own schema; a built-in kind's is open: the real schemas are a megabyte, and a real API server has them. */
+/** The schema of a custom kind. Built-in kinds have an open schema, because the real schemas have a megabyte. */
 const schemaOf = (kind: Kind): JsonObject => {
   const own = kind.schema ?? { type: "object", "x-kubernetes-preserve-unknown-fields": true, properties: { spec: anything, status: anything } }
   return { ...own, properties: { ...fieldsAt(own, "properties"), ...common }, "x-kubernetes-group-version-kind": [groupVersionKind(kind)] }
@@ -53,7 +53,10 @@ const merged = (objects: ReadonlyArray<JsonObject>): JsonObject => Object.assign
 
 const schemas = (kinds: ReadonlyArray<Kind>): JsonObject => merged(kinds.map((kind) => ({ [schemaName(kind)]: schemaOf(kind) })))
 
-/** The index of the OpenAPI v3 documents, or the document of one group and version. `prefix` is what stands before the API's own paths. */
+/**
+ * The index of the OpenAPI v3 documents, or the document of one group and version. `prefix`: the text before the API's
+ * paths.
+ */
 export const openApiV3 = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind>, prefix: string): JsonObject | undefined => {
   if (path.length === 0) {
     const groups = [...new Set(kinds.map(groupPath))]
@@ -77,7 +80,7 @@ export const openApiV3 = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind
   }
 }
 
-/** One document for all kinds, as older clients read it. */
+/** One document for all kinds, for older clients. */
 export const openApiV2 = (kinds: ReadonlyArray<Kind>): JsonObject => ({
   swagger: "2.0",
   info: { title: "Kubernetes", version: "v1.36.0" },

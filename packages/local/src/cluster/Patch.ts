@@ -32,7 +32,7 @@ const mergedList = (current: ReadonlyArray<Json>, patch: ReadonlyArray<Json>, ke
   return merged
 }
 
-/** Kubernetes' own merge: lists with a merge key are merged by element, other lists of scalars and objects are replaced. */
+/** Kubernetes' strategic merge: lists with a merge key are merged by element, all other lists are replaced. */
 const strategicMerge = (value: Json | undefined, patch: Json, name = "", parent = "object"): Json => {
   if (isList(patch)) {
     if (name === "finalizers" && isList(value)) return [...value, ...patch.filter((one) => !value.some((known) => equal(known, one)))]
@@ -74,7 +74,7 @@ const lookUp = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>)
 
 type Edit = "add" | "replace" | "remove"
 
-/** The value with one place edited; undefined where the path leads nowhere. */
+/** The value with one field edited; undefined if the path does not exist. */
 const edited = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>, edit: Edit, operand: Json): Json | undefined => {
   if (step === undefined) return operand
   if (isList(value)) {
@@ -92,7 +92,7 @@ const edited = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>,
   return inner === undefined ? undefined : put(value, [step], inner)
 }
 
-/** RFC 6902. 422 where an operation does not apply, as the real API server answers. */
+/** RFC 6902. 422 if an operation cannot be applied, as in Kubernetes. */
 const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch: Json): Effect.fn.Return<JsonObject, KubeStatus> {
   if (!isList(patch)) return yield* KubeStatus.badRequest("a JSON patch is a list of operations")
   let value: Json = object
@@ -119,7 +119,7 @@ const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch: Json):
   return isObject(value) ? value : yield* KubeStatus.badRequest("the patch does not leave an object")
 })
 
-/** A request's body as JSON, whatever of JSON and YAML it is written in. */
+/** Parses a body that is JSON or YAML. */
 export const parsed = (text: string): Effect.Effect<Json, KubeStatus> =>
   Effect.try({
     try: (): Json => (/^\s*[[{]/.test(text) ? JSON.parse(text) : parse(text)),
@@ -133,7 +133,7 @@ const unsupported = (kind: Kind) =>
     message: `the body of the request was in an unknown format - accepted media types include: ${["application/json-patch+json", "application/merge-patch+json", ...(kind.custom ? [] : ["application/strategic-merge-patch+json"]), "application/apply-patch+yaml"].join(", ")}`
   })
 
-/** The object after a patch of one of the three kinds that say what to change; 415 for any other. */
+/** Applies a JSON, merge or strategic merge patch; 415 for any other kind. */
 export const patched = Effect.fnUntraced(function* (kind: Kind, mediaType: string, current: JsonObject, patch: Json) {
   switch (mediaType) {
     case "application/json-patch+json":

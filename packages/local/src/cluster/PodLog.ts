@@ -9,7 +9,7 @@ const passedOn = ["follow", "limitBytes", "previous", "sinceSeconds", "sinceTime
 
 const nodes = builtInKinds.find(({ plural }) => plural === "nodes")
 
-/** A container's log, from the agent of the node where the pod runs. */
+/** The log of a container, read from the agent of the pod's node. */
 export const podLog = Effect.fnUntraced(function* (store: ObjectStore["Service"], pod: Stored, query: URLSearchParams): Effect.fn.Return<Answer, KubeStatus> {
   const names = ["containers", "initContainers"].flatMap((list) => listAt(pod.object, "spec", list).map((one) => textAt(one, "name")))
   const own = listAt(pod.object, "spec", "containers").map((one) => textAt(one, "name"))
@@ -32,7 +32,7 @@ export const podLog = Effect.fnUntraced(function* (store: ObjectStore["Service"]
   }
   const unreachable = (cause: unknown) =>
     new KubeStatus({ code: 500, reason: "InternalError", message: `Get "${url.href}": the node's agent does not answer: ${String(cause)}` })
-  // The body is read as the client reads it: leaving interrupts the stream, which cancels the reading.
+  // The body is read at the speed of the client. A disconnect interrupts the stream and cancels the read.
   const answer = yield* Effect.tryPromise({ try: () => fetch(url), catch: unreachable })
   if (!answer.ok) {
     const message = yield* Effect.tryPromise({ try: () => answer.text(), catch: unreachable })

@@ -34,7 +34,7 @@ const requirement = (text: string): ((labels: JsonObject) => boolean) | undefine
   return (labels) => Object.hasOwn(labels, key) !== (not === "!")
 }
 
-/** `a=b,c!=d,e in (f,g),h notin (i),j,!k`; 400 where it cannot be read. */
+/** Parses `a=b,c!=d,e in (f,g),h notin (i),j,!k`; 400 if it is invalid. */
 const labelSelector = (selector: string): Result.Result<Matches, KubeStatus> => {
   const parts = selector.split(/,(?![^(]*\))/).map((part) => part.trim())
   const requirements = parts.filter((part) => part !== "").map((part) => requirement(part))
@@ -47,7 +47,7 @@ const labelSelector = (selector: string): Result.Result<Matches, KubeStatus> => 
 
 const plain = (value: Json | undefined): string => (value === undefined || value === null ? "" : String(value))
 
-/** `metadata.name=a,spec.nodeName!=b` over the fields that the kind allows; 400 on any other. */
+/** Parses `metadata.name=a,spec.nodeName!=b` with the fields that the kind allows; 400 for any other field. */
 const fieldSelector = (kind: Kind, selector: string): Result.Result<Matches, KubeStatus> => {
   const requirements: Array<Matches> = []
   for (const part of selector.split(",").filter((one) => one !== "")) {
@@ -66,7 +66,7 @@ const fieldSelector = (kind: Kind, selector: string): Result.Result<Matches, Kub
   return Result.succeed((object) => requirements.every((one) => one(object)))
 }
 
-/** What a list or watch asks for by `labelSelector` and `fieldSelector`. */
+/** The filter of a list or watch by `labelSelector` and `fieldSelector`. */
 export const selection = (kind: Kind, query: URLSearchParams): Result.Result<Matches, KubeStatus> =>
   Result.gen(function* () {
     const labels = query.get("labelSelector")

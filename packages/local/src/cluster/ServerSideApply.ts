@@ -5,7 +5,9 @@ import type { Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { identity, type Shape, shapeOf } from "./ListShape.ts"
 
-/** Applied fields over live ones; elements of keyed lists are matched by their keys, and come in the applied order. */
+/**
+ * Merges applied fields into live ones. Elements of keyed lists are matched by their keys and take the applied order.
+ */
 const overlaid = (shape: Shape, live: Json | undefined, applied: Json): Json => {
   if (isObject(applied) && isObject(live) && !shape.atomicMap) {
     return Object.entries(applied).reduce<JsonObject>((object, [name, value]) => put(object, [name], overlaid(shape.field(name), object[name], value)), live)
@@ -16,7 +18,7 @@ const overlaid = (shape: Shape, live: Json | undefined, applied: Json): Json => 
     const isSame = (one: Json, other: Json) => equal(identity(list.keys, one), identity(list.keys, other))
     const merged: Array<Json> = []
     let position = 0
-    // The applied order, what only others have in its own place before it.
+    // The applied order. Elements of other owners keep their position before the next applied element.
     for (const item of applied) {
       while (position < live.length) {
         const next = live[position] ?? null
@@ -38,7 +40,7 @@ const overlaid = (shape: Shape, live: Json | undefined, applied: Json): Json => 
   return applied
 }
 
-/** `.spec.containers[name="a"].image` */
+/** Formats a path as `.spec.containers[name="a"].image`. */
 const shownPath = (path: string): string =>
   elements(path)
     .map((step) => {
@@ -84,8 +86,9 @@ const conflict = (clashes: ReadonlyArray<Clash>): KubeStatus => {
 }
 
 /**
- * Server-side apply: the writer owns exactly the fields that it sends. What it sent before and no longer sends goes, unless somebody else owns
- * it too; a field that another owns with another value is a 409, or with `force` the writer's own.
+ * Server-side apply. The writer owns exactly the fields that it sends. Fields that it sent before and no longer sends
+ * are removed unless another writer owns them. A field that another writer owns with another value causes a 409, or
+ * changes its owner with `force`.
  */
 export const applied = Effect.fnUntraced(function* (
   kind: Kind,
@@ -113,7 +116,7 @@ export const applied = Effect.fnUntraced(function* (
   )
   const claimed = [...fields, ...remaining.flatMap((owner) => [...owner.fields])]
   const isClaimed = (path: string) => claimed.some((one) => one.startsWith(path))
-  // A list's element goes before its fields, by which it is found; while it stays, so do its keys.
+  // An element of a list is removed before its fields, because they identify it. If the element stays, its keys stay.
   const dropped = [...(mine?.fields ?? [])]
     .filter((path) => !isClaimed(path) && !(isKey(path) && isClaimed(parentOf(path))))
     .sort((a, b) => a.length - b.length)

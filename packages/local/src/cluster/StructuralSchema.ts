@@ -1,11 +1,11 @@
 import { at, equal, fieldsAt, isList, isObject, type Json, type JsonObject, listAt, put, textAt, without } from "./Json.ts"
 import type { Cause } from "./KubeStatus.ts"
 
-// CEL rules (x-kubernetes-validations) are not evaluated: a real API server refuses more than this one.
+// CEL rules (x-kubernetes-validations) are not evaluated, so that a real API server refuses more than this one.
 
 const preserves = (schema: JsonObject): boolean => schema["x-kubernetes-preserve-unknown-fields"] === true
 
-/** The schema of a field: declared, of an embedded object's own fields, or of any additional one. */
+/** The schema of a field: declared, of an embedded object, or of additional properties. */
 const fieldSchema = (schema: JsonObject, name: string): JsonObject | undefined => {
   const declared = at(schema, "properties", name)
   if (isObject(declared)) return declared
@@ -15,7 +15,10 @@ const fieldSchema = (schema: JsonObject, name: string): JsonObject | undefined =
   return isObject(rest) ? rest : rest === true || preserves(schema) ? { "x-kubernetes-preserve-unknown-fields": true } : undefined
 }
 
-/** Absent fields with a default get it, also inside of defaults; a null where null is not allowed counts as absent. */
+/**
+ * Fills in the defaults of absent fields, including fields inside defaults. A null that is not allowed counts as
+ * absent.
+ */
 export const withDefaults = (schema: JsonObject, value: Json): Json => {
   if (isList(value)) {
     const items = fieldsAt(schema, "items")
@@ -37,7 +40,7 @@ export const withDefaults = (schema: JsonObject, value: Json): Json => {
   )
 }
 
-/** Fields that the schema does not know go; their paths are told to `unknown`. */
+/** Removes fields that the schema does not contain, and reports their paths to `unknown`. */
 export const pruned = (schema: JsonObject, value: Json, path: string, unknown: (path: string) => void): Json => {
   if (isList(value)) {
     const items = fieldsAt(schema, "items")
@@ -92,7 +95,7 @@ const tooLong: ReadonlyArray<readonly [name: string, size: (value: Json) => numb
 
 const date = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
-/** Everything in which a value breaks the schema, in the words of the real API server. */
+/** All violations of the schema, with the messages of a real API server. */
 export const violations = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {
   if (value === null && schema.nullable === true) return []
   const invalid = (says: string, reason = "FieldValueInvalid"): Cause => ({

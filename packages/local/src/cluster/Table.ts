@@ -1,7 +1,7 @@
 import { at, fieldsAt, isObject, type Json, type JsonObject, listAt, put, textAt } from "./Json.ts"
 import type { Column, Kind } from "./Kind.ts"
 
-/** A span as kubectl writes it: `42s`, `3m20s`, `5h`, `2d4h`, `38d`. */
+/** A duration in kubectl's format: `42s`, `3m20s`, `5h`, `2d4h`, `38d`. */
 const age = (milliseconds: number): string => {
   const seconds = Math.max(0, Math.floor(milliseconds / 1_000))
   const minutes = Math.floor(seconds / 60)
@@ -159,7 +159,7 @@ const dated = (one: Column): Column => ({
   }
 })
 
-/** Whether a client prefers rows to objects. */
+/** Whether a client prefers a table to objects. */
 export const wantsTable = (accept: string): boolean => accept.includes("as=Table")
 
 /** Objects as `kubectl get` prints them. `include`: `None`, `Metadata` (the default) or `Object`. */
@@ -177,7 +177,7 @@ export const table = (kind: Kind, objects: ReadonlyArray<JsonObject>, metadata: 
   }
 }
 
-/** An object's metadata alone. */
+/** Only the metadata of an object. */
 const partial = (object: JsonObject): JsonObject => ({
   kind: "PartialObjectMetadata",
   apiVersion: "meta.k8s.io/v1",

@@ -11,10 +11,10 @@ interface WatchOptions {
   readonly kind: Kind
   readonly namespace: string | undefined
   readonly matches: Matches
-  /** Undefined: begin with what is there. */
+  /** Undefined: begin with the current objects. */
   readonly from: number | undefined
   readonly bookmarks: boolean
-  /** Tell, by an annotated bookmark, where what was there ends. */
+  /** Mark the end of the current objects by an annotated bookmark. */
   readonly markInitial: boolean
   readonly seconds: number
   readonly asTable: boolean
@@ -24,8 +24,8 @@ interface WatchOptions {
 const bookmarkEvery = "30 seconds"
 
 /**
- * A watch as lines of JSON events. It ends after its time with a last bookmark, or where the client is too slow to follow; a version that is
- * too old is told as an ERROR event.
+ * A watch as lines of JSON events. It ends with a last bookmark after its timeout, or if the client is too slow. A
+ * version that is too old causes an ERROR event.
  */
 export const watch = Effect.fnUntraced(function* (
   store: ObjectStore["Service"],
@@ -58,7 +58,7 @@ export const watch = Effect.fnUntraced(function* (
     return line("BOOKMARK", asTable ? table(kind, [object], { resourceVersion: metadata.resourceVersion }, include, now) : object)
   }
 
-  // Subscribing and reading what was before is one step: nothing is missed or told twice.
+  // Subscribing and reading the current objects is one step, so that no change is lost or sent twice.
   const queue = yield* store.subscribe(kind.stored)
   const past = from === undefined ? [] : store.since(from, kind.stored)
   if (past === undefined) return Stream.make(line("ERROR", KubeStatus.expired(from ?? 0, store.oldest()).body))
@@ -68,7 +68,7 @@ export const watch = Effect.fnUntraced(function* (
     ...past.flatMap((change) => told(change, now) ?? []),
     ...(markInitial ? [bookmark(store.version(), true)] : [])
   ]
-  // Bookmarks take their turn in the queue, so that none overtakes a change that it vouches for.
+  // Bookmarks go through the queue, so that a bookmark never precedes a change that it covers.
   const mark = Effect.sync(() => bookmarks && Queue.offerUnsafe(queue, { mark: store.version() }))
   yield* Effect.forkScoped(mark.pipe(Effect.delay(bookmarkEvery), Effect.forever))
   yield* Effect.forkScoped(Effect.delay(Effect.andThen(mark, Queue.end(queue)), seconds * 1_000))

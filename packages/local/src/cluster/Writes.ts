@@ -8,7 +8,7 @@ import { apiVersionOf, builtInKinds, hasStatus, type Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { type Mutation, ObjectStore, type Stored } from "./ObjectStore.ts"
 
-/** One object, or the part of it that a subresource is. */
+/** One object, or a subresource of it. */
 export interface Target {
   readonly kind: Kind
   /** Empty for cluster-scoped kinds. */
@@ -19,17 +19,20 @@ export interface Target {
 
 export interface WriteOptions {
   readonly dryRun: boolean
-  /** Refuse fields that the schema does not know; otherwise they are dropped. */
+  /** Refuse fields that the schema does not contain. Otherwise they are dropped. */
   readonly strict: boolean
   readonly manager: string
-  /** A patch, which may not say another uid; a replacement that does is meant for an object that is gone. */
+  /**
+   * Whether the write is a patch, which must not change the uid. A replacement with another uid refers to a deleted
+   * object.
+   */
   readonly patches?: boolean
 }
 
-/** What a patch makes of the current object; the managed fields as well, where it decides on them itself. */
+/** Returns the patched object. Also returns the managed fields if the patch decides about them. */
 export type Patch = (current: JsonObject, writer: Writer) => Effect.Effect<{ readonly object: JsonObject; readonly managed?: Json }, KubeStatus>
 
-/** Keeps a custom definition until its objects are gone. */
+/** Keeps a custom resource definition until its objects are deleted. */
 export const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
 const letters = "bcdfghjklmnpqrstvwxz2456789"
@@ -66,29 +69,29 @@ const checked = (
   return causes.length > 0 ? Effect.fail(KubeStatus.invalid(kind, name, causes)) : Effect.succeed(admitted.object)
 }
 
-/** Whether everything that is not metadata or status is the same. */
+/** Whether everything except metadata and status is equal. */
 const sameIntent = (a: JsonObject, b: JsonObject, status: boolean): boolean => {
   const ignored = status ? ["metadata", "status", "apiVersion", "kind"] : ["metadata", "apiVersion", "kind"]
   return equal(without(a, ...ignored), without(b, ...ignored))
 }
 
-/** The rules of create, update and delete: what the API server itself decides about an object. */
+/** The rules for create, update and delete that the API server itself enforces. */
 export class Writes extends Context.Service<
   Writes,
   {
     readonly create: (target: Omit<Target, "name">, body: JsonObject, options: WriteOptions) => Effect.Effect<Stored, KubeStatus>
-    /** `createMissing`: what to start from where there is no object yet. */
+    /** `createMissing`: the initial object if none exists. */
     readonly update: (
       target: Target,
       patch: Patch,
       options: WriteOptions,
       createMissing?: boolean
     ) => Effect.Effect<{ readonly stored: Stored; readonly created: boolean }, KubeStatus>
-    /** Puts a pod on a node; 409 where it has one already. */
+    /** Assigns a pod to a node; 409 if it has one already. */
     readonly bind: (target: Target, node: string, time: string, options: WriteOptions) => Effect.Effect<Stored, KubeStatus>
-    /** The last step of a namespace's deletion, once it is empty. */
+    /** The last step of a namespace's deletion, when it is empty. */
     readonly finalizeNamespace: (namespace: Stored) => Effect.Effect<void, KubeStatus>
-    /** `gone`: whether the object is no more; otherwise its last word is given to it (finalizers, grace). */
+    /** `gone`: whether the object was removed. Otherwise it is the updated object (finalizers, grace period). */
     readonly remove: (
       target: Omit<Target, "subresource">,
       options: DeleteOptions

@@ -113,7 +113,7 @@ export const serve = Effect.fnUntraced(function* (handler: Handler, authorize: (
         const fiber = run(respond(request, response))
         response.on("close", () => fiber.interruptUnsafe())
       })
-      // Longer than clients keep idle connections, so that they seldom write to one that is just being closed.
+      // Longer than clients keep idle connections, so that they rarely write to a connection that is being closed.
       made.keepAliveTimeout = 120_000
       made.once("error", (error) => resume(Effect.fail(error)))
       made.listen(port, "127.0.0.1", () => resume(Effect.succeed(made)))

@@ -24,7 +24,10 @@ const where =
 
 const token = /\.((?:\\.|[^.[\\])+)|\[(\*|-?\d+)\]|\['((?:[^'])+)'\]|\[\?\(@\.([\w.]+)\s*==\s*["']([^"']*)["']\)\]/gy
 
-/** The first value that a printer column's JSONPath finds: fields, indices, `[*]` and `[?(@.a=="b")]` filters. */
+/**
+ * The first value that the JSONPath of a printer column selects. Supports fields, indices, `[*]` and `[?(@.a=="b")]`
+ * filters.
+ */
 export const jsonPath = (path: string): ((value: Json) => Json | undefined) => {
   const steps = [...path.matchAll(token)].map(([, name, position, quoted, filter, wanted]): Step => {
     if (name !== undefined) return field(name.replaceAll(/\\(.)/g, "$1"))

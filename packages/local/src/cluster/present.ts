@@ -18,14 +18,16 @@ const rename = (object: JsonObject, names: ReadonlyArray<readonly [from: string,
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [moved.get(name) ?? name, value]))
 }
 
-/** A stored object as the requested version of its kind shows it. No fields are converted between versions of a custom kind. */
+/**
+ * A stored object in the requested version of its kind. Fields are not converted between the versions of a custom kind.
+ */
 export const present = (kind: Kind, object: JsonObject): JsonObject => ({
   apiVersion: apiVersionOf(kind),
   kind: kind.kind,
   ...without(isEventsGroup(kind) ? rename(object, renamed) : object, "apiVersion", "kind")
 })
 
-/** The inverse of `present`: a client's object as it is stored. */
+/** The inverse of `present`: the stored form of a client's object. */
 export const stored = (kind: Kind, object: JsonObject): JsonObject =>
   isEventsGroup(kind)
     ? rename(

@@ -1,6 +1,6 @@
 import { fieldsAt, type Json, type JsonObject, textAt } from "./Json.ts"
 
-/** How a field is read: a scalar, a message, or a map from strings. Repeated fields are lists of these. */
+/** How a field is read: a scalar, a message, or a map with string keys. Repeated fields are lists. */
 type Field =
   | { readonly name: string; readonly as: "text" | "base64" | "flag" | "number"; readonly repeated?: true }
   | { readonly name: string; readonly as: "map"; readonly of: "text" | "base64" }
@@ -18,7 +18,7 @@ const objectMeta: Message = {
 const metadata: Field = { name: "metadata", message: objectMeta }
 const reference: Message = { 1: { name: "name", as: "text" } }
 
-/** The kinds that `kubectl create KIND` sends as protobuf whatever a server offers; everything else comes as JSON. */
+/** The kinds that `kubectl create KIND` always sends as protobuf. All other kinds arrive as JSON. */
 const messages: Readonly<Record<string, Message>> = {
   Namespace: { 1: metadata },
   ConfigMap: {
@@ -50,7 +50,7 @@ interface Wire {
   readonly bytes: Buffer
 }
 
-/** The fields of an encoded message in their order; ends early where the bytes do. */
+/** The fields of an encoded message in order. Stops if the bytes are truncated. */
 const wires = (bytes: Buffer): ReadonlyArray<Wire> => {
   const found: Array<Wire> = []
   let position = 0
@@ -108,7 +108,7 @@ const messageOf = (message: Message, bytes: Buffer): JsonObject => {
 
 const envelope: Message = { 1: { name: "type", message: { 1: { name: "apiVersion", as: "text" }, 2: { name: "kind", as: "text" } } } }
 
-/** A protobuf body (`k8s\0`, then the envelope) as JSON; undefined where its kind is not one of those above. */
+/** Converts a protobuf body (`k8s\0`, then the envelope) to JSON; undefined if its kind is not supported. */
 export const fromProtobuf = (body: Buffer): JsonObject | undefined => {
   if (!body.subarray(0, 4).equals(Buffer.from("k8s\0"))) return undefined
   const outer = body.subarray(4)

@@ -1,4 +1,4 @@
-/** A step of the demo failed: which one, why, and what to do. */
+/** A failed step of the demo: which step, why, and what to do. */
 export class DemoError extends Error {
   readonly step: string
   readonly remedy: string

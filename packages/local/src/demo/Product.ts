@@ -10,10 +10,10 @@ type State = typeof State.Type
 
 const Failure = Schema.Struct({ error: Schema.Struct({ message: Schema.String, code: Schema.String }) })
 
-/** A system that was started for the demo, used through its HTTP interface alone. */
+/** A running system that the demo uses only through its HTTP interface. */
 export class Product {
   readonly state: State
-  /** Where a failure's reason is to be looked for. */
+  /** The log that shows the reason for a failure. */
   readonly log: string
   readonly #child: ChildProcess
 
@@ -23,10 +23,13 @@ export class Product {
     this.state = state
   }
 
-  /** Starts what `npm start` starts, on a state folder. Ready when its state file is there. A database or cluster of the user's is left alone. */
+  /**
+   * Runs `npm start` with a state folder. The system is ready when its state file exists. Databases and clusters of the
+   * user are not used.
+   */
   static async start(folder: string, signal: AbortSignal): Promise<Product> {
     const child = spawn(process.execPath, [join(import.meta.dirname, "../main.ts")], {
-      // In a process group of its own, so that Ctrl-C reaches it through us, once.
+      // In a separate process group, so that Ctrl-C reaches it only once, through this process.
       detached: true,
       stdio: ["pipe", "pipe", "pipe"],
       env: { ...process.env, SEATRIAL_STATE: folder, SEATRIAL_DURABLE: "false", SEATRIAL_PARENT_PIPE: "1", DATABASE_URL: "", KUBECONFIG: "" }
@@ -53,7 +56,7 @@ export class Product {
     return end(this.#child)
   }
 
-  /** One call of the HTTP interface; an answer that is no success is the step's failure. */
+  /** Makes one call. An answer without success fails the step. */
   async call<A>(
     step: string,
     method: "GET" | "POST",

@@ -20,7 +20,7 @@ export const heading = (text: string): void => {
 
 export const row = (name: string, value: string): void => say(`   ${dim(name.padEnd(16))} ${value}`)
 
-/** A line that is written over until it is finished; on anything but a terminal only its end is shown. */
+/** A line that is overwritten until it is finished. Outside a terminal only the final text is printed. */
 export class LiveLine {
   update(text: string): void {
     if (!plain) process.stdout.write(`\r\u001b[2K   ${text}`)

@@ -23,8 +23,9 @@ const TrialFigures = Schema.Struct({
 const figuresOf = ({ status }: ModelDeployment) => Option.toArray(Schema.decodeUnknownOption(TrialFigures)(status))
 
 /**
- * The figures of a trial, as the custom resource of the run shows them. The operator records the end of a run in Postgres first and writes the status after that, so this
- * watches the resource until the figures are there. None if they are not there within one minute.
+ * The figures of a trial from the custom resource of the run. The operator records the end of a run in Postgres first
+ * and writes the status later, so this watches the resource until the figures appear. Returns none if they do not
+ * appear within one minute.
  */
 export const awaitTrialFigures = Effect.fnUntraced(function* (id: DeploymentId) {
   const kube = yield* KubeClient

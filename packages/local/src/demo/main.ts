@@ -84,7 +84,7 @@ const run = async (product: Product, signal: AbortSignal): Promise<void> => {
 
 const stopped = new AbortController()
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stopped.abort())
-// Whoever reads along has gone: nobody is left to show anything to.
+// The reader of the output is gone, so there is nothing left to do.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stopped.abort())
 
 const explain = (error: unknown): void => {
@@ -115,13 +115,13 @@ const main = async (): Promise<number> => {
   } finally {
     await product?.stop()
   }
-  // What a failure points to stays.
+  // After a failure the folder stays, because the message refers to it.
   if (code === 1) {
     process.stderr.write(`Its folder stays: ${folder}\n`)
     return code
   }
   rmSync(folder, { recursive: true, force: true })
-  // Another system may have come to live beside it.
+  // Another system may use the same parent folder.
   if (made && existsSync(parent) && readdirSync(parent).length === 0) rmdirSync(parent)
   return code
 }

@@ -8,7 +8,7 @@ const Chunk = Schema.fromJsonString(
   Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) }) })) })
 )
 
-/** Sends a chat request through the gateway and shows the answer as it comes; the request's id. */
+/** Sends a chat request through the gateway and prints the answer as it arrives. Returns the request ID. */
 export const showChat = async (product: Product, model: string, question: string): Promise<string> => {
   heading(`A streamed answer of ${model}`)
   say(`   ${dim("you")}    ${question}`)
@@ -48,7 +48,7 @@ export const showChat = async (product: Product, model: string, question: string
   return id
 }
 
-/** The request's record and its receipt, which say what was used and what served it. */
+/** Prints the request's record and receipt, which show its usage and the revision that served it. */
 export const showRecords = async (product: Product, id: string): Promise<void> => {
   heading("Its request record")
   const { body: record } = await product.call("request record", "GET", `/v1/requests/${id}`, RequestRecord)

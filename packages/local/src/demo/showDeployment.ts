@@ -7,7 +7,7 @@ import { DemoError } from "./DemoError.ts"
 import type { Product } from "./Product.ts"
 import { bold, bytes, dim, green, heading, LiveLine, red, row, say, seconds } from "./Screen.ts"
 
-/** Follows a run to its end, a line for each phase with the time that it took. */
+/** Follows a run to its end and prints one line per phase with its duration. */
 export const showTimeline = async (product: Product, id: string, signal: AbortSignal): Promise<DeploymentDetail> => {
   const live = new LiveLine()
   let shown = 0
@@ -35,7 +35,7 @@ const line = (phases: DeploymentDetail["phases"], index: number): string => {
   return phase === undefined || next === undefined ? "" : `${phase.status.padEnd(14)} ${dim(seconds(Date.parse(next.at) - Date.parse(phase.at)).padStart(8))}`
 }
 
-/** What the trial showed: checks, memory measured against the estimate, benchmark. */
+/** Prints the results of the trial: checks, memory measured against the estimate, and benchmark. */
 export const showTrial = async (
   product: Product,
   detail: DeploymentDetail,

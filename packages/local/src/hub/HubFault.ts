@@ -1,20 +1,21 @@
-/** A request as a fault sees it. */
+/** A request, as the fault function gets it. */
 export interface HubRequest {
   readonly method: string
   readonly path: string
-  /** The file that it is for, where it is for one. */
+  /** The requested file, if any. */
   readonly file: string | null
   /** As sent, for example `bytes=0-99`. */
   readonly range: string | null
-  /** How often this method and path have been asked for, this time counted: 1 the first time. */
+  /** How often this method and path were requested so far, including this request. */
   readonly count: number
 }
 
 /**
- * What goes wrong with an answer, to test what clients make of it.
- * `status`: this status instead. `corrupt`: the file's byte at `offset` is another. `cut`: the connection ends after so many bytes of the body, `stall`: nothing
- * more comes after them. `shift`: a range that begins `by` bytes elsewhere is sent and stated. `whole`: the range is ignored. `reset`: the connection ends without an
- * answer. `body`: this body instead. `endless`: spaces without end. `drip`: the answer, one byte each `every` milliseconds.
+ * A faulty answer, to test clients. `status`: another status. `corrupt`: another byte at `offset` of the file. `cut`:
+ * the connection closes after this many bytes of the body. `stall`: nothing follows after them. `shift`: the sent and
+ * stated range begins `by` bytes away. `whole`: the range is ignored. `reset`: the connection closes without an answer.
+ * `body`: another body. `endless`: an endless body of spaces. `drip`: one byte of the answer every `every`
+ * milliseconds.
  */
 export type HubFault =
   | { readonly kind: "status"; readonly status: number; readonly headers?: Readonly<Record<string, string>> }

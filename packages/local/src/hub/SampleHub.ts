@@ -5,28 +5,31 @@ import type { HubFault, HubRequest } from "./HubFault.ts"
 import type { SampleRepository } from "./SampleRepository.ts"
 import { sampleRepositories } from "./sampleRepositories.ts"
 
-/** The token that the gated sample repositories want where no other is set. */
+/** The default token for gated sample repositories. */
 export const sampleHubToken = "hf_seatrialSampleToken"
 
 export interface SampleHubOptions {
-  /** 0 for any that is free. */
+  /** 0 for any free port. */
   readonly port: number
-  /** What gated and private repositories want (default: `sampleHubToken`). */
+  /** The token for gated and private repositories (default: `sampleHubToken`). */
   readonly token?: string
   /** Default: the product's samples. */
   readonly repositories?: ReadonlyArray<SampleRepository>
-  /** Files in one page of a list (default 1,000). */
+  /** Files on one page of a list (default 1,000). */
   readonly pageSize?: number
   /** Milliseconds before each answer (default 0). */
   readonly latency?: number
-  /** Asked for each request; what it returns goes wrong. */
+  /** Called for each request. Returns the fault to inject. */
   readonly faults?: (request: HubRequest) => HubFault | undefined
 }
 
-/** The sample hub cannot listen, most likely because the port is taken. */
+/** The sample hub cannot listen, most likely because the port is in use. */
 export class SampleHubFailed extends Data.TaggedError("SampleHubFailed")<{ readonly message: string }> {}
 
-/** A server that speaks the hub's HTTP interface for repositories made from a fixed seed. It ends with its scope. */
+/**
+ * A server with the HTTP interface of the hub for repositories that are generated from a fixed seed. It stops with its
+ * scope.
+ */
 export class SampleHub extends Context.Service<SampleHub, { /** `http://127.0.0.1:<port>`, as for `HF_ENDPOINT`. */ readonly address: string }>()(
   "seatrial/SampleHub"
 ) {

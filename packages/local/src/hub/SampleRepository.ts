@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 
-/** A file's bytes: `head`, then zeros up to `size`, so that a file of any length takes no room. */
+/** The bytes of a file: `head`, then zeros up to `size`, so that a large file needs no memory. */
 export interface Content {
   readonly head: Uint8Array
   /** Bytes. */
@@ -9,9 +9,9 @@ export interface Content {
 
 export interface SampleFile extends Content {
   readonly path: string
-  /** Git's blob id; for a file in LFS, that of its pointer. */
+  /** Git's blob ID; for a file in LFS, the ID of its pointer. */
   readonly blobId: string
-  /** For a file in LFS: the hash of its content, and what git keeps in its place. */
+  /** For a file in LFS: the hash of its content, and the pointer that git stores. */
   readonly lfs: { readonly sha256: string; readonly pointer: Uint8Array } | null
 }
 
@@ -26,11 +26,11 @@ export interface SampleRepository {
   /** `owner/name`. */
   readonly name: string
   readonly license: string
-  /** Whether its files are for holders of the token only. */
+  /** Whether only holders of the token may read its files. */
   readonly gated: boolean
-  /** Whether even its existence is. */
+  /** Whether its existence is hidden from everyone else. */
   readonly private: boolean
-  /** Newest first: the first is what `main` points to. */
+  /** Newest first. The first one is `main`. */
   readonly commits: readonly [SampleCommit, ...Array<SampleCommit>]
   readonly tags: ReadonlyMap<string, string>
 }
@@ -41,7 +41,7 @@ const inLfs = /\.(safetensors|bin|gguf|model)$/
 
 const makeFile = (path: string, { head, size }: Content): SampleFile => {
   if (!inLfs.test(path)) return { path, head, size, blobId: blobId(head), lfs: null }
-  // A file of which only the head is real gets the head's hash: nobody can download it whole to see the difference.
+  // A file with virtual content gets the hash of its head. No test downloads it completely.
   const sha256 = createHash("sha256").update(head).digest("hex")
   const pointer = Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`)
   return { path, head, size, blobId: blobId(pointer), lfs: { sha256, pointer } }
@@ -53,7 +53,10 @@ export interface CommitContent {
   readonly tag?: string
 }
 
-/** A repository from its commits, oldest first. Ids depend on the content alone, so they are the same wherever it is made. */
+/**
+ * Creates a repository from its commits, oldest first. IDs depend only on the content, so they are the same on every
+ * machine.
+ */
 export const makeRepository = (options: {
   readonly name: string
   readonly license?: string
@@ -91,7 +94,7 @@ export const makeRepository = (options: {
   }
 }
 
-/** The commit that a branch, a tag, a full commit or the beginning of one (7 digits or more) means. */
+/** The commit of a branch, a tag, a full commit hash or a prefix of one (7 digits or more). */
 export const findCommit = (repository: SampleRepository, revision: string): SampleCommit | undefined => {
   const name = revision.replace(/^refs\/(heads|tags)\//, "")
   if (name === "main" || name === "HEAD") return repository.commits[0]
@@ -101,7 +104,7 @@ export const findCommit = (repository: SampleRepository, revision: string): Samp
 
 const zeros = new Uint8Array(64 * 1024)
 
-/** The bytes `from` up to, not including, `to`, in pieces. */
+/** The bytes from `from` (inclusive) to `to` (exclusive), in chunks. */
 export function* readContent({ head }: Content, from: number, to: number): Generator<Uint8Array> {
   let at = from
   while (at < to) {

@@ -49,7 +49,7 @@ const treeEntry = (file: SampleFile) => ({
   ...(file.lfs === null ? {} : { lfs: { oid: file.lfs.sha256, size: file.size, pointerSize: file.lfs.pointer.length } })
 })
 
-/** The files of a folder (`""` for the root), or with those of its folders too. */
+/** The files of a folder (`""` for the root); `recursive` includes subfolders. */
 const listTree = (commit: SampleCommit, folder: string, recursive: boolean): ReadonlyArray<unknown> => {
   const prefix = folder === "" ? "" : `${folder}/`
   const folders = new Set<string>()
@@ -74,7 +74,7 @@ const modelConfig = (commit: SampleCommit): unknown => {
   return Option.getOrElse(decodeConfig(Buffer.from(file?.head ?? []).toString()), () => ({}))
 }
 
-/** `blobs`: with each file's size and hashes. */
+/** `blobs`: include size and hashes of each file. */
 const modelInfo = (repository: SampleRepository, commit: SampleCommit, blobs: boolean) => ({
   _id: commit.id.slice(0, 24),
   id: repository.name,
@@ -115,7 +115,7 @@ const landing = (repositories: Iterable<SampleRepository>): string =>
     .map((repository) => `${repository.name}  ${repository.commits[0].id}${repository.gated ? "  gated" : ""}`)
     .join("\n")}\n`
 
-/** The hub's HTTP interface over these contents, for `node:http`. */
+/** The HTTP interface of the hub for these contents, for `node:http`. */
 export const answerHub = (contents: HubContents): RequestListener => {
   const counts = new Map<string, number>()
 
@@ -184,7 +184,7 @@ export const answerHub = (contents: HubContents): RequestListener => {
       }
       const found = commit.files.find(({ path }) => path === file)
       if (found === undefined) return sendError(response, 404, "EntryNotFound", "Entry not found")
-      // `raw` is what git holds: for a file in LFS its pointer.
+      // `raw` returns what git stores: for a file in LFS its pointer.
       const pointer = resolved?.way === "raw" ? found.lfs?.pointer : undefined
       const content = pointer === undefined ? found : { ...found, head: pointer, size: pointer.length, lfs: null }
       return sendFile(request, response, { commit: commit.id, file: content, fault })
@@ -209,7 +209,7 @@ export const answerHub = (contents: HubContents): RequestListener => {
       }
       case "paths-info": {
         const body = await text(request)
-        // Python's client sends a form, the JavaScript one JSON.
+        // The Python client sends a form, the JavaScript client sends JSON.
         const json = Option.map(decodePathsInfo(body), ({ paths }) => paths)
         const asked = new Set(Option.getOrElse(json, () => new URLSearchParams(body).getAll("paths")))
         return sendJson(response, commit.files.filter(({ path }) => asked.has(path)).map(treeEntry), fault)

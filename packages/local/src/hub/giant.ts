@@ -5,10 +5,10 @@ const hidden = 8192
 const intermediate = 28_672
 const keyValues = 1024
 const vocabulary = 128_256
-/** Bytes of a shard at most, as the usual tools cut them. */
+/** Maximum bytes of a shard, as common tools write them. */
 const shardBytes = 5_000_000_000
 
-/** The `config.json` of a Llama of 70 billion parameters. */
+/** The `config.json` of a Llama with 70 billion parameters. */
 export const giantConfig = {
   architectures: ["LlamaForCausalLM"],
   attention_bias: false,
@@ -57,10 +57,10 @@ const tensors: ReadonlyArray<readonly [name: string, shape: ReadonlyArray<number
 
 const bytesOf = (shape: ReadonlyArray<number>): number => shape.reduce((product, side) => product * side, 2)
 
-/** Bytes of its weights: 70,553,706,496 parameters of two bytes. */
+/** Bytes of its weights: 70,553,706,496 parameters with two bytes each. */
 export const giantWeightsBytes = tensors.reduce((sum, [, shape]) => sum + bytesOf(shape), 0)
 
-/** A safetensors file whose header is real and whose tensors are zeros that take no room. */
+/** A safetensors file with a real header and tensors of zeros that need no memory. */
 const virtualShard = (part: ReadonlyArray<readonly [string, ReadonlyArray<number>]>): Content => {
   let end = 0
   const header: Record<string, unknown> = { __metadata__: { format: "pt" } }

@@ -11,7 +11,7 @@ const pick = (files: Files, pattern: RegExp): Files => Object.fromEntries(Object
 
 const decodeObject = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
 
-/** A configuration that sends engines to a Python module of the repository. */
+/** A configuration that makes engines load a Python module of the repository. */
 const withAutoMap = (config: string | Uint8Array | undefined): string =>
   json({
     ...decodeObject(Buffer.from(config ?? "{}").toString()),
@@ -21,8 +21,9 @@ const withAutoMap = (config: string | Uint8Array | undefined): string =>
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /**
- * The samples: a small trained chat model at two commits (`v1` is the first), two adapters for it and one of them merged into it, a model that thinks and the same
- * without a switch for it, the chat model's first commit behind a gate, one that asks for its own Python, one with pickled weights only, and one that is far too large, of
+ * The samples: a small trained chat model with two commits (`v1` is the first), two adapters for it and one of them
+ * merged into it, a reasoning model with and without a switch, the first commit of the chat model as a gated
+ * repository, a model that requires its own Python code, one with pickled weights only, and a far too large one of
  * which only the headers exist.
  */
 export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {

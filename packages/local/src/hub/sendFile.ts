@@ -4,7 +4,10 @@ import { pipeline } from "node:stream/promises"
 import type { HubFault } from "./HubFault.ts"
 import { readContent, type SampleFile } from "./SampleRepository.ts"
 
-/** The first and last byte of a single range; null where none is asked for or several are, which is answered with the whole. */
+/**
+ * The first and last byte of a single range; null if there is no range or several, which are answered with the complete
+ * file.
+ */
 const parseRange = (header: string | undefined, size: number): readonly [number, number] | "unsatisfiable" | null => {
   const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "")
   if (match === null) return null
@@ -37,7 +40,7 @@ function* first(pieces: Iterable<Uint8Array>, bytes: number): Generator<Uint8Arr
   }
 }
 
-/** Sends a body a byte at a time, each after so many milliseconds, for as long as anybody listens. */
+/** Sends a body byte by byte with a pause of `every` milliseconds, until the client disconnects. */
 export const sendSlowly = (response: ServerResponse, body: Uint8Array, every: number): void => {
   let at = 0
   const timer = setInterval(() => {
@@ -48,7 +51,7 @@ export const sendSlowly = (response: ServerResponse, body: Uint8Array, every: nu
   }, every)
 }
 
-/** Sends a file, or the range of it that is asked for, with the headers that the hub's clients read. */
+/** Sends a file or the requested range with the headers that the hub's clients read. */
 export const sendFile = async (
   request: IncomingMessage,
   response: ServerResponse,

@@ -3,12 +3,15 @@ import { open, readFile, rename, rm } from "node:fs/promises"
 const maxBytes = 10_000_000
 
 export interface ContainerLog {
-  /** Resolves when the bytes are in the file. A full disk loses them, and never the process. */
+  /** Resolves when the bytes are in the file. If the disk is full they are lost, but the process continues. */
   readonly write: (chunk: Buffer) => Promise<void>
   readonly close: () => Promise<void>
 }
 
-/** An empty log in `path`, that of the run before moved to `previous`. Past 10 MB it goes on in a new file and keeps the one before as `.1`. */
+/**
+ * Opens an empty log at `path` and moves the log of the previous run to `previous`. After 10 MB the log continues in a
+ * new file, and the old one is kept as `.1`.
+ */
 export const openLog = async (path: string, previous: string): Promise<ContainerLog> => {
   await rm(`${path}.1`, { force: true })
   await rename(path, previous).catch(() => {})
@@ -37,14 +40,17 @@ const tail = (text: string, lines: number) => {
   return lines >= all.length ? text : lines <= 0 ? "" : `${all.slice(-lines).join("\n")}${text.endsWith("\n") ? "\n" : ""}`
 }
 
-/** The log so far with the part that was rotated away, at most its last `lines` lines; and the bytes of the file that are in it. */
+/**
+ * The log so far, including the rotated part, with at most its last `lines` lines; and the number of bytes of the file
+ * that it covers.
+ */
 export const readLog = async (path: string, lines?: number): Promise<{ readonly text: string; readonly size: number }> => {
   const [older, newer] = await Promise.all([readFile(`${path}.1`, "utf8").catch(() => ""), readFile(path)])
   const text = older + newer.toString("utf8")
   return { text: lines === undefined ? text : tail(text, lines), size: newer.length }
 }
 
-/** What Kubernetes takes from a log as the message of a failed container: its last 80 lines, at most 2 KiB. */
+/** The message that Kubernetes takes from the log of a failed container: its last 80 lines, at most 2 KiB. */
 export const lastWords = async (path: string): Promise<string> => {
   const text = tail(
     await readLog(path).then(

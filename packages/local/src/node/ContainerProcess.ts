@@ -16,7 +16,7 @@ export interface ContainerCommand {
 }
 
 export interface ContainerExit {
-  /** 128 + the signal's number where a signal ended it. */
+  /** 128 + the signal's number if a signal ended it. */
   readonly exitCode: number
   readonly signal: number | undefined
 }
@@ -46,7 +46,8 @@ const launch = (command: ContainerCommand, folder: PodFolder) =>
       const log = await openLog(folder.log(command.container), folder.previousLog(command.container))
       await rm(folder.terminationMessage(command.container), { force: true })
       const exited = Deferred.makeUnsafe<ContainerExit>()
-      // A group of its own, so that what it starts ends with it; its standard input is a pipe that closes when we die.
+      // A separate process group, so that its children end with it. Its standard input is a pipe that closes when this
+      // process dies.
       const child = spawn(program, args, { cwd: command.workingDirectory, env: command.environment, detached: true, stdio: ["pipe", "pipe", "pipe"] })
       await new Promise<void>((resolve, reject) => child.once("spawn", resolve).once("error", reject)).catch(async (cause: unknown) => {
         await log.close()
@@ -56,10 +57,10 @@ const launch = (command: ContainerCommand, folder: PodFolder) =>
       child.stdin.on("error", () => {})
       const drained = Promise.all([pump(child.stdout, log.write), pump(child.stderr, log.write)])
       child.once("exit", (code, name) => {
-        // As in a container, nothing outlives the first process.
+        // As in a container, no process outlives the first one.
         signal(-pid, "SIGKILL")
         child.stdin.destroy()
-        // A stray that left the group may hold the pipes: its output is not waited for long.
+        // A child that left the group may keep the pipes open. Its output is awaited for a short time only.
         const patience = setTimeout(() => {
           child.stdout.destroy()
           child.stderr.destroy()
@@ -82,7 +83,7 @@ const launch = (command: ContainerCommand, folder: PodFolder) =>
       })
   })
 
-/** SIGTERM to the whole group, SIGKILL after the grace; returns when the process has ended. */
+/** Sends SIGTERM to the group and SIGKILL after the grace period. Returns when the process has ended. */
 export const stop = Effect.fnUntraced(function* (process: ContainerProcess, grace: Duration.Input): Effect.fn.Return<ContainerExit> {
   if (!(yield* Deferred.isDone(process.exited)) && signal(-process.pid, "SIGTERM")) {
     const ended = yield* Effect.timeoutOption(Deferred.await(process.exited), grace)
@@ -92,7 +93,10 @@ export const stop = Effect.fnUntraced(function* (process: ContainerProcess, grac
   return yield* Deferred.await(process.exited)
 })
 
-/** Runs a container's command as a local process, its output in the pod's folder. It ends with the scope, within two seconds. */
+/**
+ * Runs the command of a container as a local process with its output in the folder of the pod. It ends with the scope,
+ * within two seconds.
+ */
 export const start = (command: ContainerCommand, folder: PodFolder): Effect.Effect<ContainerProcess, PodProblem, Scope.Scope> =>
   Effect.acquireRelease(launch(command, folder), (process) =>
     stop(process, "1500 millis").pipe(Effect.andThen(Effect.promise(() => rm(folder.pidFile(command.container), { force: true }).catch(() => {}))))

@@ -15,19 +15,22 @@ import { podEnvironment } from "./podEnvironment.ts"
 import type { ContainerRecord } from "./podStatus.ts"
 import { runProbes } from "./runProbes.ts"
 
-/** What stands for a container image here. */
+/** The local equivalent of a container image. */
 export interface LocalImage {
-  /** `sha256:...` of what a registry would have; told in the pod's status, and then the image may be asked for by it. Absent: the image is as one that was never pulled. */
+  /**
+   * The digest that a registry would report (`sha256:...`). It appears in the pod's status, and pods may refer to the
+   * image by it. Absent: the image behaves as if it was never pulled.
+   */
   readonly digest?: string
   /** Variables that the image sets. */
   readonly environment?: Readonly<Record<string, string>>
-  /** Folders put first in `PATH`. */
+  /** Folders at the beginning of `PATH`. */
   readonly path: ReadonlyArray<string>
-  /** Run where the container names no command. */
+  /** Runs if the container has no command. */
   readonly entrypoint?: ReadonlyArray<string>
 }
 
-/** The pod around a container. */
+/** The pod of a container. */
 export interface ContainerHost {
   readonly kube: KubeClient["Service"]
   readonly images: Readonly<Record<string, LocalImage>>
@@ -35,15 +38,15 @@ export interface ContainerHost {
   readonly folder: PodFolder
   readonly podIP: string
   readonly hostIP: string
-  /** Where pods reach the API server, `https://127.0.0.1:6443`; absent where they are not to find it. */
+  /** The address of the API server for pods, `https://127.0.0.1:6443`; absent if pods must not find it. */
   readonly apiServer: string | undefined
-  /** Memory of one GPU of the node, which its driver would tell a real engine. */
+  /** Memory of one GPU of the node, which an engine would read from the driver. */
   readonly gpuMemoryMiB: number | undefined
   readonly volumes: ReadonlyMap<string, string>
   readonly record: (name: string) => ContainerRecord
   readonly update: (name: string, change: Partial<ContainerRecord>) => Effect.Effect<void>
   readonly event: (type: "Normal" | "Warning", reason: string, message: string) => Effect.Effect<void>
-  /** Completed with the seconds of grace when the pod has to end. */
+  /** Completed with the seconds of the grace period when the pod must end. */
   readonly terminating: Deferred.Deferred<number>
 }
 
@@ -59,7 +62,7 @@ const imageOf = (images: Readonly<Record<string, LocalImage>>, image: string): L
   return asked === undefined || found?.digest === undefined || asked === found.digest ? found : undefined
 }
 
-/** As a node's runtime tells it in a container's status. */
+/** The image ID in the status of a container, in the format of a container runtime. */
 const imageIdOf = (image: string, { digest }: LocalImage): string => (digest === undefined ? "" : `${image.replace(/(?:@[^@]*|:[^/:@]*)$/u, "")}@${digest}`)
 
 const asksForGpus = ({ resources }: Container) => Object.keys(resources?.limits ?? {}).some((name) => name.endsWith("/gpu"))
@@ -86,7 +89,7 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     ...clusterEnvironment(host, mounts),
     ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),
     PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
-    // Its standard input closes when this agent dies, and that is its sign to end.
+    // When this agent dies, the standard input of the container closes and the container stops.
     SEATRIAL_PARENT_PIPE: "1"
   }
   const target: ProbeTarget = {
@@ -126,14 +129,14 @@ const end = Effect.fnUntraced(function* (target: ProbeTarget, process: Container
   const preStop = target.container.lifecycle?.preStop
   const before = preStop?.exec?.command === undefined ? Effect.sleep(`${preStop?.sleep?.seconds ?? 0} seconds`) : execute(target, preStop.exec.command)
   if (preStop !== undefined) {
-    // A container that ends by itself meanwhile is not waited for.
+    // The hook is abandoned if the container ends by itself.
     yield* before.pipe(Effect.raceFirst(Deferred.await(process.exited)), Effect.timeoutOption(`${graceSeconds} seconds`), Effect.ignore)
   }
   const left = Math.max(0, began + graceSeconds * 1_000 - (yield* Clock.currentTimeMillis))
   return yield* stop(process, left)
 })
 
-/** One run, from the process's start to its end. */
+/** One run, from the start of the process to its end. */
 const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Container) {
   const { imageId, target, words } = yield* resolve(host, container)
   const name = container.name
@@ -146,7 +149,8 @@ const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     ready: (ready) => (host.record(name).ready === ready ? Effect.void : host.update(name, { ready })),
     unhealthy: (kind, message) =>
       Effect.suspend(() => {
-        // An engine that boots for minutes fails its startup probe every second, and says nothing new by it.
+        // An engine that starts slowly fails its startup probe every second. Only the first failure and new messages
+        // are recorded.
         const text = `${kind} probe failed: ${message}`
         if (text === told) return Effect.void
         told = text
@@ -166,7 +170,7 @@ const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   return { result, ranFor: (yield* Clock.currentTimeMillis) - startedAt }
 }, Effect.scoped)
 
-/** Runs a container by its pod's restart policy until it is over or the pod ends. */
+/** Runs a container by the restart policy of its pod until no restart is due or the pod ends. */
 export const runContainer = Effect.fnUntraced(function* (host: ContainerHost, container: Container, policy: string): Effect.fn.Return<void> {
   const { name } = container
   const ended = Deferred.isDone(host.terminating)

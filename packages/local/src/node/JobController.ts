@@ -9,7 +9,7 @@ const optional = Schema.optionalKey
 const Labels = Schema.Record(Schema.String, Schema.String)
 const Amount = optional(Schema.NullOr(Schema.Number))
 
-/** The pod's spec is passed on as it is. */
+/** The spec of the pod is passed on unchanged. */
 const Job = defineResource({
   group: "batch",
   version: "v1",
@@ -166,7 +166,7 @@ const make = Effect.gen(function* () {
       yield* kube.create(PodToMake, podOf(found, pod)).pipe(
         Effect.catchIf(
           ({ reason }) => reason === "Conflict",
-          // Made by an earlier pass that the watch has not shown yet.
+          // An earlier pass created it, but the watch has not delivered it yet.
           () => Effect.void
         )
       )
@@ -179,7 +179,7 @@ const make = Effect.gen(function* () {
         const object = { apiVersion: "batch/v1", kind: "Job", metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...version }, status }
         yield* kube.applyStatus(Job, object).pipe(
           Effect.catchIf(
-            // Older than our own last write: what is stored comes with the watch.
+            // The object changed after the last write. The watch delivers the new version.
             ({ reason }) => reason === "NotFound" || reason === "Conflict",
             () => Effect.void
           )
@@ -190,7 +190,7 @@ const make = Effect.gen(function* () {
   })
 
   const queue = yield* WorkQueue.make({ concurrency: 4, work: reconcile })
-  // Whose a pod was is known no more when it is gone: its job has to hear of that too.
+  // The job of each pod. A deleted pod no longer shows its job, which must be reconciled as well.
   const jobOf = new Map<string, string>()
   const owners = pods.changes.pipe(
     Stream.mapEffect(
@@ -213,5 +213,5 @@ const make = Effect.gen(function* () {
   )
 })
 
-/** Makes the pods of `batch/v1` Jobs and keeps the Jobs' status. For a cluster that has no job controller of its own. */
+/** Creates the pods of `batch/v1` Jobs and maintains the status of the Jobs. For clusters without a job controller. */
 export const JobController = { layer: Layer.effectDiscard(make) }

@@ -16,11 +16,11 @@ export interface LogServerTls {
 interface LogServerOptions {
   readonly state: string
   readonly address: string
-  /** A real API server asks for logs over TLS; without it they are served as plain HTTP. */
+  /** A real API server requests logs over TLS. Without it they are served over plain HTTP. */
   readonly tls?: LogServerTls
-  /** The uid of the pod of that name on this agent's nodes. */
+  /** The uid of the pod with this name on the nodes of this agent. */
   readonly uidOf: (namespace: string, name: string) => string | undefined
-  /** False once the container has no more to say. */
+  /** Returns false if the container will not log any more. */
   readonly running: (namespace: string, name: string, container: string) => boolean
 }
 
@@ -31,12 +31,15 @@ const refuse = (response: ServerResponse, status: number, message: string) => {
   response.end(`${message}\n`)
 }
 
-/** Sends what is appended to a log until the reader leaves or the container has ended. A file that was replaced by a newer run's is read from its start. */
+/**
+ * Sends what is appended to a log until the reader disconnects or the container has ended. If a newer run replaced the
+ * file, it is read from its start.
+ */
 const follow = async (path: string, response: ServerResponse, running: () => boolean, from: number) => {
   let position = from
   let inode = (await stat(path)).ino
   while (!response.destroyed) {
-    // Asked before reading: what was written before the end is still sent.
+    // Checked before the read, so that everything before the end is sent.
     const alive = running()
     const file = await open(path, "r").catch(() => undefined)
     if (file !== undefined) {
@@ -84,7 +87,10 @@ const answer = async (options: LogServerOptions, request: IncomingMessage, respo
   return follow(path, response, () => options.running(namespace, name, container), size)
 }
 
-/** Serves the kubelet's log endpoint, `/containerLogs/NAMESPACE/POD/CONTAINER`, on a free port of a loopback address while the scope lives. */
+/**
+ * Serves the kubelet's log endpoint, `/containerLogs/NAMESPACE/POD/CONTAINER`, on a free port of a loopback address
+ * until the scope closes.
+ */
 export const serveLogs = Effect.fn("serveLogs")(function* (options: LogServerOptions): Effect.fn.Return<number, LogServerError, Scope.Scope> {
   const listener = (request: IncomingMessage, response: ServerResponse) => {
     answer(options, request, response).catch(() => response.destroy())

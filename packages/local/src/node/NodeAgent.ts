@@ -12,16 +12,22 @@ import { type PodNews, runPod } from "./PodWorker.ts"
 import { endStale, knownPods } from "./staleProcesses.ts"
 
 export interface NodeAgentOptions {
-  /** The state folder: `pods` and `volumes` inside it belong to the agent. */
+  /** The state folder. The agent owns the folders `pods` and `volumes` in it. */
   readonly directory: string
   readonly nodes: ReadonlyArray<SimulatedNode>
-  /** What stands for which image: a name without tag or digest, for instance `ghcr.io/seatrial/seatrial`. */
+  /** The local equivalents of images by name without tag and digest, for instance `ghcr.io/seatrial/seatrial`. */
   readonly images: Readonly<Record<string, LocalImage>>
-  /** The first two numbers of the pods' loopback addresses, for instance `127.77`; two clusters on one machine need different ones. */
+  /**
+   * The first two numbers of the pods' loopback addresses, for instance `127.77`. Clusters on one machine need
+   * different networks.
+   */
   readonly network: string
-  /** Where pods reach the API server, for instance `https://127.0.0.1:6443`: those that mount a ServiceAccount's token find it by `KUBECONFIG`. Absent: by nothing. */
+  /**
+   * The address of the API server for pods, for instance `https://127.0.0.1:6443`. Pods that mount a token of a
+   * ServiceAccount get it in `KUBECONFIG`. Absent: pods get no address.
+   */
   readonly apiServer?: string
-  /** For the kubelet's log endpoint, which a real API server asks over TLS; the local cluster does not. */
+  /** For the kubelet's log endpoint. A real API server uses TLS, the local cluster does not. */
   readonly tls?: LogServerTls
 }
 
@@ -91,7 +97,7 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
   const bound = (yield* Effect.forEach(options.nodes, (node) => kube.list(BoundPod, selection(node)))).flat()
   const alive = new Set(bound.map(uidOf))
   for (const uid of yield* knownPods(state)) if (!alive.has(uid)) yield* removeFolder(state, uid)
-  // All known addresses are taken before any new one is given.
+  // Addresses of existing pods are reserved before any new one is assigned.
   for (const pod of bound) if (!isFinished(pod) && pod.status?.podIP !== undefined) addresses.keep(uidOf(pod), pod.status.podIP)
 
   const find = (namespace: string, name: string) => [...workers].find(([, worker]) => worker.namespace === namespace && worker.name === name)
@@ -117,7 +123,10 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
   }
 })
 
-/** Joins a cluster as simulated GPU nodes and runs the pods bound to them as local processes, which end with the scope within three seconds. */
+/**
+ * Joins a cluster as simulated GPU nodes and runs the pods bound to them as local processes. The processes end with the
+ * scope, within three seconds.
+ */
 export const NodeAgent = {
   layer: (options: NodeAgentOptions): Layer.Layer<never, NodeAgentError | LogServerError | KubeError, KubeClient> => Layer.effectDiscard(make(options))
 }

@@ -2,7 +2,7 @@ import { type KubeClient, type KubeError, Lease, Node } from "@seatrial/kube"
 import { Clock, Effect, Option, type Scope } from "effect"
 import { micros, now } from "./kubeTime.ts"
 
-/** A node that this machine pretends to be. */
+/** A node that this machine simulates. */
 export interface SimulatedNode {
   readonly name: string
   readonly gpus: number
@@ -10,12 +10,12 @@ export interface SimulatedNode {
   readonly product: string
   /** Memory of one GPU in MiB. */
   readonly memoryMiB: number
-  /** CPU cores; 32 where absent. */
+  /** CPU cores (default 32). */
   readonly cpus?: number
-  /** Main memory; `256Gi` where absent. */
+  /** Main memory (default `256Gi`). */
   readonly memory?: string
   readonly labels?: Readonly<Record<string, string>>
-  /** Seconds between two renewals of its lease; 10 where absent. */
+  /** Seconds between two renewals of its lease (default 10). */
   readonly renewSeconds?: number
 }
 
@@ -44,7 +44,10 @@ const resourcesOf = (node: SimulatedNode) => ({
   "nvidia.com/gpu": String(node.gpus)
 })
 
-/** Makes or corrects the Node and keeps it alive, by its lease every ten seconds and its Ready condition every minute, while the scope lives. */
+/**
+ * Creates or corrects the Node and keeps it alive until the scope closes: renews its lease every ten seconds and its
+ * Ready condition every minute.
+ */
 export const registerNode = Effect.fn("registerNode")(function* (
   kube: KubeClient["Service"],
   node: SimulatedNode,

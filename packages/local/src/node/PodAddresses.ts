@@ -1,16 +1,16 @@
-/** Loopback addresses for pods, one each: `127.a.0.2` to `127.a.254.254`. */
+/** Assigns each pod a loopback address: `127.a.0.2` to `127.a.254.254`. */
 export class PodAddresses {
   readonly #prefix: string
   readonly #owners = new Map<string, string>()
   readonly #addresses = new Map<string, string>()
   #next = 2
 
-  /** `network` is the first two numbers, for instance `127.77`. */
+  /** `network`: the first two numbers, for instance `127.77`. */
   constructor(network: string) {
     this.#prefix = network
   }
 
-  /** Keeps for a pod the address that it already has; false where it is not ours or someone else's by now. */
+  /** Reserves the address that a pod already has; false if it is in another network or belongs to another pod. */
   keep(uid: string, address: string): boolean {
     const owner = this.#owners.get(address)
     if (!address.startsWith(`${this.#prefix}.`) || (owner !== undefined && owner !== uid)) return false
@@ -20,7 +20,7 @@ export class PodAddresses {
     return true
   }
 
-  /** The pod's address. Those given back are used again last, so that a late client does not meet another pod. */
+  /** The address of the pod. Released addresses are reused last, so that a late client does not reach another pod. */
   take(uid: string): string | undefined {
     const known = this.#addresses.get(uid)
     if (known !== undefined) return known
@@ -28,7 +28,7 @@ export class PodAddresses {
       const number = this.#next
       this.#next = number >= 0xfefe ? 2 : number + 1
       const address = `${this.#prefix}.${number >> 8}.${number & 0xff}`
-      // An address that ends in 0 or 255 is refused by some clients as a network or a broadcast.
+      // Some clients refuse an address that ends in 0 or 255 as a network or broadcast address.
       if ((number & 0xff) === 0 || (number & 0xff) === 0xff || this.#owners.has(address)) continue
       this.#owners.set(address, uid)
       this.#addresses.set(uid, address)

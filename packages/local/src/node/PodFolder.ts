@@ -8,14 +8,14 @@ import { PodProblem } from "./PodProblem.ts"
 import { readSource } from "./PodSources.ts"
 import { type PodIps, readProjected } from "./readProjected.ts"
 
-/** Where a pod lives on this machine. */
+/** The folders of a pod on this machine. */
 export interface PodFolder {
   readonly path: string
-  /** `HOME`, and the working folder of a container that names none. */
+  /** `HOME`, and the working directory of a container that sets none. */
   readonly home: string
   readonly temporary: string
   readonly log: (container: string) => string
-  /** The log of the run before. */
+  /** The log of the previous run. */
   readonly previousLog: (container: string) => string
   readonly pidFile: (container: string) => string
   readonly terminationMessage: (container: string) => string
@@ -40,10 +40,10 @@ const disk = <A>(what: string, work: () => Promise<A>): Effect.Effect<A, PodProb
     catch: (cause) => new PodProblem({ reason: "CreateContainerError", message: `${what}: ${cause instanceof Error ? cause.message : String(cause)}` })
   })
 
-/** A path given by the pod, kept inside `folder`. */
+/** A path from the pod's spec, confined to `folder`. */
 const inside = (folder: string, path: string) => join(folder, normalize(`/${path}`))
 
-/** Written beside and moved there, so that who reads it meanwhile finds the old content or the new. */
+/** Written to a temporary file and renamed, so that readers see either the old or the new content. */
 const writeWhole = async (target: string, content: string | Buffer) => {
   await mkdir(dirname(target), { recursive: true, mode: 0o700 })
   await writeFile(`${target}.new`, content, { mode: 0o600 })
@@ -88,7 +88,10 @@ const materialize = Effect.fnUntraced(function* (
   return path
 })
 
-/** Makes the pod's folders and volumes and tells where each volume lies. Repeating it changes nothing but the content of secrets, config maps and tokens. */
+/**
+ * Creates the folders and volumes of the pod and returns the path of each volume. Another call only updates the content
+ * of secrets, config maps and tokens.
+ */
 export const prepare = Effect.fnUntraced(function* (
   kube: KubeClient["Service"],
   state: string,
@@ -105,7 +108,10 @@ export const prepare = Effect.fnUntraced(function* (
   return volumes
 })
 
-/** The container's mounts as local paths. `readOnly` cannot be kept without mount namespaces: the process may write wherever our own account may. */
+/**
+ * The mounts of the container as local paths. `readOnly` has no effect without mount namespaces: the process may write
+ * wherever its account may.
+ */
 export const mountsOf = (container: Container, volumes: ReadonlyMap<string, string>, folder: PodFolder): ReadonlyArray<LocalMount> => [
   ...(container.volumeMounts ?? []).flatMap(({ name, mountPath, subPath }) => {
     const volume = volumes.get(name)
@@ -114,6 +120,6 @@ export const mountsOf = (container: Container, volumes: ReadonlyMap<string, stri
   { mountPath: container.terminationMessagePath ?? "/dev/termination-log", local: folder.terminationMessage(container.name) }
 ]
 
-/** Removes what the pod leaves; claims stay. */
+/** Removes the folder of the pod. Persistent volume claims stay. */
 export const removeFolder = (state: string, uid: string): Effect.Effect<void> =>
   Effect.promise(() => rm(podFolder(state, uid).path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {}))

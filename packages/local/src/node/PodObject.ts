@@ -158,7 +158,10 @@ const PodSpec = Schema.Struct({
   volumes: optional(Schema.Array(Volume))
 })
 
-/** A pod as a node and a scheduler see it: what they do not act on is left out, so it is read with this and never written back. */
+/**
+ * A pod with the fields that the node and the scheduler read. It must not be written back, because all other fields are
+ * missing.
+ */
 export const BoundPod = defineResource({
   group: "",
   version: "v1",
@@ -181,7 +184,7 @@ export const BoundPod = defineResource({
 })
 export type BoundPod = (typeof BoundPod.schema)["Type"]
 
-/** True where the pod's work has ended and never begins again. */
+/** Whether the pod has ended. A pod never runs again after that. */
 export const isFinished = (pod: BoundPod) => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed"
 
 export const uidOf = (pod: BoundPod) => pod.metadata.uid ?? ""

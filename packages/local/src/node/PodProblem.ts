@@ -1,6 +1,6 @@
 import { Data } from "effect"
 
-/** Why a container cannot be made yet; `reason` is the one that Kubernetes shows as the waiting reason. */
+/** Why a container cannot be created yet. `reason` is the waiting reason that Kubernetes shows. */
 export class PodProblem extends Data.TaggedError("PodProblem")<{
   readonly reason: "CreateContainerConfigError" | "CreateContainerError" | "ErrImagePull" | "RunContainerError"
   readonly message: string

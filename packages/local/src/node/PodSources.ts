@@ -22,7 +22,7 @@ const decoded = (data: Readonly<Record<string, string>> | undefined): Array<read
 const unreadable = (kind: SourceKind, name: string) => (error: KubeError) =>
   new PodProblem({ reason: "CreateContainerConfigError", message: `${kind} "${name}" could not be read: ${error.message}` })
 
-/** What a Secret or a ConfigMap holds; none where it is absent and the pod can do without it. */
+/** The content of a Secret or ConfigMap; empty if it is absent and optional. */
 export const readSource = Effect.fnUntraced(function* (
   kube: KubeClient["Service"],
   kind: SourceKind,

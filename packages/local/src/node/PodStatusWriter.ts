@@ -5,15 +5,18 @@ import { BoundPod, type Condition, namespaceOf } from "./PodObject.ts"
 import { type PodFacts, podStatus } from "./podStatus.ts"
 
 export interface PodStatusWriter {
-  /** Says that the facts have changed. */
+  /** Reports that the facts have changed. */
   readonly changed: Effect.Effect<void>
-  /** Writes what has changed and returns when the server has it or refuses it. */
+  /** Writes pending changes and returns when the server has accepted or refused them. */
   readonly flush: Effect.Effect<void>
 }
 
 const giveUpAfter = 20
 
-/** Keeps the pod's status at the server as the facts say; writes only what differs from the last write, and tries again while the server is away. */
+/**
+ * Keeps the pod's status at the server up to date. Writes only if the status differs from the last write, and retries
+ * while the server is unavailable.
+ */
 export const makeStatusWriter = Effect.fnUntraced(function* (
   kube: KubeClient["Service"],
   pod: BoundPod,
@@ -29,7 +32,7 @@ export const makeStatusWriter = Effect.fnUntraced(function* (
     const text = JSON.stringify(status)
     if (text === written) return
     const { name, uid } = pod.metadata
-    // The uid makes a write for a pod that was replaced by one of the same name a conflict.
+    // With the uid, a write for a pod that was replaced by one with the same name becomes a conflict.
     const object = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: namespaceOf(pod), ...(uid === undefined ? {} : { uid }) }, status }
     yield* kube.applyStatus(BoundPod, object)
     written = text

@@ -23,7 +23,7 @@ export interface PodWorkerShared {
   readonly apiServer?: string | undefined
 }
 
-/** What a worker is told: the pod as it now is, or that it is gone from the server. */
+/** A message for a worker: the current pod, or its removal from the server. */
 export type PodNews = { readonly _tag: "Pod"; readonly pod: BoundPod } | { readonly _tag: "Gone" }
 
 const defaultGrace = 30
@@ -34,7 +34,7 @@ const graceOf = (pod: BoundPod) =>
     onSome: ({ deletionGracePeriodSeconds }) => deletionGracePeriodSeconds
   })
 
-/** The container as it stands after its process went with an earlier agent. */
+/** The state of a container whose process ended with an earlier agent. */
 const recover = (status: ContainerStatus, policy: string, at: string): ContainerRecord => {
   const last = status.lastState?.terminated
   const base = { ...fresh, restartCount: status.restartCount, ...(last === undefined ? {} : { last }) }
@@ -58,8 +58,8 @@ const recover = (status: ContainerStatus, policy: string, at: string): Container
 }
 
 /**
- * Looks after one pod from the time it is bound until it is gone: runs its containers, keeps its status, and ends it gracefully. Interrupting it ends the
- * processes and leaves the pod as it stands, so that the next agent goes on with it.
+ * Manages one pod from its binding to its removal: runs its containers, maintains its status, and ends it gracefully.
+ * Interrupting it ends the processes and leaves the pod unchanged, so that the next agent continues.
  */
 export const runPod = Effect.fnUntraced(function* (
   shared: PodWorkerShared,
@@ -74,7 +74,7 @@ export const runPod = Effect.fnUntraced(function* (
   const folder = podFolder(state, uid)
   const terminating = yield* Deferred.make<number>()
 
-  // As a kubelet does, before the server forgets the pod: an agent that is killed in between does it again.
+  // As in a kubelet, before the server removes the pod. If the agent is killed in between, it happens again.
   const forget = removeFolder(state, uid).pipe(Effect.andThen(Effect.sync(() => shared.addresses.release(uid))))
   const remove = kube.remove(BoundPod, name, namespace, { uid, gracePeriodSeconds: 0 }).pipe(
     Effect.retry({
@@ -83,7 +83,7 @@ export const runPod = Effect.fnUntraced(function* (
     }),
     Effect.catch((error) => Effect.logWarning(`Pod ${namespace}/${name} could not be removed: ${error.message}`))
   )
-  /** Waits for the end that the server asks for. */
+  /** Waits until the server requests the deletion. */
   const deletion = Effect.gen(function* () {
     while (true) {
       const news = yield* Queue.take(inbox)
@@ -154,7 +154,7 @@ export const runPod = Effect.fnUntraced(function* (
     if (failed !== undefined) return
     const made = yield* volumes
     if (Option.isNone(made)) return
-    // Tokens are renewed in their files long before they end.
+    // Tokens are renewed in their files long before they expire.
     for (const lifetime of tokenLifetimes(first)) {
       yield* prepare(kube, state, first, { podIP, hostIP: shared.hostIP }).pipe(
         Effect.ignore,
@@ -194,7 +194,7 @@ export const runPod = Effect.fnUntraced(function* (
   const asked = first.metadata.deletionTimestamp === undefined ? yield* deletion : graceOf(first)
   if (asked !== "gone") {
     yield* Deferred.succeed(terminating, asked)
-    // A pod that is removed by force meanwhile is not waited for.
+    // A pod that is deleted by force is not awaited.
     yield* Effect.raceFirst(Fiber.await(running), Effect.repeat(deletion, { until: (news) => news === "gone" }))
   }
   yield* Fiber.interrupt(running)

@@ -5,7 +5,7 @@ import { BoundPod, namespaceOf, uidOf } from "./PodObject.ts"
 import { type Placement, placePods } from "./placePods.ts"
 import { recordEvent } from "./recordEvent.ts"
 
-/** The subresource that binds one pod. The server answers with a Status that has no name. */
+/** The subresource that binds one pod. The server answers with a Status without a name. */
 const bindingOf = (pod: string) =>
   defineResource({
     group: "",
@@ -29,7 +29,7 @@ const make = Effect.gen(function* () {
   const nodes = yield* Reflector.make(Node, {})
   yield* pods.synced
   yield* nodes.synced
-  /** Bindings that the server has taken and the watch has not shown yet, by the pod's uid: their GPUs are given away. */
+  /** Accepted bindings that the watch has not delivered yet, by the uid of the pod. Their GPUs count as used. */
   const assumed = new Map<string, string>()
 
   const event = (pod: BoundPod, type: "Normal" | "Warning", reason: string, message: string) =>
@@ -69,7 +69,7 @@ const make = Effect.gen(function* () {
     let failure: KubeError | undefined
     for (const placement of placePods(seen, yield* nodes.list())) {
       yield* carryOut(placement).pipe(
-        // A pod that went or changed meanwhile comes back with the watch.
+        // The pod was deleted or changed. The watch delivers the new state.
         Effect.catchIf(
           ({ reason }) => reason === "NotFound" || reason === "Conflict",
           () => Effect.void
@@ -94,7 +94,7 @@ const make = Effect.gen(function* () {
 })
 
 /**
- * Binds pending pods to nodes by what they request, select and tolerate, and says on the pod why one stays pending. For a cluster that has no scheduler of
- * its own.
+ * Binds pending pods to nodes by their requests, selectors and tolerations, and records on a pod why it stays pending.
+ * For clusters without a scheduler.
  */
 export const Scheduler = { layer: Layer.effectDiscard(make) }

@@ -10,7 +10,7 @@ export class ProbeFailure extends Data.TaggedError("ProbeFailure")<{ readonly me
 export interface ProbeTarget {
   readonly container: Container
   readonly podIP: string
-  /** How an exec probe runs: words already made local. */
+  /** Translates the words of an exec probe to local paths. */
   readonly words: (command: ReadonlyArray<string>) => ReadonlyArray<string>
   readonly environment: Readonly<Record<string, string>>
   readonly workingDirectory: string
@@ -36,7 +36,7 @@ const httpGet = (target: ProbeTarget, probe: HttpGet, port: number) =>
     request.once("response", (response) => {
       response.resume()
       const status = response.statusCode ?? 0
-      // Whatever the body says, and however long it is, the status has answered.
+      // The status decides, so the body is not read.
       request.destroy()
       resume(status >= 200 && status < 400 ? Effect.void : Effect.fail(new ProbeFailure({ message: `HTTP probe failed with statuscode: ${status}` })))
     })
@@ -56,7 +56,7 @@ const tcpSocket = (host: string, port: number) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Runs words as a process of the container; fails where it does not end with 0. Interrupting it ends the process. */
+/** Runs words as a process of the container and fails if its exit code is not 0. Interrupting it ends the process. */
 export const execute = (target: ProbeTarget, command: ReadonlyArray<string>): Effect.Effect<void, ProbeFailure> =>
   Effect.callback<void, ProbeFailure>((resume) => {
     const [program = "", ...args] = target.words(command)
@@ -74,7 +74,7 @@ export const execute = (target: ProbeTarget, command: ReadonlyArray<string>): Ef
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** One try of a probe, within its `timeoutSeconds` (1 where it names none). */
+/** One attempt of a probe within its `timeoutSeconds` (default 1). */
 export const checkProbe = (target: ProbeTarget, probe: Probe): Effect.Effect<void, ProbeFailure> => {
   const seconds = probe.timeoutSeconds ?? 1
   const within = Effect.timeoutOrElse({

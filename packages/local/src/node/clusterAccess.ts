@@ -4,10 +4,10 @@ import type { ContainerHost } from "./ContainerRunner.ts"
 import type { LocalMount } from "./localWords.ts"
 import type { BoundPod } from "./PodObject.ts"
 
-/** Where Kubernetes' clients look for a pod's credentials. */
+/** The folder in which Kubernetes' clients look for the credentials of a pod. */
 const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-/** How long the tokens that the pod mounts are valid, in seconds. */
+/** Lifetimes of the tokens that the pod mounts, in seconds. */
 export const tokenLifetimes = (pod: BoundPod): ReadonlyArray<number> =>
   (pod.spec.volumes ?? []).flatMap(({ projected }) =>
     (projected?.sources ?? []).flatMap(({ serviceAccountToken }) =>
@@ -26,8 +26,8 @@ const kubeconfig = (server: string, folder: string) =>
   })
 
 /**
- * What leads a container to the API server as its own ServiceAccount. The path where clients look for a token is no path of the container's own here, so that
- * `KUBECONFIG` names the files in its place; a pod that mounts no token there gets nothing.
+ * The variables with which a container reaches the API server as its own ServiceAccount. A local process cannot have
+ * files at the default path, so `KUBECONFIG` names them instead. Empty for a pod that mounts no token there.
  */
 export const clusterEnvironment = ({ apiServer, folder }: ContainerHost, mounts: ReadonlyArray<LocalMount>): Readonly<Record<string, string>> => {
   const mount = mounts.find((candidate) => candidate.mountPath.replace(/\/$/, "") === mountPath)

@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto"
 import type { Condition } from "./PodObject.ts"
 
-/** One attempt at a job, as its pod shows it. */
+/** One attempt of a job, from its pod. */
 export interface Attempt {
   readonly name: string
   readonly phase: string
   readonly deleting: boolean
   /** Restarts of its containers. */
   readonly restarts: number
-  /** Epoch milliseconds; absent while it runs. */
+  /** Unix milliseconds; absent while it runs. */
   readonly finishedAt?: number
-  /** Its failure does not count: the job's failure policy ignores it. */
+  /** Whether the job's failure policy ignores its failure. */
   readonly ignored: boolean
-  /** Why its failure ends the job, where the failure policy says that it does. */
+  /** Why its failure ends the job, if the failure policy demands this. */
   readonly fatal?: string
 }
 
@@ -42,11 +42,11 @@ export interface JobStatus {
 export interface JobDecision {
   readonly create: ReadonlyArray<string>
   readonly remove: ReadonlyArray<string>
-  /** The job's time to live is over. */
+  /** The job's time to live has passed. */
   readonly expire: boolean
-  /** Absent: what stands stays. */
+  /** Absent: no change. */
   readonly status?: JobStatus
-  /** Look again after these milliseconds although nothing may have changed. */
+  /** Milliseconds until the next pass, even without a change. */
   readonly again?: number
 }
 
@@ -58,8 +58,9 @@ const finished = (conditions: ReadonlyArray<Condition>) =>
   conditions.find(({ type, status }) => (type === "Complete" || type === "Failed") && status === "True")
 
 /**
- * The name of the job's nth pod, from 0. Deterministic, so that a controller that is killed between two writes makes none twice; five characters stand for the
- * job itself, so that a job made again under the same name does not meet the pods of the one before.
+ * The name of the job's nth pod, from 0. It is deterministic, so that a controller that is killed between two writes
+ * creates no duplicates. Five characters identify the job, so that a new job with the same name does not meet the pods
+ * of the old one.
  */
 export const attemptName = (job: { readonly name: string; readonly uid: string }, attempt: number) =>
   `${job.name.slice(0, 50)}-${createHash("sha256").update(job.uid).digest("hex").slice(0, 5)}-${attempt}`
@@ -83,7 +84,10 @@ const verdict = (job: JobSeen, failures: number, startedAt: number, now: number)
   return failures > job.backoffLimit ? { reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit" } : undefined
 }
 
-/** The rules of a `batch/v1` Job, pure. Like Kubernetes' own, but the pause after a failure begins at one second and ends at one minute. */
+/**
+ * The rules of a `batch/v1` Job as a pure function. In contrast to Kubernetes, the pause after a failure begins at one
+ * second and is limited to one minute.
+ */
 export const decideJob = (job: JobSeen, now: number): JobDecision => {
   const end = finished(job.conditions)
   if (end !== undefined) {
@@ -111,7 +115,7 @@ export const decideJob = (job: JobSeen, now: number): JobDecision => {
   const refused = job.conditions.find(({ type, status }) => type === "FailureTarget" && status === "True")
   const why = refused === undefined ? verdict(job, failures, startedAt, now) : { reason: refused.reason ?? "", message: refused.message ?? "" }
   if (why !== undefined) {
-    // As Kubernetes does: the job is said to have failed only when nothing of it runs any more.
+    // As in Kubernetes, a job has only failed when none of its pods runs any more.
     const types = running.length === 0 ? ["FailureTarget", "Failed"] : ["FailureTarget"]
     const conditions = types.map((type) => ({ type, ...why }))
     return { ...nothing, remove: active.map(({ name }) => name), status: { ...counts, active: 0, failed: failed.length, conditions } }

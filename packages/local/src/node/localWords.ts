@@ -1,4 +1,4 @@
-/** A place inside a container and the local path that stands for it. */
+/** A path inside a container and the local path that replaces it. */
 export interface LocalMount {
   readonly mountPath: string
   readonly local: string
@@ -10,8 +10,9 @@ const within = (word: string, mount: LocalMount) => {
 }
 
 /**
- * The word as a local process must read it. There are no mount namespaces here: a word that begins with a mount path, or whose part behind the first `=`
- * does (`--model=/models/x`), or behind a name and another one (`--lora-modules=name=/models/x`), gets the local folder in its place; the longest mount path wins. Paths in the middle of a word stay as they are.
+ * Translates a word for a local process, because there are no mount namespaces. A mount path at the beginning of the
+ * word, after the first `=` (`--model=/models/x`), or after a second name (`--lora-modules=name=/models/x`) is replaced
+ * by the local folder. The longest mount path wins. Paths in the middle of a word stay unchanged.
  */
 export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): string => {
   const longestFirst = [...mounts].sort((left, right) => right.mountPath.length - left.mountPath.length)
@@ -32,7 +33,7 @@ export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): stri
   return word
 }
 
-/** Kubernetes' expansion: `$(NAME)` where the name is known, `$$` is a dollar sign, and an unknown name stays as written. */
+/** Kubernetes' expansion: `$(NAME)` if the name is known, `$$` as a dollar sign. Unknown names stay unchanged. */
 export const expand = (word: string, variables: ReadonlyMap<string, string>): string =>
   word.replace(/\$\$|\$\(([^()]*)\)/g, (whole: string, name: string | undefined) => {
     if (whole === "$$") return "$"

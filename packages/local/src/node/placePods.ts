@@ -2,7 +2,7 @@ import type { Node } from "@seatrial/kube"
 import { type BoundPod, type Container, isFinished, uidOf } from "./PodObject.ts"
 import { quantity } from "./quantity.ts"
 
-/** Where one pending pod goes, or why it goes nowhere, in the words of kube-scheduler. */
+/** The node of a pending pod, or why no node fits, with the messages of kube-scheduler. */
 export type Placement =
   | { readonly _tag: "Bind"; readonly pod: BoundPod; readonly node: string }
   | { readonly _tag: "Unschedulable"; readonly pod: BoundPod; readonly message: string }
@@ -18,7 +18,7 @@ const add = (into: Map<string, number>, more: Resources) => {
   for (const [name, value] of more) into.set(name, (into.get(name) ?? 0) + value)
 }
 
-/** What the pod needs at its most: its containers together, or any one init container where that is more. */
+/** The maximum needs of the pod: all containers together, or one init container if it needs more. */
 export const needsOf = (pod: BoundPod): Resources => {
   const needs = new Map<string, number>()
   for (const container of pod.spec.containers) add(needs, requestsOf(container))
@@ -74,7 +74,7 @@ const taintsOf = (node: Node): ReadonlyArray<Taint> => {
   return [...(node.spec?.taints ?? []), ...(ready ? [] : [{ key: "node.kubernetes.io/not-ready", effect: "NoSchedule" }])]
 }
 
-/** Why the pod cannot go to the node; empty where it can. */
+/** Why the pod cannot run on the node; empty if it can. */
 const obstacles = (pod: BoundPod, needs: Resources, node: Node, used: Resources): ReadonlyArray<string> => {
   if (node.spec?.unschedulable === true) return ["node(s) were unschedulable"]
   const taint = taintsOf(node).find((each) => each.effect !== "PreferNoSchedule" && !tolerates(pod, each))
@@ -97,8 +97,8 @@ const explain = (nodes: number, reasons: ReadonlyArray<string>): string => {
 const gpu = "nvidia.com/gpu"
 
 /**
- * Places the pending pods, oldest first, each as if those before it already ran. Of the nodes that fit it takes the one with the fewest free GPUs, so that
- * whole nodes stay free for the pods that need them, then the first by name.
+ * Places the pending pods, oldest first, and counts each placed pod as running. Among the nodes that fit it takes the
+ * one with the fewest free GPUs, so that complete nodes stay free for pods that need them, then the first by name.
  */
 export const placePods = (pods: ReadonlyArray<BoundPod>, nodes: ReadonlyArray<Node>): ReadonlyArray<Placement> => {
   const used = new Map<string, Map<string, number>>()

@@ -7,7 +7,7 @@ import { readSource } from "./PodSources.ts"
 
 const subscript = /^metadata\.(labels|annotations)\['([^']*)'\]$/
 
-/** What a `fieldRef` names; nothing where this node does not know the field. */
+/** The value of a `fieldRef`; undefined if this node does not support the field. */
 export const podField = (pod: BoundPod, path: string, addresses: { readonly podIP: string; readonly hostIP: string }): string | undefined => {
   switch (path) {
     case "metadata.name":
@@ -29,7 +29,10 @@ export const podField = (pod: BoundPod, path: string, addresses: { readonly podI
   return (match[1] === "labels" ? pod.metadata.labels : pod.metadata.annotations)?.[match[2] ?? ""] ?? ""
 }
 
-/** The variables that the pod itself asks for, in Kubernetes' order: `envFrom`, then `env`, where a later one may name an earlier one as `$(NAME)`. */
+/**
+ * The variables in the pod's spec in Kubernetes' order: `envFrom`, then `env`. A later variable may refer to an earlier
+ * one as `$(NAME)`.
+ */
 export const podEnvironment = Effect.fnUntraced(function* (
   kube: KubeClient["Service"],
   pod: BoundPod,

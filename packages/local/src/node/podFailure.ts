@@ -3,7 +3,7 @@ import type { BoundPod } from "./PodObject.ts"
 
 const optional = Schema.optionalKey
 
-/** A rule of a Job's `podFailurePolicy`, on how a container ended or on a condition of its pod. */
+/** A rule of a Job's `podFailurePolicy` about the exit code of a container or a condition of its pod. */
 export const PodFailureRule = Schema.Struct({
   action: Schema.String,
   onExitCodes: optional(
@@ -13,7 +13,7 @@ export const PodFailureRule = Schema.Struct({
 })
 export type PodFailureRule = typeof PodFailureRule.Type
 
-/** What makes a rule match a pod, in Kubernetes' words. */
+/** Why a rule matches a pod, with the message of Kubernetes. */
 const matchOf = ({ onExitCodes, onPodConditions }: PodFailureRule, { metadata, status }: BoundPod): string | undefined => {
   const pod = `${metadata.namespace ?? "default"}/${metadata.name}`
   if (onExitCodes !== undefined && onExitCodes !== null) {
@@ -30,7 +30,7 @@ const matchOf = ({ onExitCodes, onPodConditions }: PodFailureRule, { metadata, s
   return found === undefined ? undefined : `Pod ${pod} has condition ${found.type}`
 }
 
-/** What a Job's rules say of a failed pod: the first that matches decides. A failure that no rule knows counts like any other. */
+/** The first rule of a Job that matches a failed pod decides. A failure that matches no rule counts. */
 export const podFailure = (rules: ReadonlyArray<PodFailureRule>, pod: BoundPod): { readonly ignored: boolean; readonly fatal?: string } => {
   if (pod.status?.phase !== "Failed") return { ignored: false }
   for (const [index, rule] of rules.entries()) {

@@ -1,22 +1,22 @@
 import type { BoundPod, Condition, Container, Terminated } from "./PodObject.ts"
 
-/** Where one container is. */
+/** The state of one container. */
 export type ContainerPhase =
   | { readonly _tag: "Waiting"; readonly reason: string; readonly message?: string }
   | { readonly _tag: "Running"; readonly startedAt: string }
   | { readonly _tag: "Terminated"; readonly terminated: Terminated }
 
-/** What the agent knows of one container. */
+/** What the agent knows about one container. */
 export interface ContainerRecord {
   readonly phase: ContainerPhase
   readonly last?: Terminated
   readonly restartCount: number
-  /** Which image it runs, once it does. */
+  /** The image that it runs, after the start. */
   readonly imageId?: string
-  /** The startup probe, where there is one, has passed. */
+  /** Whether the startup probe has passed, if there is one. */
   readonly started: boolean
   readonly ready: boolean
-  /** It will not be started again. */
+  /** Whether it will not be started again. */
   readonly over: boolean
 }
 
@@ -33,7 +33,7 @@ export interface PodFacts {
   readonly hostIP: string
   readonly startTime: string
   readonly records: ReadonlyMap<string, ContainerRecord>
-  /** The pod was ended from outside: it fails with this reason, whatever its containers say. */
+  /** The pod was ended from outside. It fails with this reason, whatever its containers report. */
   readonly failed?: { readonly reason: string; readonly message: string; readonly disruption?: boolean }
 }
 
@@ -72,7 +72,7 @@ const phaseOf = (inits: ReadonlyArray<ContainerRecord>, mains: ReadonlyArray<Con
 
 const list = (names: ReadonlyArray<string>) => `[${names.join(" ")}]`
 
-/** The status that Kubernetes' kubelet would write. Pure: `now` (RFC 3339) is used only where a condition changes. */
+/** The status that a kubelet would write, as a pure function. `now` (RFC 3339) is used only if a condition changes. */
 export const podStatus = (pod: BoundPod, facts: PodFacts, previous: ReadonlyArray<Condition>, now: string) => {
   const record = (container: Container) => facts.records.get(container.name) ?? fresh
   const initContainers = pod.spec.initContainers ?? []

@@ -17,7 +17,7 @@ const suffixes: Readonly<Record<string, number>> = {
   Ei: 2 ** 60
 }
 
-/** A Kubernetes quantity (`500m`, `16Gi`, `1e3`) as a number; what is not one counts as nothing. */
+/** A Kubernetes quantity (`500m`, `16Gi`, `1e3`) as a number; 0 if it is invalid. */
 export const quantity = (value: string | number | undefined): number => {
   if (value === undefined) return 0
   if (typeof value === "number") return value

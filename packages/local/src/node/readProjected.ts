@@ -5,13 +5,13 @@ import { PodProblem } from "./PodProblem.ts"
 import { readSource, type SourceKind } from "./PodSources.ts"
 import { podField } from "./podEnvironment.ts"
 
-/** The pod's address and its node's. */
+/** The addresses of the pod and its node. */
 export interface PodIps {
   readonly podIP: string
   readonly hostIP: string
 }
 
-/** The subresource that makes a token of a ServiceAccount. */
+/** The subresource that creates a token of a ServiceAccount. */
 const tokenRequest = (account: string) =>
   defineResource({
     group: "",
@@ -24,7 +24,7 @@ const tokenRequest = (account: string) =>
 
 const problem = (message: string) => new PodProblem({ reason: "CreateContainerConfigError", message })
 
-/** A token of the pod's own ServiceAccount, bound to the pod: it ends with it. */
+/** A token of the pod's ServiceAccount that is bound to the pod and expires with it. */
 const readToken = Effect.fnUntraced(function* (kube: KubeClient["Service"], pod: BoundPod, source: NonNullable<ProjectedSource["serviceAccountToken"]>) {
   const name = pod.spec.serviceAccountName ?? "default"
   const namespace = namespaceOf(pod)
@@ -44,7 +44,7 @@ const readToken = Effect.fnUntraced(function* (kube: KubeClient["Service"], pod:
   return answered.status === undefined ? yield* problem(`no token came for service account "${name}"`) : answered.status.token
 })
 
-/** The files of one source of a projected volume, by their paths. */
+/** The files of one source of a projected volume, by path. */
 export const readProjected = Effect.fnUntraced(function* (
   kube: KubeClient["Service"],
   pod: BoundPod,

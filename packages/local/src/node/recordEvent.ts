@@ -11,7 +11,7 @@ export interface EventNote {
   readonly message: string
 }
 
-/** Writes an Event beside an object. One that is repeated stays one object with a newer time; a failure to write it is of no account. */
+/** Writes an Event about an object. A repeated event stays one object with a newer time. A failed write is ignored. */
 export const recordEvent = Effect.fnUntraced(function* (kube: KubeClient["Service"], note: EventNote): Effect.fn.Return<void> {
   const { kind, apiVersion, metadata } = note.object
   const namespace = metadata.namespace ?? "default"

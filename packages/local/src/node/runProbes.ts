@@ -8,7 +8,7 @@ export interface ProbeReport {
   readonly unhealthy: (kind: "Startup" | "Readiness" | "Liveness", message: string) => Effect.Effect<void>
 }
 
-/** Tries a probe for ever and tells each time its thresholds are crossed. Ends when `heard` says so. */
+/** Repeats a probe and reports each time a threshold is crossed. Ends when `heard` returns true. */
 const watch = Effect.fnUntraced(function* (
   target: ProbeTarget,
   probe: Probe,
@@ -34,8 +34,8 @@ const watch = Effect.fnUntraced(function* (
 })
 
 /**
- * The container's probes, as a kubelet runs them: nothing else is asked until the startup probe has passed; a container without a readiness probe is ready
- * once started. Ends, with the reason, when the container has to be killed.
+ * The probes of a container, as a kubelet runs them. Other probes begin after the startup probe has passed. A container
+ * without a readiness probe is ready when it has started. Ends with the reason if the container must be killed.
  */
 export const runProbes = Effect.fnUntraced(function* (target: ProbeTarget, report: ProbeReport): Effect.fn.Return<string> {
   const { startupProbe, readinessProbe, livenessProbe } = target.container

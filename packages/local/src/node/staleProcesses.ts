@@ -14,7 +14,10 @@ const pidFiles = async (state: string) => {
   return files.flat()
 }
 
-/** Ends the containers that a killed agent has left behind: no group whose first process began at another time than the one that it started. */
+/**
+ * Kills containers that a killed agent left behind. A group whose first process has another start time is not touched,
+ * because its number was reused.
+ */
 export const endStale = Effect.fn("endStale")(function* (state: string): Effect.fn.Return<void> {
   for (const path of yield* Effect.promise(() => pidFiles(state))) {
     const text = yield* Effect.promise(() => readFile(path, "utf8").catch(() => ""))
@@ -24,14 +27,14 @@ export const endStale = Effect.fn("endStale")(function* (state: string): Effect.
     const pid = Number.parseInt(word, 10)
     if (Number.isInteger(pid) && pid > 1 && started !== "") {
       const alive = yield* Effect.promise(() => startOf(pid))
-      // A group outlives its first process, and while it does its number is given to no other.
+      // A group can outlive its first process. Until it ends, its number is not reused.
       if (alive === undefined || alive === started) signal(-pid, "SIGKILL")
-      // SIGKILL cannot be refused: what is left is the kernel's own time to end it.
+      // SIGKILL cannot be refused, so this only waits for the kernel.
       while ((yield* Effect.promise(() => startOf(pid))) === started) yield* Effect.sleep(10)
     }
     yield* Effect.promise(() => rm(path, { force: true }))
   }
 })
 
-/** The pods that have a folder here. */
+/** The pods that have a folder on this machine. */
 export const knownPods = (state: string): Effect.Effect<ReadonlyArray<string>> => Effect.promise(() => readdir(join(state, "pods")).catch(() => []))

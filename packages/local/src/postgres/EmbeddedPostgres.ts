@@ -8,13 +8,13 @@ import { openHome } from "./PostgresHome.ts"
 import { start, stop, stopStale } from "./Postmaster.ts"
 
 export interface EmbeddedPostgresOptions {
-  /** The state folder; the server keeps to `postgres` inside it. */
+  /** The state folder. The server uses `postgres` in it. */
   readonly directory: string
-  /** False for throw-away use: nothing is synced to disk, and the data go when the scope closes. */
+  /** False for temporary use: nothing is synced to disk, and the data are deleted when the scope closes. */
   readonly durable?: boolean
 }
 
-/** The port where it is free, and any other free one where it is not. */
+/** The wanted port if it is free, otherwise any free port. */
 const freePort = (wanted: number | undefined): Effect.Effect<number, PostgresError> =>
   Effect.callback<number, PostgresError>((resume) => {
     const server = createServer()
@@ -33,14 +33,17 @@ const freePort = (wanted: number | undefined): Effect.Effect<number, PostgresErr
 
 const DatabaseName = Schema.String.check(Schema.isPattern(/^[a-z_][a-z0-9_]{0,62}$/u))
 
-/** A real Postgres from npm that lives as long as its scope: initialised on the first start, found again on the next. */
+/**
+ * A real Postgres from an npm package that lives as long as its scope. The first start initializes it, later starts
+ * reuse its data.
+ */
 export class EmbeddedPostgres extends Context.Service<
   EmbeddedPostgres,
   {
     readonly port: number
-    /** The superuser's address for one database. */
+    /** The address of one database for the superuser. */
     readonly url: (database: string) => Redacted.Redacted<string>
-    /** Makes a database (lower-case letters, digits and `_`) unless it is there. */
+    /** Creates a database (lower-case letters, digits and `_`) if it does not exist. */
     readonly createDatabase: (name: string) => Effect.Effect<void, PostgresError>
   }
 >()("seatrial/local/EmbeddedPostgres") {
@@ -57,7 +60,7 @@ export class EmbeddedPostgres extends Context.Service<
           const port = yield* freePort(wanted)
           return { port, postmaster: yield* start({ ...home, port, durable }) }
         })
-        // Shared memory of a killed server's last connections may linger for a moment.
+        // The shared memory of a killed server's last connections may exist for a moment.
         const first = yield* launch(home.port).pipe(Effect.retry(Schedule.spaced("250 millis").pipe(Schedule.upTo({ times: 8 }))))
         const port = first.port
         let current = first.postmaster

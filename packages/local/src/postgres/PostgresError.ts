@@ -1,13 +1,13 @@
 import { Data, Effect } from "effect"
 
-/** Why the embedded Postgres does not run. The message is a sentence that says what to do. */
+/** Why the embedded Postgres does not run. The message says what to do. */
 export class PostgresError extends Data.TaggedError("PostgresError")<{
   readonly reason: "Unsupported" | "InUse" | "Account" | "State" | "Initialise" | "Start"
   readonly message: string
   readonly cause?: unknown
 }> {}
 
-/** Work on the state folder, whose failure is told as `what` together with the system's own words. */
+/** Runs work on the state folder. A failure is reported as `what`, followed by the message of the system. */
 export const onDisk = <A>(what: string, work: () => Promise<A>): Effect.Effect<A, PostgresError> =>
   Effect.tryPromise({
     try: work,

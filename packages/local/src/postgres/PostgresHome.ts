@@ -8,10 +8,10 @@ import { binary, copyBinaries, findBinaries, type PostgresBinaries } from "./Pos
 import { onDisk, PostgresError } from "./PostgresError.ts"
 import { stopStale } from "./Postmaster.ts"
 
-/** What the state folder remembers between starts. */
+/** What the state folder stores between starts. */
 const Memory = Schema.fromJsonString(
   Schema.Struct({
-    /** Where data and programs lie when the account of Postgres cannot reach the state folder. */
+    /** The folder of data and programs if the account of Postgres cannot access the state folder. */
     outside: Schema.optionalKey(Schema.String),
     port: Schema.optionalKey(Schema.Int)
   })
@@ -25,17 +25,17 @@ export interface PostgresHome {
   readonly binaries: PostgresBinaries
   readonly account: PostgresAccount | undefined
   readonly password: string
-  /** Where `data` and the server's log lie. */
+  /** The folder of `data` and of the server's log. */
   readonly directory: string
   readonly data: string
   /** The port of the last start. */
   readonly port: number | undefined
   readonly rememberPort: (port: number) => Effect.Effect<void, PostgresError>
-  /** Names the process that owns it all. */
+  /** The file that names the owning process. */
   readonly lock: string
-  /** All that there is of it. */
+  /** All folders that belong to it. */
   readonly folders: ReadonlyArray<string>
-  /** Deletes the data; nothing may run on them any more. */
+  /** Deletes the data. No server may use them. */
   readonly destroy: Effect.Effect<void, PostgresError>
 }
 
@@ -56,7 +56,7 @@ const writeMemory = (state: string, memory: Memory) =>
 
 const lockOf = (state: string) => join(state, "owner.json")
 
-/** Held while the scope lives: a second start in the same folder would otherwise stop the first one's server. */
+/** Held until the scope closes. Without it a second start in the same folder would stop the server of the first one. */
 const lock = Effect.fnUntraced(function* (state: string): Effect.fn.Return<void, PostgresError, Scope.Scope> {
   const path = lockOf(state)
   const started = yield* Effect.promise(() => startOf(process.pid))
@@ -79,7 +79,7 @@ const lock = Effect.fnUntraced(function* (state: string): Effect.fn.Return<void,
   )
 })
 
-/** Removes what earlier state folders, deleted since, have left outside. */
+/** Removes folders that deleted state folders have left outside. */
 const sweep = Effect.gen(function* () {
   const names = yield* Effect.promise(() => readdir(outsideParent).catch(() => []))
   for (const name of names.filter((name) => name.startsWith(outsidePrefix))) {
@@ -95,7 +95,7 @@ const sweep = Effect.gen(function* () {
 
 const makeOutside = Effect.fnUntraced(function* (state: string, memory: Memory) {
   const directory = join(outsideParent, `${outsidePrefix}${randomBytes(8).toString("hex")}`)
-  // Remembered before it is made, so that no other start takes it for left behind.
+  // Recorded before it is created, so that no other start removes it as orphaned.
   yield* writeMemory(state, { ...memory, outside: directory })
   yield* onDisk(`make ${directory}`, async () => {
     await mkdir(directory, { mode: 0o700 })
@@ -123,8 +123,9 @@ const password = (state: string, fresh: boolean) =>
   })
 
 /**
- * Prepares `state` (the folder that the embedded Postgres owns) and finds out where the server can live. As root it runs as another account; where that
- * account cannot enter `state` or run the installed programs, data and programs go to a folder of their own under `/var/tmp`, which `state` remembers.
+ * Prepares `state` (the folder that the embedded Postgres owns) and decides where the server can run. As root it runs
+ * with another account. If this account cannot enter `state` or run the installed programs, data and programs are moved
+ * to a folder under `/var/tmp`, whose path `state` records.
  */
 export const openHome = Effect.fn("openHome")(function* (state: string): Effect.fn.Return<PostgresHome, PostgresError, Scope.Scope> {
   yield* onDisk(`make ${state}`, () => mkdir(state, { recursive: true, mode: 0o711 }))

@@ -17,20 +17,23 @@ export interface PostmasterOptions {
   readonly port: number
   readonly lock: string
   readonly folders: ReadonlyArray<string>
-  /** False: nothing is synced to disk, a crash of the machine may lose all, and the server and all that there is of it end with us, however we end. */
+  /**
+   * False: nothing is synced to disk, a crash of the machine may lose all data, and the server and its folders are
+   * removed when this process ends for any reason.
+   */
   readonly durable: boolean
 }
 
 export interface Postmaster {
   readonly pid: number
-  /** Completes when it has ended, with words on how. */
+  /** Completes with a description when the server has ended. */
   readonly exited: Deferred.Deferred<string>
 }
 
 const maxLogBytes = 10_000_000
 const readyWithin = Duration.seconds(60)
 
-/** A small, quiet server for one machine. Statements are never logged: they may hold what people wrote. */
+/** A small server for one machine. It never logs statements, because they may contain user data. */
 const settings = (options: PostmasterOptions): ReadonlyArray<string> => [
   "listen_addresses=127.0.0.1",
   "unix_socket_directories=",
@@ -48,7 +51,7 @@ const settings = (options: PostmasterOptions): ReadonlyArray<string> => [
   ...(options.durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"])
 ]
 
-/** Our own environment stays ours: `PG…` variables would change what the server does. */
+/** A minimal environment, because `PG…` variables would change the server. */
 const environment = { PATH: process.env.PATH ?? "/usr/bin:/bin", LANG: "C", LC_ALL: "C" }
 
 const openLog = (options: PostmasterOptions) =>
@@ -62,13 +65,13 @@ const openLog = (options: PostmasterOptions) =>
     return open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND, 0o600)
   })
 
-/** The last lines of the server's log: why it did not start. */
+/** The last lines of the server's log, which show why it did not start. */
 const lastWords = (options: PostmasterOptions) =>
   Effect.promise(() => readFile(join(options.directory, "postgres.log"), "utf8").catch(() => "")).pipe(
     Effect.map((text) => text.trimEnd().split("\n").slice(-5).join(" | "))
   )
 
-/** Line 1 of `postmaster.pid` is the process, line 8 how far its start has come. */
+/** Line 1 of `postmaster.pid` is the process, line 8 the progress of its start. */
 const readPidFile = (data: string) =>
   Effect.promise(() => readFile(join(data, "postmaster.pid"), "utf8").catch(() => "")).pipe(
     Effect.map((text) => {
@@ -85,11 +88,14 @@ const awaitReady = Effect.fnUntraced(function* (data: string, pid: number) {
   }
 })
 
-/** Starts the server and waits until it accepts connections; one that does not within a minute is ended again. */
+/**
+ * Starts the server and waits until it accepts connections. A server that does not accept any within a minute is
+ * stopped.
+ */
 export const start = Effect.fn("Postmaster.start")(function* (options: PostmasterOptions): Effect.fn.Return<Postmaster, PostgresError> {
   const log = yield* openLog(options)
   const exited = Deferred.makeUnsafe<string>()
-  // A group of its own: the terminal's Ctrl-C must not end the database before the programs that use it.
+  // A separate process group: Ctrl-C in the terminal must not end the database before the programs that use it.
   const child = spawn(
     binary(options.binaries, "postgres"),
     ["-D", options.data, "-p", String(options.port), ...settings(options).flatMap((setting) => ["-c", setting])],
@@ -116,7 +122,7 @@ export const start = Effect.fn("Postmaster.start")(function* (options: Postmaste
   return postmaster
 })
 
-/** Fast shutdown, then an immediate one (the next start recovers), then the end: under two seconds together. */
+/** A fast shutdown, then an immediate one (the next start recovers), then SIGKILL: less than two seconds in total. */
 const escalation: ReadonlyArray<readonly [name: NodeJS.Signals, patience: Duration.Input]> = [
   ["SIGINT", "1400 millis"],
   ["SIGQUIT", "400 millis"],
@@ -130,14 +136,14 @@ const end = Effect.fnUntraced(function* (pid: number, gone: Effect.Effect<unknow
   }
 })
 
-/** Ends the server: connections are cut and what was committed is kept. */
+/** Stops the server. Connections are closed, and committed data are kept. */
 export const stop = (postmaster: Postmaster): Effect.Effect<void> =>
   Deferred.isDone(postmaster.exited).pipe(
     Effect.flatMap((done) => (done ? Effect.void : end(postmaster.pid, Deferred.await(postmaster.exited)))),
     Effect.uninterruptible
   )
 
-/** Ends a server that a killed program has left running on these data, and only that. */
+/** Stops a server that a killed program has left running on these data. No other process is touched. */
 export const stopStale = Effect.fn("Postmaster.stopStale")(function* (data: string): Effect.fn.Return<void> {
   const { pid } = yield* readPidFile(data)
   if (!Number.isInteger(pid) || pid <= 1) return
@@ -149,11 +155,11 @@ export const stopStale = Effect.fn("Postmaster.stopStale")(function* (data: stri
     })
     yield* end(pid, gone)
   } else if (identity !== undefined) {
-    // The id belongs to someone else by now: Postgres would refuse to start beside its own old file.
+    // The process ID belongs to another process. Postgres would refuse to start with this stale file.
     yield* Effect.promise(() => rm(join(data, "postmaster.pid"), { force: true }))
   }
 })
 
-/** Lets the server's account own a file that we wrote for it. */
+/** Makes the server's account the owner of a file. */
 export const give = (path: string, who: PostgresAccount | undefined) =>
   who === undefined ? Effect.void : onDisk(`hand ${path} over`, () => chown(path, who.uid, who.gid))

@@ -1,8 +1,9 @@
 import { spawn } from "node:child_process"
 
 /**
- * Waits for a line; where its input ends without one, who held it was killed: then it ends the server at once, for nobody wants what it holds, and removes
- * the folders, unless another start has claimed them by then: one that comes meanwhile finds all of them or none. Arguments: the data, the server's process, the lock, our process, folders.
+ * Waits for a line. If its input ends without one, the parent was killed: the script then stops the server immediately
+ * and removes the folders, unless another start has claimed them. Such a start sees all folders or none. Arguments: the
+ * data, the process of the server, the lock, this process, the folders.
  */
 const script = `
 read -r told && exit
@@ -18,20 +19,23 @@ for folder; do rm -rf "$folder.gone-$$"; done
 export interface Orphan {
   readonly data: string
   readonly pid: number
-  /** Names who owns the folders. */
+  /** The file that names the owner of the folders. */
   readonly lock: string
   readonly folders: ReadonlyArray<string>
 }
 
-/** Has a process beside us end a server of throw-away data, and remove them, should we be killed. The result calls that off. */
+/**
+ * Starts a process that stops a server with temporary data and removes the data if this process is killed. Call the
+ * result to cancel it.
+ */
 export const endOrphan = ({ data, folders, lock, pid }: Orphan): (() => void) => {
-  // A group of its own: the terminal's Ctrl-C would end it before the server.
+  // A separate process group: Ctrl-C in the terminal would end it before the server.
   const guard = spawn("/bin/sh", ["-c", script, "sh", data, String(pid), lock, String(process.pid), ...folders], {
     cwd: "/",
     detached: true,
     stdio: ["pipe", "ignore", "ignore"]
   })
-  // Without it a killed program leaves its server behind, and no more.
+  // Without it, a killed program leaves its server behind. Nothing else depends on it.
   guard.on("error", () => {})
   guard.stdin.on("error", () => {})
   guard.unref()

@@ -11,8 +11,8 @@ import { give } from "./Postmaster.ts"
 const execute = promisify(execFile)
 
 /**
- * Makes the database files where there are none. They are made inside `data` under another name and moved up when whole, so that a start that was killed
- * half way is simply made again.
+ * Creates the database files if there are none. They are created inside `data` under another name and moved when
+ * complete, so that a killed start can be repeated.
  */
 export const initialise = Effect.fn("initialise")(function* (home: PostgresHome, durable: boolean): Effect.fn.Return<void, PostgresError> {
   const done = yield* Effect.promise(() =>

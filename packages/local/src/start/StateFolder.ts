@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { startOf } from "../process/ProcessIdentity.ts"
 import { StartError } from "./StartError.ts"
 
-/** Secrets that outlive a restart: what is encrypted or signed with them stays readable. */
+/** Secrets that survive a restart, so that encrypted and signed data stay readable. */
 const Secrets = Schema.fromJsonString(
   Schema.Struct({
     encryption_key: Schema.String,
@@ -24,19 +24,19 @@ export type Ports = typeof Ports.Type
 
 const Lock = Schema.fromJsonString(Schema.Struct({ pid: Schema.Int, started: Schema.String }))
 
-/** The folder that one running system keeps its state in; a second one in the same folder is refused. */
+/** The state folder of one running system. A second system in the same folder is refused. */
 export class StateFolder extends Context.Service<
   StateFolder,
   {
     readonly path: string
     readonly secrets: Secrets & { readonly signing_key: string }
-    /** The ports that the system had before, so that its addresses stay the same. */
+    /** The ports of the previous start, so that addresses stay the same. */
     readonly ports: Ports
     readonly keepPorts: (ports: Ports) => Effect.Effect<void>
     readonly keepApiKey: (secret: string) => Effect.Effect<void>
-    /** Tells scripts where the system is; goes with the system. */
+    /** Writes the state file, which shows scripts the addresses of the system. Removed when the system stops. */
     readonly publish: (state: Readonly<Record<string, string>>) => Effect.Effect<void>
-    /** Writes a file that only its owner reads; its path. */
+    /** Writes a file that only its owner can read. Returns its path. */
     readonly write: (name: string, text: string) => Effect.Effect<string>
   }
 >()("seatrial/local/StateFolder") {
@@ -62,7 +62,7 @@ export class StateFolder extends Context.Service<
         })
         const lock = join(path, "lock.json")
         const mine = JSON.stringify({ pid: process.pid, started: (yield* Effect.promise(() => startOf(process.pid))) ?? "" })
-        // A link is made or refused at once, and what it leads to is whole: of two that start at the same moment one has it.
+        // Creating a link is atomic and its target is complete, so that only one of two simultaneous starts succeeds.
         const take = Effect.sync(() => {
           const whole = `${lock}.${process.pid}`
           writeFileSync(whole, mine, { mode: 0o600 })
@@ -85,7 +85,7 @@ export class StateFolder extends Context.Service<
               message: `Seatrial runs in ${path} already (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
             })
           }
-          // Another one may have put its own in the place of what was read.
+          // Another start may have replaced the lock that was read.
           if ((yield* read("lock.json")) === seen) rmSync(lock, { force: true })
         }
         const local = join(path, "local.json")
@@ -102,7 +102,7 @@ export class StateFolder extends Context.Service<
 
         const kept = yield* read("secrets.json")
         const known = Schema.decodeUnknownOption(Secrets)(kept)
-        // New keys in its place would make what the old ones sealed unreadable for good.
+        // New keys would make data of the old keys unreadable forever.
         if (kept !== null && Option.isNone(known)) {
           return yield* new StartError({
             message: `${join(path, "secrets.json")} cannot be read: the keys in it open what is stored in ${path}. Put it back from a copy, or remove the whole folder to begin anew.`

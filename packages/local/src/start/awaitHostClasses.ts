@@ -5,8 +5,9 @@ import { Effect, Option, Schedule } from "effect"
 import { StartError } from "./StartError.ts"
 
 /**
- * Waits until the operator has told the API of the cluster's host classes, without which nothing is deployed. The local cluster has its own; a cluster of the
- * user's may have none yet, or none that can be read: then this gives the lines that say so, and the system is ready all the same.
+ * Waits until the operator has reported the host classes of the cluster to the API. Without them nothing can be
+ * deployed. The local cluster always has some. A cluster of the user may have none, or only invalid ones: then this
+ * returns lines that say so, and the system is ready nevertheless.
  */
 export const awaitHostClasses = Effect.fn("awaitHostClasses")(function* (cluster: { readonly local: boolean; readonly kubeconfig: string }) {
   const mirrored = yield* HostClasses

@@ -3,7 +3,7 @@ import { ApiKeys, Organizations } from "@seatrial/store"
 import { Effect, Option, Redacted } from "effect"
 import { StateFolder } from "./StateFolder.ts"
 
-/** The organisation, user and key that a local system is used with; the key is kept over restarts while it is valid. */
+/** Creates the organization, user and key of a local system. The key is reused after a restart while it is valid. */
 export const bootstrap = Effect.fn("bootstrap")(function* () {
   const folder = yield* StateFolder
   const keys = yield* ApiKeys

@@ -3,7 +3,10 @@ import { customResourceDefinitions, HostClassResource } from "@seatrial/operator
 import { Effect, Schedule } from "effect"
 import { localHostClasses } from "./hostClasses.ts"
 
-/** What a cluster needs before the operator runs: the namespace, the custom resource definitions, and (on the local cluster) host classes. */
+/**
+ * Prepares a cluster for the operator: the namespace, the custom resource definitions, and (on the local cluster) host
+ * classes.
+ */
 export const install = Effect.fn("install")(function* (options: { readonly hostClasses: boolean }) {
   const kube = yield* KubeClient
   yield* kube.apply(Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "seatrial" } })

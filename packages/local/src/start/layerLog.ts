@@ -4,7 +4,10 @@ import { Effect, Layer, Logger } from "effect"
 
 const limit = 20 * 1024 * 1024
 
-/** Logs as JSON lines to `seatrial.log` in the state folder. A start puts a log of more than 20 MiB aside and forgets the one before it. */
+/**
+ * Logs JSON lines to `seatrial.log` in the state folder. A start renames a log of more than 20 MiB and replaces the
+ * previous renamed one.
+ */
 export const layerLog = (folder: string) =>
   Layer.unwrap(
     Effect.gen(function* () {

@@ -3,10 +3,10 @@ import { Gateway, isGatewayPath, listen } from "@seatrial/gateway"
 import { defaultClientTimeouts, makeNodeServer, makeRequestListener } from "@seatrial/server"
 import { Console, Duration, Effect } from "effect"
 
-/** As patient with an exchange as the gateway is: an answer that is not streamed may be silent for ten minutes. */
+/** The same timeout as the gateway: an answer that is not streamed may be silent for ten minutes. */
 const timeouts = { ...defaultClientTimeouts, stalled: Duration.minutes(11) }
 
-/** The wanted port, or a free one where somebody else has it. */
+/** Listens on the wanted port, or on a free one if it is in use. */
 const listenNear = (handler: RequestListener, port: number) => {
   const options = { host: "127.0.0.1", grace: 3_000 }
   const open = (wanted: number) => listen(handler, { ...options, port: wanted, server: makeNodeServer(timeouts) })
@@ -18,10 +18,13 @@ const listenNear = (handler: RequestListener, port: number) => {
   )
 }
 
-/** The method that decides who answers: of a browser's preflight the one that it asks for. */
+/** The method that selects the program. For a CORS preflight this is the requested method. */
 const methodOf = ({ headers, method }: IncomingMessage) => (method === "OPTIONS" ? (headers["access-control-request-method"] ?? method) : method)
 
-/** API and gateway behind one address: the gateway has the paths of inference and single models, the API all others. */
+/**
+ * Serves API and gateway at one address. The gateway gets the paths of inference and of single models, the API gets all
+ * others.
+ */
 export const openFront = Effect.fn("openFront")(function* (port: number, programs: { readonly server: boolean; readonly gateway: boolean }) {
   const nothing: RequestListener = (_, response) => {
     response.writeHead(503, { "content-type": "text/plain" }).end("This program is not running here: see SEATRIAL_PROGRAMS.\n")

@@ -1,12 +1,12 @@
 import { Effect, Schedule } from "effect"
 
-/** The pipe that our parent holds at our standard input closes, where it said that it holds one (`SEATRIAL_PARENT_PIPE=1`). */
+/** Completes when the pipe at the standard input closes, if the parent announced one (`SEATRIAL_PARENT_PIPE=1`). */
 const pipeClosed = Effect.callback<void>((resume) => {
   process.stdin.resume()
   process.stdin.once("end", () => resume(Effect.void)).once("error", () => resume(Effect.void))
 })
 
-/** The terminal is closed. */
+/** The terminal was closed. */
 const hangUp = Effect.callback<void>((resume) => {
   const gone = () => resume(Effect.void)
   process.once("SIGHUP", gone)
@@ -16,10 +16,10 @@ const hangUp = Effect.callback<void>((resume) => {
 })
 
 const npm = process.ppid
-/** npm, which runs us, was ended by itself: it passes no signal on then, and the system tells nobody of a lost parent. */
+/** A killed npm passes no signal on, and the system does not report a lost parent. */
 const npmGone = Effect.sync(() => process.ppid !== npm).pipe(Effect.repeat({ schedule: Schedule.spaced("1 second"), until: (gone) => gone }), Effect.asVoid)
 
-/** Ends when whoever started us is gone; for the rest of us that is the same as Ctrl-C. */
+/** Completes when the parent process is gone, which has the same effect as Ctrl-C. */
 export const parentGone: Effect.Effect<void> = Effect.raceAllFirst([
   hangUp,
   ...(process.env.SEATRIAL_PARENT_PIPE === "1" ? [pipeClosed] : []),

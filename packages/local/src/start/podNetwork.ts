@@ -15,8 +15,8 @@ const guard = (network: string): Effect.Effect<boolean, never, Scope.Scope> => {
 }
 
 /**
- * The first two numbers of the pods' loopback addresses. Each running system has a network of its own, held by listening on one of its addresses; the folder's
- * path chooses it, so that a restart finds the same where it can.
+ * The first two numbers of the pods' loopback addresses. Each running system reserves its network by listening on one
+ * of its addresses. The path of the folder selects the network, so that a restart uses the same one if possible.
  */
 export const podNetwork = Effect.fnUntraced(function* (folder: string) {
   const start = createHash("sha256").update(folder).digest()[0] ?? 0

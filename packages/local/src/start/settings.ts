@@ -1,10 +1,10 @@
 import { resolve } from "node:path"
 import { Config, Schema } from "effect"
 
-/** Ports that are asked for if neither the environment nor an earlier start names others. */
+/** The ports if neither the environment nor an earlier start sets others. */
 export const defaultPorts = { front: 8080, cluster: 6550, hub: 8090 } as const
 
-/** Settings of `npm start`: name, meaning, default. The settings of server, operator and gateway work too. */
+/** Settings of `npm start`: name, description, default. The settings of server, operator and gateway also apply. */
 export const startSettings = [
   { name: "SEATRIAL_STATE", description: "Folder for data, logs and the state file", default: ".seatrial" },
   {
