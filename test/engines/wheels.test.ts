@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { commandLines, engineFor, engineReadings, readWords } from "@seatrial/engines"
+import { commandLines, engineFor, engineReadings, parseCommandLine } from "@seatrial/engines"
 import { registered as sglangRegistered, ownTypes as sglangTypes } from "../../packages/engines/src/sglang/architectures.ts"
 import { reasoningParsers as sglangReasoning, toolCallParsers as sglangTools } from "../../packages/engines/src/sglang/commandLine.ts"
 import { registeredQuantizations as sglangQuantizations } from "../../packages/engines/src/sglang/quantizations.ts"
@@ -206,7 +206,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       })
       assert.isAbove(choices.length, 100)
       for (const flags of choices) {
-        assert.instanceOf(readWords(known, container(flags, "fp8").args), Map)
+        assert.instanceOf(parseCommandLine(known, container(flags, "fp8").args), Map)
       }
     })
 

@@ -32,10 +32,10 @@ const valueProblem = (name: string, argument: Argument, value: string, part: boo
  * reason for a refusal as a string. Two rules are stricter than those of the engine: only a list may have its values in
  * separate words, all others need `--flag=value`; and an abbreviated name is refused.
  */
-export const readWords = (known: CommandLine, words: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> | string => {
-  const given = new Map<string, ReadonlyArray<string>>()
+export const parseCommandLine = (known: CommandLine, words: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> | string => {
+  const values = new Map<string, ReadonlyArray<string>>()
   /** The list argument that takes the next words. */
-  let open: { readonly given: string; readonly values: Array<string> } | null = null
+  let open: { readonly name: string; readonly values: Array<string> } | null = null
   for (const word of words) {
     if (open !== null && !word.startsWith("-")) {
       open.values.push(word)
@@ -45,27 +45,27 @@ export const readWords = (known: CommandLine, words: ReadonlyArray<string>): Rea
     open = null
     const match = /^--([a-z0-9_.-]+)(?:=(.*))?$/s.exec(word)
     if (match === null) return `unrecognized arguments: ${word}`
-    const [, whole = "", value] = match
+    const [, fullName = "", value] = match
     // `--argument.member=value` sets one member of a JSON argument.
-    const [name = ""] = whole.split(".")
+    const [name = ""] = fullName.split(".")
     const positive = known[name.replace(/^no-/, "")]
     const opposite = known[name.replace(/^(?:en|dis)able-/, (prefix) => (prefix === "enable-" ? "disable-" : "enable-"))]
     const argument = known[name] ?? (positive === "boolean" || positive === "pair" ? positive : opposite === "pair" ? opposite : undefined)
     if (argument === undefined) return `unrecognized arguments: ${word}`
     if (argument === "boolean" || argument === "pair" || argument === "switch") {
       if (value !== undefined) return `argument --${name}: ignored explicit argument '${value}'`
-      given.set(whole, [])
+      values.set(fullName, [])
       continue
     }
     if (value === undefined && argument === "list") {
-      open = { given: whole, values: [] }
-      given.set(whole, open.values)
+      open = { name: fullName, values: [] }
+      values.set(fullName, open.values)
       continue
     }
     if (value === undefined) return `argument --${name}: expected one argument`
-    const problem = valueProblem(name, argument, value, whole !== name)
+    const problem = valueProblem(name, argument, value, fullName !== name)
     if (problem !== null) return problem
-    given.set(whole, [value])
+    values.set(fullName, [value])
   }
-  return open?.values.length === 0 ? `argument --${open.given}: expected at least one argument` : given
+  return open?.values.length === 0 ? `argument --${open.name}: expected at least one argument` : values
 }

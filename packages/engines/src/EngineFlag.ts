@@ -86,7 +86,7 @@ export const object = <S extends Schema.ConstraintDecoder<unknown>>(argument: st
 
 const optional = Schema.optionalKey
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
-const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+const integerBetween = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
 /** Variables of the chat template for requests that do not set them. */
 export const templateDefaults = (argument: string): EngineFlag =>
@@ -105,14 +105,14 @@ export const imageLimit = (argument: string): EngineFlag =>
   object(
     argument,
     "an object of image (a whole number from 0 to 8), video (0) and audio (0)",
-    Schema.Struct({ image: optional(whole(0, 8)), video: optional(Schema.Literal(0)), audio: optional(Schema.Literal(0)) })
+    Schema.Struct({ image: optional(integerBetween(0, 8)), video: optional(Schema.Literal(0)), audio: optional(Schema.Literal(0)) })
   )
 
 /** Sampling parameters for requests that do not set them. */
 export const samplingDefaults = (argument: string): EngineFlag => {
   const fields = {
     temperature: optional(between(0, 2)),
-    top_k: optional(whole(-1, 1_000)),
+    top_k: optional(integerBetween(-1, 1_000)),
     min_p: optional(between(0, 1)),
     repetition_penalty: optional(between(0.5, 2))
   }
@@ -123,11 +123,11 @@ export const samplingDefaults = (argument: string): EngineFlag => {
     Schema.Struct({
       ...fields,
       top_p: optional(Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))),
-      max_new_tokens: optional(whole(longestCheckedAnswer, mostTokens))
+      max_new_tokens: optional(integerBetween(longestCheckedAnswer, mostTokens))
     })
   )
   // Earlier versions accepted more values. A revision that was verified with them must still start.
-  const earlier = Schema.Struct({ ...fields, top_p: optional(between(0, 1)), max_new_tokens: optional(whole(1, mostTokens)) })
+  const earlier = Schema.Struct({ ...fields, top_p: optional(between(0, 1)), max_new_tokens: optional(integerBetween(1, mostTokens)) })
   return { ...taken, render: object(argument, taken.expected, earlier).render }
 }
 

@@ -26,8 +26,8 @@ const patternOf = (line: string): RegExp =>
  */
 export const timeOfHit = (log: string, line: string): number | null => {
   const pattern = patternOf(line)
-  const said = log.split("\n").findLast((one) => one.search(pattern) >= 0)
-  const time = Date.parse(said?.split(" ", 1)[0] ?? "")
+  const lastMatch = log.split("\n").findLast((one) => one.search(pattern) >= 0)
+  const time = Date.parse(lastMatch?.split(" ", 1)[0] ?? "")
   return Number.isNaN(time) ? null : time
 }
 
@@ -99,6 +99,6 @@ export const startFailureOf = (log: string, failures: ReadonlyArray<StartFailure
   }
   return {
     code: "engine_start_failed",
-    text: `${version} ended before it was ready. Choose another runtime or revision; the end of what it said is in the log of Seatrial's operator.`
+    text: `${version} ended before it was ready. Choose another runtime or revision; the end of its output is in the log of Seatrial's operator.`
   }
 }

@@ -19,11 +19,11 @@ export interface FlagTable {
   readonly commandLine: CommandLine
 }
 
-const loadsCode = "it would run code that did not come with the engine"
-const readsElsewhere = "it would load other files or other weights than the pinned and checked ones"
+const loadsCode = "it would run code that is not part of the engine"
+const readsElsewhere = "it would load files or weights other than the pinned and checked ones"
 const opensConnections = "it would open a port or a connection"
-const switchesOff = "it would switch off a check, write down what users send, or free a control endpoint"
-const unbounded = "it is a bag of settings of any kind, or takes memory of the host that nobody has set aside"
+const switchesOff = "it would disable a check, log what users send, or open a control endpoint"
+const unbounded = "it accepts arbitrary settings, or uses host memory that the pod does not reserve"
 const fetches = "it would let requests read files or reach other hosts"
 
 /** The reason for arguments that Seatrial sets. `by`: the setting that decides instead. */
@@ -67,7 +67,7 @@ export const alwaysDenied: ReadonlyArray<Denial> = [
   { names: ["tensor-parallel-size", "tp", "tp-size", "pipeline-parallel-size", "pp", "pp-size"], why: own("the host class's GPUs") },
   { names: ["max-model-len", "context-length"], why: own("serving.max_context") },
   { names: ["kv-cache-dtype"], why: own("serving.kv_cache_dtype") },
-  { names: ["kv-cache-memory-bytes", "max-total-tokens", "num-gpu-blocks-override"], why: "it would overrule what the fit was worked out for" },
+  { names: ["kv-cache-memory-bytes", "max-total-tokens", "num-gpu-blocks-override"], why: "it would override a value that the fit was computed with" },
   {
     names: [
       "tokenizer*",
@@ -224,15 +224,15 @@ const reasonOf = ({ commandLine, denied, flags, version }: FlagTable, name: stri
   if (Object.hasOwn(flags, ours)) return `it is written ${ours}`
   const plain = denied.find(({ names }) => names.some((pattern) => matches(pattern, name)))
   if (plain !== undefined) return plain.why
-  if (Object.hasOwn(commandLine, name)) return `nobody has reviewed what this argument of ${version} may do`
+  if (Object.hasOwn(commandLine, name)) return `this argument of ${version} has not been reviewed`
   // Both engines accept an abbreviated argument name.
-  const whole = name.length < 3 ? undefined : denied.flatMap(({ names, why }) => names.map((of) => ({ of, why }))).find(({ of }) => of.startsWith(name))
-  if (whole !== undefined) return `${version} would read it as ${whole.of.replace("*", "")}: ${whole.why}`
+  const abbreviated = name.length < 3 ? undefined : denied.flatMap(({ names, why }) => names.map((of) => ({ of, why }))).find(({ of }) => of.startsWith(name))
+  if (abbreviated !== undefined) return `${version} would read it as ${abbreviated.of.replace("*", "")}: ${abbreviated.why}`
   return `${version} has no such argument`
 }
 
 /** A flag's name for an error message. Shortened, because a caller may send a name as long as the body. */
-export const flagSaid = (flag: string): string => flag.slice(0, 128)
+export const flagLabel = (flag: string): string => flag.slice(0, 128)
 
 /** The first flag that the table does not allow, or whose value is not allowed, with the reason. */
 export const flagIssueOf = (table: FlagTable, given: Readonly<Record<string, unknown>>): FlagIssue | null => {
@@ -240,8 +240,8 @@ export const flagIssueOf = (table: FlagTable, given: Readonly<Record<string, unk
     const known = Object.hasOwn(table.flags, flag) ? table.flags[flag] : undefined
     if (known === undefined) {
       const allowed = Object.keys(table.flags).join(", ")
-      const said = flagSaid(flag)
-      return { flag: said, message: `${said} is refused: ${reasonOf(table, asArgument(flag))}. ${table.version} takes ${allowed}.` }
+      const label = flagLabel(flag)
+      return { flag: label, message: `${label} is refused: ${reasonOf(table, asArgument(flag))}. ${table.version} takes ${allowed}.` }
     }
     if (!known.takes(value)) return { flag, message: `${flag} must be ${known.expected}.` }
   }

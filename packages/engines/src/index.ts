@@ -1,4 +1,4 @@
-export { type CommandLine, readWords } from "./CommandLine.ts"
+export { type CommandLine, parseCommandLine } from "./CommandLine.ts"
 export * from "./commandLines.ts"
 export * from "./EngineAdapter.ts"
 export { timeOfHit } from "./engineLog.ts"

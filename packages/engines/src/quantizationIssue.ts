@@ -54,6 +54,6 @@ export const packedProblem = (
   const { bits, symmetric } = scheme
   if (kernels.some((kernel) => kernel.bits === bits && (kernel.symmetric === undefined || symmetric === undefined || kernel.symmetric === symmetric)))
     return null
-  const said = kernels.map((kernel) => `${kernel.bits}${kernel.symmetric === undefined ? "" : kernel.symmetric ? " symmetric" : " asymmetric"}`).join(", ")
-  return `its weights have ${bits} bits${symmetric === undefined ? "" : symmetric ? ", symmetric" : ", asymmetric"}, and there are kernels for ${said}`
+  const supported = kernels.map((kernel) => `${kernel.bits}${kernel.symmetric === undefined ? "" : kernel.symmetric ? " symmetric" : " asymmetric"}`).join(", ")
+  return `its weights have ${bits} bits${symmetric === undefined ? "" : symmetric ? ", symmetric" : ", asymmetric"}, and there are kernels for ${supported}`
 }

@@ -20,7 +20,7 @@ export const splitIssue = ({ card, config }: EngineLoad, expertsWhole: boolean):
   const dense = shape.intermediate_size === null || shape.experts !== null ? [] : [["a feed-forward layer", shape.intermediate_size] as const]
   for (const [what, width] of [...attention, ...experts, ...dense]) {
     if (width % gpus !== 0 || (width / gpus) % size !== 0)
-      return `the ${width} values of ${what} cannot be divided by ${gpus} GPUs in whole groups of ${size} quantized values`
+      return `the ${width} values of ${what} cannot be split over ${gpus} GPUs without cutting groups of ${size} quantized values`
   }
   return null
 }

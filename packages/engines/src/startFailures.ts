@@ -13,7 +13,7 @@ export const unsupported: ReadonlyArray<StartFailure> = [
     by: "transformers",
     sign: ["contains custom code which must be executed"],
     code: "remote_code_required",
-    text: "The model needs Python code of its repository, which is never run. Choose a model that the engine knows."
+    text: "The model needs Python code of its repository, which Seatrial never runs. Choose a model that the engine supports."
   },
   {
     sign: ["Model architectures", "are not supported for now"],
@@ -24,7 +24,7 @@ export const unsupported: ReadonlyArray<StartFailure> = [
     by: "transformers",
     sign: ["Transformers does not recognize this architecture"],
     code: "unsupported_architecture",
-    text: "The engine's Transformers does not know the model's architecture. Choose another runtime or model."
+    text: "The engine's version of Transformers does not support the model's architecture. Choose another runtime or model."
   }
 ]
 
@@ -45,5 +45,5 @@ export const argumentsRefused: StartFailure = {
   by: "argparse",
   sign: [": error: "],
   code: "arguments_refused",
-  text: "The engine refused an argument of its command line. The host class's image has to be of the version that Seatrial speaks to."
+  text: "The engine refused an argument of its command line. Ask the cluster's operator for an image with the engine version that Seatrial supports."
 }

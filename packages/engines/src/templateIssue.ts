@@ -70,7 +70,7 @@ const look = (template: string, own: boolean): string | null => {
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : "it cannot be parsed"
     if (!own && !broken.test(message)) return null
-    return message.startsWith("Cannot read") ? "a block in it has no end" : message.slice(0, 120).replace(/\.$/, "")
+    return message.startsWith("Cannot read") ? "it has a block without an end" : message.slice(0, 120).replace(/\.$/, "")
   }
 }
 

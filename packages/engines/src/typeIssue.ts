@@ -19,6 +19,6 @@ export interface OwnTypes {
  */
 export const typeIssue = ({ architectures, types, version }: OwnTypes, { architecture, model_type }: ModelConfig): string | null => {
   if (architectures.has(architecture) || types.has(model_type) || transformersTypes.has(model_type)) return null
-  if (model_type === unnamed) return `${version} reads no config.json without a model_type, by which it finds the model's class.`
-  return `${version} knows no model_type ${JSON.stringify(model_type.slice(0, 80))}, and neither does Transformers, by which it finds the model's class.`
+  if (model_type === unnamed) return `${version} needs a model_type in config.json to find the model's class.`
+  return `${version} has no class for the model_type ${JSON.stringify(model_type.slice(0, 80))}, and neither has its version of Transformers.`
 }

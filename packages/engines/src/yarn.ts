@@ -27,9 +27,9 @@ export const yarnOverrides = (
 ): string | null => {
   if (yarn === undefined || rope === undefined) return null
   const original = yarn.original_context ?? Math.min(native_context, rope.max_positions)
-  const kept = Object.fromEntries(Object.entries(rope.parameters).filter(([name]) => !ofOtherKinds.has(name)))
+  const parameters = Object.fromEntries(Object.entries(rope.parameters).filter(([name]) => !ofOtherKinds.has(name)))
   const extended = {
-    rope_parameters: { ...kept, rope_type: "yarn", factor: yarn.factor, original_max_position_embeddings: original },
+    rope_parameters: { ...parameters, rope_type: "yarn", factor: yarn.factor, original_max_position_embeddings: original },
     max_position_embeddings: Math.floor(original * yarn.factor)
   }
   return JSON.stringify(rope.nested ? { text_config: extended } : extended)

@@ -10,7 +10,7 @@ import {
   type ServingRequest
 } from "@seatrial/domain"
 import { describe, expect, it } from "vitest"
-import { commandLines, engineFor, engines, readWords } from "../src/index.ts"
+import { commandLines, engineFor, engines, parseCommandLine } from "../src/index.ts"
 
 const shape: ModelShape = {
   layers: [{ kind: "full", layers: 32, kv_heads: 8, head_size: 128, head_size_v: 128 }],
@@ -88,7 +88,7 @@ const cases: ReadonlyArray<readonly [name: string, adapter: Partial<AdapterFacts
     ["a vocabulary beyond the wrapped head's", {}, { vocab_size: 262_144 }, /at most 258048 tokens/, null],
     ["as large a vocabulary without that head", {}, { architecture: "Gemma3ForCausalLM", vocab_size: 262_144 }, null, null],
     ["an architecture that takes none", {}, { architecture: "MambaForCausalLM" }, /applies no adapters to MambaForCausalLM/, null],
-    ["single experts", { experts: true }, { architecture: "MixtralForCausalLM", shape: { ...shape, experts: mixture } }, /single experts/, null],
+    ["single experts", { experts: true }, { architecture: "MixtralForCausalLM", shape: { ...shape, experts: mixture } }, /individual experts/, null],
     ["attention of a mixture", {}, { architecture: "MixtralForCausalLM", shape: { ...shape, experts: mixture } }, null, null],
     [
       "the ways up of a mixture",
@@ -170,7 +170,8 @@ describe("an engine that is started with an adapter", () => {
     )
     expect(argsOf("reference")).toEqual(expect.arrayContaining(["--enable-lora", "--max-lora-rank=20", "--lora-modules=adapter=/models/acme/adapter/a"]))
     for (const runtime of ["vllm", "sglang"] as const)
-      for (const template of ["base", "file", "embedded"] as const) expect(readWords(commandLines[runtime], argsOf(runtime, { template }))).toBeInstanceOf(Map)
+      for (const template of ["base", "file", "embedded"] as const)
+        expect(parseCommandLine(commandLines[runtime], argsOf(runtime, { template }))).toBeInstanceOf(Map)
   })
 
   it("reads the adapter's own chat template from its file, or as text that Kubernetes leaves as it is", () => {

@@ -54,13 +54,13 @@ describe("what a preview says comes true", () => {
     assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "made for 64 tokens")
   })
 
-  it("a configuration without a model_type, or with one that nobody knows, is refused by engines that find its class by it", () => {
+  it("a configuration needs a model_type, or with one that nobody knows, is refused by engines that find its class by it", () => {
     for (const runtime of ["vllm", "sglang"] as const) {
       const told = (model_type: string) => preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], facts({ model_type }))
       const untyped = refused(told("unknown")).reason
       assert.strictEqual(untyped.code, "unsupported_architecture")
-      assert.include(untyped.message, "without a model_type")
-      assert.include(refused(told("nonsense")).reason.message, 'knows no model_type "nonsense", and neither does Transformers')
+      assert.include(untyped.message, "needs a model_type")
+      assert.include(refused(told("nonsense")).reason.message, 'has no class for the model_type "nonsense", and neither does Transformers')
       // One of the engine's own, and one of Transformers'.
       for (const known of ["kimi_k2", "qwen3"]) assert.strictEqual(told(known).kind, "derived")
     }
@@ -213,7 +213,7 @@ describe("what a preview says comes true", () => {
       { ...h100, simulated: true },
       { ...small, gpu_memory_bytes: 64 * 2 ** 30 }
     ])
-      assert.match(refused(preview({}, [hostClass], windowed)).reason.message, /layers with a sliding window; only such as read every token/)
+      assert.match(refused(preview({}, [hostClass], windowed)).reason.message, /layers with a sliding window; only layers that see every token/)
     assert.strictEqual(preview({}, [h100], windowed).kind, "derived")
   })
 
@@ -221,7 +221,7 @@ describe("what a preview says comes true", () => {
     const bare = facts({ architecture: "Qwen3ForCausalLM", model_type: "qwen3", bare_names: true })
     const both = hostClass("both", ["vllm", "sglang"], h100.gpu_pool, 79, "9")
     const { reason, remedy } = refused(preview({}, [both], bare))
-    assert.match(reason.message, /no place to tensors of Qwen3ForCausalLM whose names do not begin with model\./)
+    assert.match(reason.message, /cannot load tensors of Qwen3ForCausalLM whose names do not begin with model\./)
     assert.strictEqual(remedy.serving?.runtime, "sglang")
     assert.strictEqual(preview({}, [both], facts({ architecture: "Qwen3ForCausalLM", model_type: "qwen3" })).kind, "derived")
   })
@@ -251,7 +251,7 @@ describe("what a preview says comes true", () => {
     const cheap = { ...small, gpu_memory_bytes: 64 * 2 ** 30 }
     const own = refused(preview({ runtime: "reference" }, [cheap, h100], of))
     assert.strictEqual(own.reason.code, "unsupported_format")
-    assert.match(own.reason.message, /reads tokenizer\.json alone, and there is only tokenizer\.model/)
+    assert.match(own.reason.message, /reads only tokenizer\.json, and the repository has only tokenizer\.model/)
     assert.strictEqual(own.remedy.serving?.runtime, "vllm")
     const chosen = preview({}, [cheap, h100], of)
     assert.strictEqual(chosen.kind === "derived" ? chosen.serving.runtime : chosen.reason.message, "vllm")

@@ -122,7 +122,7 @@ const rows: ReadonlyArray<Row> = [
   ["FP8", factsOf("fp8", { group_size: 128 }), { t4: "served", a100: "served" }, { t4: "8.0", a100: "served" }],
   ["MXFP4", factsOf("mxfp4", {}), { t4: "8.0", a100: "served", b200: "served" }, { t4: "8.0", h100: "served" }],
   ["MXFP8", factsOf("mxfp8", {}), { a100: "served" }, { h100: "10.0", b200: "served" }],
-  ["bitsandbytes", factsOf("bitsandbytes", { bits: 4, format: "nf4" }), { h100: "bitsandbytes" }, { h100: "does not come with it" }],
+  ["bitsandbytes", factsOf("bitsandbytes", { bits: 4, format: "nf4" }), { h100: "bitsandbytes" }, { h100: "is not installed" }],
   ["GGUF", factsOf("gguf", {}), { h100: "gguf" }, { h100: "only safetensors" }],
   ["what vLLM has given up", factsOf("fbgemm_fp8", {}), { h100: "fbgemm_fp8" }, { h100: "fbgemm_fp8" }],
   ["a method of nobody", factsOf("of_nobody", {}), { h100: "of_nobody" }, { h100: "of_nobody" }]

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ModelConfig, ServingSettings } from "@seatrial/domain"
-import { commandLines, type EngineAdapter, engineReadings, readWords, versionOn } from "../src/index.ts"
+import { commandLines, type EngineAdapter, engineReadings, parseCommandLine, versionOn } from "../src/index.ts"
 import { denied, values } from "./flagTables.ts"
 import { found } from "./realEngine.ts"
 
@@ -59,7 +59,7 @@ for (const [runtime, engine] of both) {
         const words = args.filter((word) => word !== "org/model" && word !== "model")
         for (const word of words) assert.match(word, /^--[a-z0-9-]+(\.[a-z]+)?(=[\s\S]+)?$/, flag)
         assert.strictEqual(new Set(words.map((word) => word.split("=")[0])).size, words.length, `twice: ${args.join(" ")}`)
-        const read = readWords(known, args)
+        const read = parseCommandLine(known, args)
         assert.instanceOf(read, Map, flag)
         assert.strictEqual(typeof read === "string" ? 0 : read.size, words.length)
       }
@@ -70,7 +70,7 @@ for (const [runtime, engine] of both) {
       ]) {
         const { args } = started(engine, {}, {}, names)
         assert.notInclude(args, "--trust-remote-code")
-        const read = readWords(known, args)
+        const read = parseCommandLine(known, args)
         const expected = runtime === "vllm" ? names.map((name) => (name.startsWith("-") ? "model" : name)) : names.slice(0, 1)
         assert.deepStrictEqual(typeof read === "string" ? read : read.get("served-model-name"), expected)
       }
@@ -107,7 +107,7 @@ for (const [runtime, engine] of both) {
     })
 
     it("an argument of the engine that nobody reviewed is refused as that, and one that it has not is told apart; no prototype is a flag", () => {
-      assert.match(refusalOf(runtime === "vllm" ? "block_size" : "radix_eviction_policy")?.message ?? "", /nobody has reviewed/)
+      assert.match(refusalOf(runtime === "vllm" ? "block_size" : "radix_eviction_policy")?.message ?? "", /has not been reviewed/)
       assert.match(refusalOf("zzz_no_such")?.message ?? "", /has no such argument/)
       for (const flag of ["constructor", "__proto__", "toString"]) assert.isNotNull(engine.flagIssue(JSON.parse(`{"${flag}":1}`)))
     })

@@ -169,10 +169,7 @@ describe("a preview", () => {
     assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : null, "h100")
     assert.deepStrictEqual(elsewhere.kind === "derived" ? elsewhere.alternatives : null, [])
     const refused = ask(["t4"])
-    assert.match(
-      refused.kind === "refused" ? refused.reason.message : "",
-      /FLASH_ATTN does not go with Qwen3ForCausalLM on Tesla-T4 \(compute capability 7\.5\)/
-    )
+    assert.match(refused.kind === "refused" ? refused.reason.message : "", /FLASH_ATTN cannot run Qwen3ForCausalLM on Tesla-T4 \(compute capability 7\.5\)/)
     const { serving } = refused.kind === "refused" ? refused.remedy : { serving: null }
     assert.strictEqual(serving?.host_class, "t4")
     assert.notProperty(serving?.engine_flags ?? {}, "attention_backend")

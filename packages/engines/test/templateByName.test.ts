@@ -33,7 +33,7 @@ describe("a repository for whose name SGLang takes a chat template of its own", 
   ])("%s is refused there, and served by vLLM", (repo, template) => {
     const answer = preview(repo)
     assert(answer.kind === "refused")
-    assert.include(answer.reason.message, `takes its own chat template ${template} for a model of the name ${repo}`)
+    assert.include(answer.reason.message, `uses its built-in chat template ${template} for a model named ${repo}`)
     assert.strictEqual(answer.remedy.serving?.runtime, "vllm")
   })
 

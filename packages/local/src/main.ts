@@ -213,7 +213,7 @@ const start = Effect.gen(function* () {
         options.hub === "" ? "  npx seatrial deploy seatrial/tiny-chat --wait" : "  npx seatrial preview owner/name",
         `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
         "",
-        "Ctrl-C ends it; npm start goes on where it was."
+        "Ctrl-C stops it; npm start continues with the same data."
       ].join("\n")
     )
     yield* parentGone
@@ -225,7 +225,7 @@ const explain = (cause: Cause.Cause<{ readonly message: string }>) => {
   const problem = startProblem(cause, process.env.DATABASE_URL, "Set it in the environment; `npm start -- --help` lists the settings.")
   if (problem !== undefined) return Console.error(`Seatrial cannot start: ${problem.message}`)
   return Option.match(Cause.findErrorOption(cause), {
-    onNone: () => Console.error("Seatrial ended by a fault of its own: see seatrial.log in its state folder."),
+    onNone: () => Console.error("Seatrial stopped because of an internal error: see seatrial.log in its state folder."),
     onSome: (error) => Console.error(`Seatrial cannot start: ${error.message}`)
   })
 }

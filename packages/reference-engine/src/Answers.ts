@@ -1,5 +1,5 @@
 import type { Ending, Piece, ReportedToken } from "./Generation.ts"
-import type { Reading, Told } from "./reading.ts"
+import type { AnswerParts, Reading } from "./reading.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
 export interface Usage {
@@ -52,9 +52,9 @@ const textLogprobs = (vocabulary: Vocabulary, tokens: ReadonlyArray<ReportedToke
   let at = offset
   return {
     text_offset: tokens.map(({ id }) => {
-      const here = at
+      const start = at
       at += vocabulary.textOf(id).length
-      return here
+      return start
     }),
     token_logprobs: tokens.map(({ logprobs }) => (logprobs === null ? null : atLeastLowest(logprobs.chosen))),
     tokens: tokens.map(({ id }) => vocabulary.textOf(id)),
@@ -75,7 +75,7 @@ export interface Dialect {
   readonly delta: (piece: Piece, offset: number) => object | null
   readonly last: (ending: Ending, offset: number) => object
   readonly object: string
-  readonly whole: (ending: Ending, text: string, tokens: ReadonlyArray<ReportedToken>) => object
+  readonly complete: (ending: Ending, text: string, tokens: ReadonlyArray<ReportedToken>) => object
 }
 
 const finishOf = (ending: Ending) => ({ finish_reason: ending.reason, stop_reason: ending.stop })
@@ -98,7 +98,7 @@ export const chatDialect = (vocabulary: Vocabulary, { reasoningName, withIds, wi
     const called = answer.called() && ending.reason === "stop" && ending.stop === null
     return { finish_reason: called ? answer.finishOfCalls : ending.reason, stop_reason: ending.stop }
   }
-  const delta = ({ calls, content, reasoning }: Told) => ({
+  const delta = ({ calls, content, reasoning }: AnswerParts) => ({
     ...(reasoning === "" || reasoningName === null ? {} : { [reasoningName]: reasoning }),
     ...(content === "" ? {} : { content }),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
@@ -107,18 +107,18 @@ export const chatDialect = (vocabulary: Vocabulary, { reasoningName, withIds, wi
     chunkObject: "chat.completion.chunk",
     opening: () => ({ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }),
     delta: (piece) => {
-      const told = answer.push(piece.text)
+      const parts = answer.push(piece.text)
       const tokens = [...waiting, ...piece.tokens]
-      waiting = told.reasoning === "" && told.content === "" && told.calls.length === 0 ? tokens : []
-      return waiting.length > 0 ? null : { index: 0, delta: delta(told), logprobs: logprobs(tokens), finish_reason: null, ...ids(tokens) }
+      waiting = parts.reasoning === "" && parts.content === "" && parts.calls.length === 0 ? tokens : []
+      return waiting.length > 0 ? null : { index: 0, delta: delta(parts), logprobs: logprobs(tokens), finish_reason: null, ...ids(tokens) }
     },
     last: (ending) => {
-      const told = answer.finish(ending.text)
+      const parts = answer.finish(ending.text)
       const tokens = [...waiting, ...ending.tokens]
-      return { index: 0, delta: delta(told), logprobs: logprobs(tokens), ...finish(ending), ...ids(tokens) }
+      return { index: 0, delta: delta(parts), logprobs: logprobs(tokens), ...finish(ending), ...ids(tokens) }
     },
     object: "chat.completion",
-    whole: (ending, text, tokens) => {
+    complete: (ending, text, tokens) => {
       answer.finish(text)
       const [calls, content, reasoning] = [answer.calls(), answer.text(), answer.reasoning()]
       return {
@@ -154,6 +154,6 @@ export const textDialect = (vocabulary: Vocabulary, withLogprobs: boolean, withI
     delta: (piece, offset) => ({ ...choice(piece.text, piece.tokens, offset), finish_reason: null, stop_reason: null }),
     last: (ending, offset) => ({ ...choice(ending.text, ending.tokens, offset), ...finishOf(ending) }),
     object: "text_completion",
-    whole: (ending, text, tokens) => ({ ...choice(`${echo ?? ""}${text}`, tokens, (echo ?? "").length), ...finishOf(ending) })
+    complete: (ending, text, tokens) => ({ ...choice(`${echo ?? ""}${text}`, tokens, (echo ?? "").length), ...finishOf(ending) })
   }
 }

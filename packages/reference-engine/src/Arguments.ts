@@ -61,7 +61,7 @@ interface Rule {
   readonly accepts: (text: string) => boolean
 }
 
-const whole = (low: number, high: number) => (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= low && Number(text) <= high
+const integerBetween = (low: number, high: number) => (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= low && Number(text) <= high
 const oneOf = (values: ReadonlyArray<string>) => (text: string) => values.includes(text)
 const isText = (text: string) => text.length > 0
 
@@ -72,27 +72,31 @@ const rules = new Map<string, Rule>([
     { help: "the names that requests may give, separated by commas; default: the directory as written", fallback: "", accepts: () => true }
   ],
   ["host", { help: "address to listen on", fallback: "0.0.0.0", accepts: isText }],
-  ["port", { help: "port to listen on, 0 for any free one", fallback: "8000", accepts: whole(0, 65_535) }],
+  ["port", { help: "port to listen on, 0 for any free one", fallback: "8000", accepts: integerBetween(0, 65_535) }],
   [
     "max-model-len",
-    { help: "context length in tokens; default: what the model allows", fallback: "", accepts: (text) => text === "" || whole(1, 2 ** 31)(text) }
+    { help: "context length in tokens; default: what the model allows", fallback: "", accepts: (text) => text === "" || integerBetween(1, 2 ** 31)(text) }
   ],
-  ["max-num-seqs", { help: "sequences that run at once", fallback: "64", accepts: whole(1, 4096) }],
-  ["max-num-queued-reqs", { help: "requests that may wait; beyond it 503", fallback: "256", accepts: whole(1, 65_536) }],
-  ["seed", { help: "where sampling without a seed of its own starts", fallback: "0", accepts: whole(0, Number.MAX_SAFE_INTEGER) }],
+  ["max-num-seqs", { help: "sequences that run at once", fallback: "64", accepts: integerBetween(1, 4096) }],
+  ["max-num-queued-reqs", { help: "requests that may wait; beyond it 503", fallback: "256", accepts: integerBetween(1, 65_536) }],
+  ["seed", { help: "where sampling without a seed of its own starts", fallback: "0", accepts: integerBetween(0, Number.MAX_SAFE_INTEGER) }],
   [
     "gpu-memory-bytes",
-    { help: "memory budget in bytes; default: the machine's memory", fallback: "", accepts: (text) => text === "" || whole(1, Number.MAX_SAFE_INTEGER)(text) }
+    {
+      help: "memory budget in bytes; default: the machine's memory",
+      fallback: "",
+      accepts: (text) => text === "" || integerBetween(1, Number.MAX_SAFE_INTEGER)(text)
+    }
   ],
-  ["gpu-count", { help: "simulated GPUs that share the budget evenly; figures are told of one", fallback: "1", accepts: whole(1, 64) }],
+  ["gpu-count", { help: "simulated GPUs that share the budget evenly; figures are told of one", fallback: "1", accepts: integerBetween(1, 64) }],
   [
     "gpu-memory-utilization",
     { help: "share of the budget that may be used", fallback: "0.92", accepts: (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0 }
   ],
   ["dtype", { help: "auto: weights stay as they are stored", fallback: "auto", accepts: oneOf(["auto"]) }],
   ["kv-cache-dtype", { help: "auto (float32), float32 or bfloat16", fallback: "auto", accepts: oneOf(["auto", "bfloat16", "float32"]) }],
-  ["block-size", { help: "tokens in a block of the KV cache", fallback: "16", accepts: whole(1, 256) }],
-  ["max-logprobs", { help: "the most log-probabilities a request may ask for", fallback: "20", accepts: whole(0, 1000) }],
+  ["block-size", { help: "tokens in a block of the KV cache", fallback: "16", accepts: integerBetween(1, 256) }],
+  ["max-logprobs", { help: "the most log-probabilities a request may ask for", fallback: "20", accepts: integerBetween(0, 1000) }],
   ["tensor-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
   ["pipeline-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
   [
@@ -103,7 +107,7 @@ const rules = new Map<string, Rule>([
       accepts: (text) => text === "" || /^[^=,\s]+=[^=]+$/.test(text)
     }
   ],
-  ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: whole(1, 8192) }],
+  ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: integerBetween(1, 8192) }],
   ["chat-template", { help: "a file with the chat template, or its text; default: the model's own", fallback: "", accepts: () => true }],
   ["hf-overrides", { help: "JSON object: members that replace those of config.json", fallback: "{}", accepts: (text) => Option.isSome(decodeOverrides(text)) }],
   ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
@@ -124,25 +128,25 @@ export const usage = [
 
 /** Parses `--argument=value` words. Returns a string with the reason if they are invalid. */
 export const parseArguments = (words: ReadonlyArray<string>): Arguments | string => {
-  const given = new Map<string, string>()
+  const values = new Map<string, string>()
   for (const word of words) {
     const match = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(word)
     const name = match?.[1]
     if (name === undefined) return `unrecognized arguments: ${word}`
-    if (given.has(name)) return `argument --${name}: given twice`
+    if (values.has(name)) return `argument --${name}: given twice`
     const value = match?.[2]
     if (switches.has(name)) {
       if (value !== undefined) return `argument --${name}: ignored explicit argument '${value}'`
-      given.set(name, "true")
+      values.set(name, "true")
       continue
     }
     const rule = rules.get(name)
     if (rule === undefined) return `unrecognized arguments: ${word}`
     if (value === undefined) return `argument --${name}: expected one argument, as --${name}=value`
     if (!rule.accepts(value)) return `argument --${name}: invalid value: '${value}' (${rule.help})`
-    given.set(name, value)
+    values.set(name, value)
   }
-  const text = (name: string) => given.get(name) ?? rules.get(name)?.fallback ?? ""
+  const text = (name: string) => values.get(name) ?? rules.get(name)?.fallback ?? ""
   const numberOrNull = (name: string) => (text(name) === "" ? null : Number(text(name)))
   if (text("model") === "") return "the following arguments are required: --model"
   const [servedModelName = text("model"), ...otherNames] = text("served-model-name")
@@ -150,7 +154,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     .filter((name) => name !== "")
   const kvCacheDtype = text("kv-cache-dtype")
   const [adapterName = "", directory = ""] = text("lora-modules").split("=")
-  if (adapterName !== "" && !given.has("enable-lora")) return "argument --lora-modules: LoRA is not enabled. Use --enable-lora to enable LoRA."
+  if (adapterName !== "" && !values.has("enable-lora")) return "argument --lora-modules: LoRA is not enabled. Use --enable-lora to enable LoRA."
   return {
     model: text("model"),
     servedModelNames: [servedModelName, ...otherNames],
@@ -168,10 +172,10 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     kvCacheDtype: kvCacheDtype === "bfloat16" || kvCacheDtype === "float32" ? kvCacheDtype : "auto",
     blockSize: Number(text("block-size")),
     maxLogprobs: Number(text("max-logprobs")),
-    enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
-    prefixCaching: !given.has("disable-prefix-caching"),
-    readsReasoning: !given.has("disable-reasoning"),
-    toolCalls: given.has("disable-tool-calls") ? "refused" : "read",
+    enablePromptTokensDetails: values.has("enable-prompt-tokens-details"),
+    prefixCaching: !values.has("disable-prefix-caching"),
+    readsReasoning: !values.has("disable-reasoning"),
+    toolCalls: values.has("disable-tool-calls") ? "refused" : "read",
     adapter: adapterName === "" ? null : { name: adapterName, directory },
     maxLoraRank: Number(text("max-lora-rank")),
     chatTemplate: text("chat-template") === "" ? null : text("chat-template"),

@@ -31,13 +31,13 @@ export interface Booted {
 const warmUpSteps = 24
 
 const lengthOf = (settings: Arguments, config: ModelConfig): number => {
-  const asked = settings.maxModelLen ?? config.maxLength
-  if (asked > config.maxLength) {
+  const maxModelLen = settings.maxModelLen ?? config.maxLength
+  if (maxModelLen > config.maxLength) {
     throw new BootFailure(
-      `User-specified max_model_len (${asked}) is greater than the derived max_model_len (max_position_embeddings=${config.maxLength} in model's config.json).`
+      `User-specified max_model_len (${maxModelLen}) is greater than the derived max_model_len (max_position_embeddings=${config.maxLength} in model's config.json).`
     )
   }
-  return asked
+  return maxModelLen
 }
 
 /** Runs a few tokens through a temporary cache, so that the first request finds compiled code. */

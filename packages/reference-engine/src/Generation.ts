@@ -120,9 +120,9 @@ const formatOf = ({ response_format }: SamplingBody): Steps | null => {
 }
 
 /** vLLM's refusal for prompts and answers that exceed the context. */
-const contextExceeded = (limit: number, asked: number, prompt: string, total: string) =>
+const contextExceeded = (limit: number, answerTokens: number, prompt: string, total: string) =>
   badRequest(
-    `This model's maximum context length is ${limit} tokens. However, you requested ${asked} output tokens and your prompt contains ${prompt} input tokens, for a total of ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
+    `This model's maximum context length is ${limit} tokens. However, you requested ${answerTokens} output tokens and your prompt contains ${prompt} input tokens, for a total of ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
     "input_tokens"
   )
 
@@ -141,8 +141,9 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   const most = Math.max(room, 1)
   const { cuts, unfilled, unprompted } = engine.settings.edge
   const requested = cuts && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
-  const asked = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
-  if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
+  const answerTokens = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
+  if (answerTokens > room || room < 1)
+    throw contextExceeded(engine.maxModelLen, Math.max(answerTokens, 1), String(length), String(length + Math.max(answerTokens, 1)))
   if (length > engine.maxModelLen - unprompted) {
     const limit = engine.maxModelLen - unprompted + 1
     throw badRequest(
@@ -152,7 +153,7 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   }
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")
-  return Math.min(asked, room - unfilled)
+  return Math.min(answerTokens, room - unfilled)
 }
 
 /** Drops the beginning of a prompt that is too long. */

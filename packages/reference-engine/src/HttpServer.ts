@@ -96,7 +96,7 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
     ["POST /v1/messages/count_tokens", posted((text, _, response) => sendJson(response, 200, countTokens(engine, template, speech, text)))],
     ["POST /v1/completions", posted((text, request, response) => answerChoices(booted, speech, askText(engine, text), requestIdOf(request), response))]
   ])
-  for (const [path, tell] of Object.entries(speech.told)) routes.set(`GET ${path}`, (_, response) => sendJson(response, 200, tell(booted)))
+  for (const [path, tell] of Object.entries(speech.additionalPaths)) routes.set(`GET ${path}`, (_, response) => sendJson(response, 200, tell(booted)))
   if (speech.tellsWeights) {
     for (const method of ["GET", "POST"]) {
       const tell = (of: "values" | "check") =>

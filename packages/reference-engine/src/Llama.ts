@@ -226,7 +226,7 @@ export class Llama {
       this.project(this.value, layer.value, normed, added.value)
       this.rotate(this.query, config.headDim, this.cosines, this.sines)
       this.rotate(this.key, config.headDim, this.cosines, this.sines)
-      this.seams.kept?.(this.key, this.value)
+      this.seams.storedKeys?.(this.key, this.value)
       cache.write(index, position, this.key, this.value)
       cache.read(index, position + 1, this.keys, this.values)
       this.attend(position + 1)

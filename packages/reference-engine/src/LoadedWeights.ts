@@ -17,7 +17,7 @@ const sha256 = (...parts: ReadonlyArray<string | Uint8Array>): string => {
 const valuesOf = (tensor: Tensor | Float32Array): Float32Array => (tensor instanceof Float32Array ? tensor : toFloat32(tensor))
 
 /** An answer: a status and a JSON body. */
-interface Told {
+interface JsonAnswer {
   readonly status: number
   readonly body: unknown
 }
@@ -31,7 +31,7 @@ export class LoadedWeights {
   }
 
   /** `/get_weights_by_name`: the first values of a vector, or the first rows of a matrix. */
-  values(text: string): Told {
+  values(text: string): JsonAnswer {
     const { name, truncate_size = 100 } = decodeBody(ValuesBody, text)
     const tensor = this.tensors.get(name)
     if (tensor === undefined) return { status: 400, body: { error: { message: "Get parameter by name failed" } } }
@@ -45,7 +45,7 @@ export class LoadedWeights {
   /**
    * `/weights_checker` with the read-only action. The hash is the same for the same values, whatever type stores them.
    */
-  check(text: string): Told {
+  check(text: string): JsonAnswer {
     const { action = "checksum" } = decodeBody(CheckBody, text === "" ? "{}" : text)
     if (action !== "checksum") return { status: 400, body: { success: false, message: `Unsupported action='${action}'` } }
     const checksums = Object.fromEntries(

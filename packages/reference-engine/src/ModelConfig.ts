@@ -99,8 +99,8 @@ export const readModelConfig = (
   directory: string,
   overrides: Readonly<Record<string, unknown>> = {}
 ): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
-  const named = readJsonFile(directory, "config.json", Schema.Struct({ architectures: absent(Schema.Array(Schema.String)) }))
-  const architectures = named.architectures ?? []
+  const configuration = readJsonFile(directory, "config.json", Schema.Struct({ architectures: absent(Schema.Array(Schema.String)) }))
+  const architectures = configuration.architectures ?? []
   if (!architectures.includes(referenceLimits.architecture)) {
     const names = architectures.map((name) => `'${name}'`).join(", ")
     throw new BootFailure(`Model architectures [${names}] are not supported for now. Supported architectures: ['${referenceLimits.architecture}']`)

@@ -11,7 +11,7 @@ import { ToolCallReader } from "./ToolCallReader.ts"
 import { toolUseOf } from "./tools.ts"
 
 /** One decoded request for choices. Only checks that need its own fields are done. */
-export interface Asked {
+export interface ChoicesRequest {
   readonly prefix: "chatcmpl-" | "cmpl-"
   readonly body: SamplingBody
   /** One plan per prompt. Each prompt is answered `n` times. */
@@ -40,18 +40,18 @@ const asksForAdapter = ({ settings }: Engine, model: string | null | undefined):
     if (model === adapter?.name) return true
     throw new ApiError(404, "NotFoundError", `The model \`${model}\` does not exist.`, "model")
   }
-  const asked = model.slice(model.indexOf(":") + 1).trim()
-  if (!model.includes(":") || asked === "") return false
-  if (asked === adapter?.name) return true
-  throw badRequest(`Got LoRA adapter that has never been loaded: ${asked}.`, "model")
+  const adapterName = model.slice(model.indexOf(":") + 1).trim()
+  if (!model.includes(":") || adapterName === "") return false
+  if (adapterName === adapter?.name) return true
+  throw badRequest(`Got LoRA adapter that has never been loaded: ${adapterName}.`, "model")
 }
 
 const anyObject = Schema.Record(Schema.String, Schema.Unknown)
 const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(anyObject))
 
 /** A call in the form for templates: its arguments as an object instead of text. */
-const pastCall = ({ function: { arguments: given, name }, id, type }: NonNullable<MessageBody["tool_calls"]>[number]) => {
-  const read = typeof given === "string" ? Option.getOrNull(decodeObject(given)) : given
+const pastCall = ({ function: { arguments: argumentsOfCall, name }, id, type }: NonNullable<MessageBody["tool_calls"]>[number]) => {
+  const read = typeof argumentsOfCall === "string" ? Option.getOrNull(decodeObject(argumentsOfCall)) : argumentsOfCall
   if (read === null) throw badRequest("The arguments of a past tool call are no JSON object", "messages")
   return { id: id ?? "", type: type ?? "function", function: { name, arguments: read } }
 }
@@ -101,7 +101,7 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
   const use = understood("tools", () => toolUseOf(body, template.showsTools ? engine.settings.toolCalls : "refused"))
   const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
-  const finish = use.named ? speech.finishOfNamedCall : "tool_calls"
+  const finish = use.namesFunction ? speech.finishOfNamedCall : "tool_calls"
   const thought = thoughtOf(engine, template, prompt, body, use.shown)
   const parted = engine.seams.thought === undefined ? thought : engine.seams.thought(thought, body.stream === true, path)
   return {
@@ -122,7 +122,7 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
 }
 
 /** `POST /v1/chat/completions`. */
-export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
+export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): ChoicesRequest => {
   const body = decodeBody(ChatBody, text)
   const { makeReaders, plan } = converse(engine, template, speech, body, "/v1/chat/completions")
   const partsThought = engine.thoughtMarks !== null
@@ -153,7 +153,7 @@ const promptsOf = (engine: Engine, prompt: CompletionBody["prompt"]): ReadonlyAr
 }
 
 /** `POST /v1/completions`: prompts as text or token IDs. */
-export const askText = (engine: Engine, text: string): Asked => {
+export const askText = (engine: Engine, text: string): ChoicesRequest => {
   const body = decodeBody(CompletionBody, text)
   const adapted = asksForAdapter(engine, body.model)
   if (body.suffix) throw badRequest("suffix is not currently supported", "suffix")
@@ -172,8 +172,8 @@ export const askText = (engine: Engine, text: string): Asked => {
     })),
     partsThought: false,
     makeDialect: (prompt) => {
-      const given = Array.isArray(body.prompt) ? body.prompt[prompt] : body.prompt
-      const echo = body.echo !== true ? null : typeof given === "string" ? given : engine.vocabulary.decode(prompts[prompt] ?? [])
+      const source = Array.isArray(body.prompt) ? body.prompt[prompt] : body.prompt
+      const echo = body.echo !== true ? null : typeof source === "string" ? source : engine.vocabulary.decode(prompts[prompt] ?? [])
       return textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
     }
   }

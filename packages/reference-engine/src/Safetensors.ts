@@ -89,9 +89,9 @@ export class Safetensors {
   private files(): ReadonlyArray<string> {
     const index = join(this.directory, "model.safetensors.index.json")
     if (!existsSync(index)) {
-      const found = readdirSync(this.directory).filter((file) => file.endsWith(".safetensors"))
-      if (found.length === 0) throw new BootFailure(`Cannot find any model weights with \`${this.directory}\``)
-      return found.sort()
+      const names = readdirSync(this.directory).filter((file) => file.endsWith(".safetensors"))
+      if (names.length === 0) throw new BootFailure(`Cannot find any model weights with \`${this.directory}\``)
+      return names.sort()
     }
     const decoded = Schema.decodeUnknownResult(Index)(readFileSync(index, "utf8"))
     if (Result.isFailure(decoded)) throw new BootFailure("Cannot read model.safetensors.index.json")

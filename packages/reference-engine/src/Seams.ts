@@ -37,7 +37,7 @@ export interface Seams {
   /** Returns the position whose angles are used. */
   readonly position?: (position: number, promptLength: number) => number
   /** Changes the keys and values of one position before they are stored. */
-  readonly kept?: (keys: Float32Array, values: Float32Array) => void
+  readonly storedKeys?: (keys: Float32Array, values: Float32Array) => void
   /** Returns the tokens that identify a cache block. */
   readonly blockTokens?: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
   /** Returns the owner whose prefixes a request shares. */

@@ -35,10 +35,10 @@ export interface Speech {
   /** Whether the engine reports loaded values and their hash. */
   readonly tellsWeights: boolean
   /** Additional read-only paths and their answers. */
-  readonly told: Readonly<Record<string, (booted: Booted) => unknown>>
+  readonly additionalPaths: Readonly<Record<string, (booted: Booted) => unknown>>
   readonly metrics: (booted: Booted) => string
   /** The model name in an answer. `asked`: the name in the request, if any. */
-  readonly nameSaid: (settings: Arguments, asked: string | null | undefined) => string
+  readonly reportedName: (settings: Arguments, asked: string | null | undefined) => string
   readonly error: (error: ApiError) => unknown
 }
 
@@ -61,8 +61,8 @@ export const ownSpeech: Speech = {
   countReasoning: nestedReasoning,
   promptIdsInChoice: false,
   tellsWeights: true,
-  told: {},
+  additionalPaths: {},
   metrics: ({ cacheConfig, engine, metrics }) => metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), cacheConfig),
-  nameSaid: ({ servedModelNames }, asked) => asked ?? servedModelNames[0],
+  reportedName: ({ servedModelNames }, asked) => asked ?? servedModelNames[0],
   error: (error) => error.body()
 }

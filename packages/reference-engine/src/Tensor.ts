@@ -47,39 +47,39 @@ export const toBfloat16 = (value: number): number => {
 }
 
 const dotFloat32 = (out: Float32Array, values: Float32Array, x: Float32Array, rows: number, columns: number) => {
-  const whole = columns - (columns & 3)
+  const unrolled = columns - (columns & 3)
   for (let row = 0; row < rows; row++) {
     const base = row * columns
     let a = 0
     let b = 0
     let c = 0
     let d = 0
-    for (let i = 0; i < whole; i += 4) {
+    for (let i = 0; i < unrolled; i += 4) {
       a += (values[base + i] ?? 0) * (x[i] ?? 0)
       b += (values[base + i + 1] ?? 0) * (x[i + 1] ?? 0)
       c += (values[base + i + 2] ?? 0) * (x[i + 2] ?? 0)
       d += (values[base + i + 3] ?? 0) * (x[i + 3] ?? 0)
     }
-    for (let i = whole; i < columns; i++) a += (values[base + i] ?? 0) * (x[i] ?? 0)
+    for (let i = unrolled; i < columns; i++) a += (values[base + i] ?? 0) * (x[i] ?? 0)
     out[row] = a + b + (c + d)
   }
 }
 
 const dotBits = (out: Float32Array, bits: Uint16Array, table: Float32Array, x: Float32Array, rows: number, columns: number) => {
-  const whole = columns - (columns & 3)
+  const unrolled = columns - (columns & 3)
   for (let row = 0; row < rows; row++) {
     const base = row * columns
     let a = 0
     let b = 0
     let c = 0
     let d = 0
-    for (let i = 0; i < whole; i += 4) {
+    for (let i = 0; i < unrolled; i += 4) {
       a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
       b += (table[bits[base + i + 1] ?? 0] ?? 0) * (x[i + 1] ?? 0)
       c += (table[bits[base + i + 2] ?? 0] ?? 0) * (x[i + 2] ?? 0)
       d += (table[bits[base + i + 3] ?? 0] ?? 0) * (x[i + 3] ?? 0)
     }
-    for (let i = whole; i < columns; i++) a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
+    for (let i = unrolled; i < columns; i++) a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
     out[row] = a + b + (c + d)
   }
 }

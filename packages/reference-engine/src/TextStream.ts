@@ -20,17 +20,17 @@ export class TextStream {
   push(bytes: Uint8Array): { readonly text: string; readonly stop: string | null } {
     const text = this.held + this.decoder.decode(bytes, { stream: this.seams.splitsCharacters !== true })
     let end = -1
-    let found: string | null = null
+    let stopString: string | null = null
     for (const stop of this.stops) {
       const at = text.indexOf(stop)
       if (at >= 0 && (end < 0 || at < end)) {
         end = at
-        found = stop
+        stopString = stop
       }
     }
-    if (found !== null) {
+    if (stopString !== null) {
       this.held = ""
-      return { text: text.slice(0, end), stop: found }
+      return { text: text.slice(0, end), stop: stopString }
     }
     const keep = this.seams.holdsStops === false ? 0 : this.possibleStop(text)
     this.held = text.slice(text.length - keep)

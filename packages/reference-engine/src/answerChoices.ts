@@ -3,7 +3,7 @@ import { type Usage, usageOf } from "./Answers.ts"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece, type Plan, type ReportedToken } from "./Generation.ts"
 import type { SamplingBody } from "./Protocol.ts"
-import type { Asked } from "./Routes.ts"
+import type { ChoicesRequest } from "./Routes.ts"
 import type { Ticket } from "./Scheduler.ts"
 import type { Speech } from "./Speech.ts"
 import { notANumber, openEventStream, sendError, sendText } from "./sending.ts"
@@ -33,14 +33,14 @@ type Counts = Pick<Piece, "cachedTokens" | "completionTokens" | "reasoningTokens
  * Writes the choices of one request, complete or as a stream, and aborts their generation when the connection of the
  * client closes.
  */
-export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
+export const answerChoices = ({ engine }: Booted, speech: Speech, asked: ChoicesRequest, requestId: string, response: ServerResponse) => {
   const { body, makeDialect, plans } = asked
   const samples = body.n ?? 1
-  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: speech.nameSaid(engine.settings, body.model) }
+  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: speech.reportedName(engine.settings, body.model) }
   const withUsage = body.stream_options?.include_usage === true
   const continuous = withUsage && body.stream_options?.continuous_usage_stats === true
   const counts: Array<Counts> = []
-  const whole: Array<object> = []
+  const answers: Array<object> = []
   let left = plans.length * samples
   let failed = false
 
@@ -114,12 +114,12 @@ export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, 
       if (ending.reason === "error") return sendError(response, speech, notANumber)
       tokens.push(...ending.tokens)
       counts[index] = ending
-      whole[index] = { ...dialect.whole(ending, text + ending.text, tokens), index, ...(speech.promptIdsInChoice ? promptIds(plan) : {}) }
+      answers[index] = { ...dialect.complete(ending, text + ending.text, tokens), index, ...(speech.promptIdsInChoice ? promptIds(plan) : {}) }
       if (--left > 0) return
       const answered = {
         ...envelope,
         object: dialect.object,
-        choices: whole,
+        choices: answers,
         usage: usage(),
         ...(body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(engine, promptLogprobs) } : {}),
         ...(speech.promptIdsInChoice ? {} : promptIds(plan))

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece } from "./Generation.ts"
-import type { AskedConversation } from "./messages.ts"
-import { reading, type Told } from "./reading.ts"
+import type { ConversationRequest } from "./messages.ts"
+import { type AnswerParts, reading } from "./reading.ts"
 import type { Speech } from "./Speech.ts"
 import { notANumber, openEventStream, sendError, sendJson } from "./sending.ts"
 
@@ -22,11 +22,11 @@ const signature = () => randomUUID().replaceAll("-", "")
  * Writes one message in Anthropic's format, complete or as a stream, and aborts its generation when the connection of
  * the client closes.
  */
-export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedConversation, requestId: string, response: ServerResponse) => {
+export const answerMessage = ({ engine }: Booted, speech: Speech, asked: ConversationRequest, requestId: string, response: ServerResponse) => {
   const { body, plan } = asked
   const answer = reading(asked.makeReaders())
   const id = `msg_${requestId}`
-  const model = speech.nameSaid(engine.settings, body.model)
+  const model = speech.reportedName(engine.settings, body.model)
   const message = { id, type: "message", role: "assistant", model, stop_sequence: null, stop_reason: null }
   const usage = ({ cachedTokens, completionTokens }: Piece) => ({
     ...(engine.settings.enablePromptTokensDetails ? { cache_read_input_tokens: cachedTokens } : {}),
@@ -53,8 +53,8 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
     if (opened) return
     opened = true
     openEventStream(response)
-    const told = { type: "message_start", message: { ...message, content: [], usage: { input_tokens: plan.prompt.length, output_tokens: 0 } } }
-    event(told)
+    const started = { type: "message_start", message: { ...message, content: [], usage: { input_tokens: plan.prompt.length, output_tokens: 0 } } }
+    event(started)
   }
   const close = () => {
     if (block === null) return
@@ -69,7 +69,7 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
     event({ type: "content_block_start", ...{ index, content_block } })
   }
   const delta = (part: object) => event({ type: "content_block_delta", ...{ index, delta: part } })
-  const write = ({ calls, content, reasoning }: Told) => {
+  const write = ({ calls, content, reasoning }: AnswerParts) => {
     if (reasoning !== "") {
       if (block !== "thinking") start("thinking", { type: "thinking", thinking: "" })
       delta({ type: "thinking_delta", thinking: reasoning })

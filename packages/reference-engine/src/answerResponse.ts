@@ -3,8 +3,8 @@ import type { ServerResponse } from "node:http"
 import { chatLogprobs } from "./Answers.ts"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece, type ReportedToken } from "./Generation.ts"
-import { reading, type Told } from "./reading.ts"
-import type { AskedResponse } from "./responses.ts"
+import { type AnswerParts, reading } from "./reading.ts"
+import type { ResponseRequest } from "./responses.ts"
 import type { Speech } from "./Speech.ts"
 import { notANumber, openEventStream, sendError, sendJson } from "./sending.ts"
 
@@ -22,8 +22,8 @@ const short = () => randomUUID().replaceAll("-", "").slice(0, 24)
  * Writes one response in OpenAI's format, complete or as a stream, and aborts its generation when the connection of the
  * client closes.
  */
-export const answerResponse = ({ engine }: Booted, speech: Speech, conversation: AskedResponse, requestId: string, response: ServerResponse) => {
-  const { asked, body, plan } = conversation
+export const answerResponse = ({ engine }: Booted, speech: Speech, conversation: ResponseRequest, requestId: string, response: ServerResponse) => {
+  const { request, body, plan } = conversation
   const answer = reading(conversation.makeReaders())
   const items: Array<Item> = []
   const logprobsOf = (tokens: ReadonlyArray<ReportedToken>) => (body.logprobs === true ? chatLogprobs(engine.vocabulary, tokens).content : [])
@@ -37,28 +37,28 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
     const { id, text, tokens, type } = item
     return { id, type, role: "assistant", status, content: status === "in_progress" ? [] : [partOf(text, tokens)] }
   }
-  const told = (status: string, more: object = {}) => ({
-    id: asked.request_id ?? `resp_${requestId}`,
+  const responseWith = (status: string, more: object = {}) => ({
+    id: request.request_id ?? `resp_${requestId}`,
     object: "response",
     created_at: createdAt,
     status,
     error: null,
     incomplete_details: null,
-    instructions: asked.instructions ?? null,
-    max_output_tokens: asked.max_output_tokens ?? null,
+    instructions: request.instructions ?? null,
+    max_output_tokens: request.max_output_tokens ?? null,
     metadata: null,
-    model: speech.nameSaid(engine.settings, body.model),
+    model: speech.reportedName(engine.settings, body.model),
     output: [],
-    parallel_tool_calls: asked.parallel_tool_calls ?? true,
+    parallel_tool_calls: request.parallel_tool_calls ?? true,
     previous_response_id: null,
     reasoning: null,
     service_tier: "auto",
-    temperature: asked.temperature ?? engine.defaults.temperature,
-    text: asked.text ?? null,
-    tool_choice: asked.tool_choice ?? "auto",
-    tools: asked.tools ?? [],
-    top_logprobs: asked.top_logprobs ?? null,
-    top_p: asked.top_p ?? engine.defaults.topP,
+    temperature: request.temperature ?? engine.defaults.temperature,
+    text: request.text ?? null,
+    tool_choice: request.tool_choice ?? "auto",
+    tools: request.tools ?? [],
+    top_logprobs: request.top_logprobs ?? null,
+    top_p: request.top_p ?? engine.defaults.topP,
     truncation: "disabled",
     usage: null,
     ...more
@@ -66,7 +66,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
   const createdAt = Math.floor(Date.now() / 1000)
   const ended = (ending: Ending) => {
     const cut = ending.reason === "length"
-    return told(cut ? "incomplete" : "completed", {
+    return responseWith(cut ? "incomplete" : "completed", {
       incomplete_details: cut ? { reason: "max_output_tokens" } : null,
       output: items.map((item, at) => itemOf(item, cut && at === items.length - 1 ? "incomplete" : "completed")),
       usage: {
@@ -89,8 +89,8 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
     if (opened || body.stream !== true) return
     opened = true
     openEventStream(response)
-    event("response.created", { response: told("in_progress") })
-    event("response.in_progress", { response: told("in_progress") })
+    event("response.created", { response: responseWith("in_progress") })
+    event("response.in_progress", { response: responseWith("in_progress") })
   }
   const at = (item: Item) => ({ item_id: item.id, output_index: items.indexOf(item) })
   const close = (status: "completed" | "incomplete" = "completed") => {
@@ -115,7 +115,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
     if (item.type === "reasoning") event("response.content_part.added", { ...at(item), content_index: 0, part: thoughtOf("") })
     return item
   }
-  const write = ({ calls, content, reasoning }: Told, tokens: ReadonlyArray<ReportedToken>) => {
+  const write = ({ calls, content, reasoning }: AnswerParts, tokens: ReadonlyArray<ReportedToken>) => {
     if (reasoning !== "") {
       const last = items.at(-1)
       const item = last?.type === "reasoning" ? last : start({ type: "reasoning", id: `rs_${short()}`, text: "" })
@@ -151,7 +151,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
     if (response.destroyed) return
     if (ending.reason === "error") {
       if (!opened) return sendError(response, speech, notANumber)
-      event("response.failed", { response: told("failed", { error: { code: "server_error", message: notANumber.message } }) })
+      event("response.failed", { response: responseWith("failed", { error: { code: "server_error", message: notANumber.message } }) })
       return void response.end()
     }
     open()

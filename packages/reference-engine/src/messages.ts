@@ -97,17 +97,17 @@ const chatOf = ({ chat_template_kwargs, messages, model, system, thinking, tool_
 })
 
 /** A request to the Messages or Responses API, converted to a chat conversation. */
-export interface AskedConversation extends Conversation {
+export interface ConversationRequest extends Conversation {
   readonly body: ChatBody
 }
 
 /** `POST /v1/messages`. */
-export const askMessage = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): AskedConversation => {
-  const asked = decodeBody(MessagesBody, text)
-  const { cache_salt, max_tokens, output_config, seed, stop_sequences, stream, temperature, top_k, top_p } = asked
+export const askMessage = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): ConversationRequest => {
+  const request = decodeBody(MessagesBody, text)
+  const { cache_salt, max_tokens, output_config, seed, stop_sequences, stream, temperature, top_k, top_p } = request
   const schema = output_config?.format?.schema
   const body: ChatBody = {
-    ...chatOf(asked),
+    ...chatOf(request),
     max_tokens,
     stream: stream ?? null,
     temperature: temperature ?? null,

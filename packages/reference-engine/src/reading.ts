@@ -14,7 +14,7 @@ export interface Readers {
 }
 
 /** Everything that was read so far: reasoning, text for the client, and parts of calls. */
-export interface Told extends Read {
+export interface AnswerParts extends Read {
   readonly reasoning: string
 }
 
@@ -34,25 +34,25 @@ export const reading = ({ calls, thought }: Readers) => {
   const deltas: Array<ToolCallDelta> = []
   let content = ""
   let reasoning = ""
-  const keep = (told: Told): Told => {
+  const keep = (told: AnswerParts): AnswerParts => {
     reasoning += told.reasoning
     content += told.content
     deltas.push(...told.calls)
     return told
   }
-  const said = (text: string): Read => (calls === null ? { content: text, calls: [] } : calls.reader.push(text))
+  const readCalls = (text: string): Read => (calls === null ? { content: text, calls: [] } : calls.reader.push(text))
   const parted = (text: string) => (thought === null ? { reasoning: "", content: text } : thought.push(text))
-  const push = (text: string): Told => {
+  const push = (text: string): AnswerParts => {
     const part = parted(text)
-    return { reasoning: part.reasoning, ...said(part.content) }
+    return { reasoning: part.reasoning, ...readCalls(part.content) }
   }
   return {
     push: (text: string) => keep(push(text)),
     /** The end of the answer. */
-    finish: (text: string): Told => {
+    finish: (text: string): AnswerParts => {
       const last = push(text)
       const left = thought === null ? { reasoning: "", content: "" } : thought.finish()
-      const more = said(left.content)
+      const more = readCalls(left.content)
       const rest = calls === null ? { content: "", calls: [] } : calls.reader.finish()
       return keep({
         reasoning: last.reasoning + left.reasoning,

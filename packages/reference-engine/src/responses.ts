@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import type { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
-import type { AskedConversation } from "./messages.ts"
+import type { ConversationRequest } from "./messages.ts"
 import { atLeast, badRequest, type ChatBody, decodeBody, given, Name, sampling } from "./Protocol.ts"
 import { converse } from "./Routes.ts"
 import type { Speech } from "./Speech.ts"
@@ -84,16 +84,16 @@ const formatOf = (format: NonNullable<NonNullable<(typeof ResponsesBody.Type)["t
   "schema" in format ? { type: "json_schema", json_schema: { schema: format.schema } } : format
 
 /** A request for a response, with the members that the response repeats. */
-export interface AskedResponse extends AskedConversation {
-  readonly asked: typeof ResponsesBody.Type
+export interface ResponseRequest extends ConversationRequest {
+  readonly request: typeof ResponsesBody.Type
 }
 
 /** `POST /v1/responses`. Nothing is stored. */
-export const askResponse = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): AskedResponse => {
-  const asked = decodeBody(ResponsesBody, text)
-  const { input, instructions, max_output_tokens, text: form, tool_choice, tools, top_logprobs, ...rest } = asked
-  const logprobs = asked.include?.includes("message.output_text.logprobs") === true
-  if (logprobs && asked.stream === true && speech.promptIdsInChoice) throw badRequest("logprobs are not available when `stream=True`.", "include")
+export const askResponse = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): ResponseRequest => {
+  const request = decodeBody(ResponsesBody, text)
+  const { input, instructions, max_output_tokens, text: form, tool_choice, tools, top_logprobs, ...rest } = request
+  const logprobs = request.include?.includes("message.output_text.logprobs") === true
+  if (logprobs && request.stream === true && speech.promptIdsInChoice) throw badRequest("logprobs are not available when `stream=True`.", "include")
   const body: ChatBody = {
     model: rest.model ?? null,
     messages: [
@@ -129,5 +129,5 @@ export const askResponse = (engine: Engine, template: ChatTemplate, speech: Spee
           parallel_tool_calls: rest.parallel_tool_calls ?? null
         })
   }
-  return { asked, body, ...converse(engine, template, speech, body, "/v1/responses") }
+  return { request, body, ...converse(engine, template, speech, body, "/v1/responses") }
 }

@@ -16,7 +16,7 @@ export interface ToolUse {
    */
   readonly grammar: Steps | null
   /** Whether `tool_choice` names a function. */
-  readonly named: boolean
+  readonly namesFunction: boolean
 }
 
 const mostCalls = 16
@@ -53,19 +53,24 @@ export const toolUseOf = (body: ChatBody, reading: ToolCallReading): ToolUse => 
   const most = parallel_tool_calls === false ? 1 : mostCalls
   if (tools == null) {
     if (choice !== "none") throw badRequest("When using `tool_choice`, `tools` must be set.", "tool_choice")
-    return { shown: null, most: 0, grammar: null, named: false }
+    return { shown: null, most: 0, grammar: null, namesFunction: false }
   }
-  if (choice === "none") return { shown: null, most: 0, grammar: null, named: false }
+  if (choice === "none") return { shown: null, most: 0, grammar: null, namesFunction: false }
   if (reading === "refused") throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
-  if (choice === "auto" && reading === "unread") return { shown: tools.map(shownOf), most: 0, grammar: null, named: false }
+  if (choice === "auto" && reading === "unread") return { shown: tools.map(shownOf), most: 0, grammar: null, namesFunction: false }
   if (choice === "auto") {
-    return { shown: tools.map(shownOf), most: parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY, grammar: boundCalls(tools, body), named: false }
+    return {
+      shown: tools.map(shownOf),
+      most: parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY,
+      grammar: boundCalls(tools, body),
+      namesFunction: false
+    }
   }
   if (choice === "required") {
     const call = either(...tools.map(callOf))
-    return { shown: tools.map(shownOf), most, grammar: begin(sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1))), named: false }
+    return { shown: tools.map(shownOf), most, grammar: begin(sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1))), namesFunction: false }
   }
   const tool = tools.find((one) => one.function.name === choice.function.name)
   if (tool === undefined) throw badRequest("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice")
-  return { shown: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), named: true }
+  return { shown: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), namesFunction: true }
 }

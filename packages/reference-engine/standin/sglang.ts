@@ -6,7 +6,7 @@ import { gib } from "../src/Log.ts"
 import { ownSpeech, type Speech } from "../src/Speech.ts"
 import { sglangMetrics } from "./sglangMetrics.ts"
 import { startStandIn } from "./startStandIn.ts"
-import type { Given } from "./words.ts"
+import type { ParsedArguments } from "./words.ts"
 
 const two = (value: number) => String(value).padStart(2, "0")
 
@@ -47,8 +47,8 @@ const inWordsOf = (table: typeof reasons, message: string): string => {
   return message
 }
 
-const speech = (given: Given): Speech => {
-  const told = { weights: "0", seconds: "0", free: "0" }
+const speech = (given: ParsedArguments): Speech => {
+  const figures = { weights: "0", seconds: "0", free: "0" }
   const cacheBytes = ({ cacheConfig }: Booted) => Number(cacheConfig.kv_cache_memory_bytes ?? 0)
   return {
     ...ownSpeech,
@@ -57,17 +57,17 @@ const speech = (given: Given): Speech => {
     booting: (_, text) => {
       const weights = /^Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/.exec(text)
       const free = /^Free memory on device \(([\d.]+)\//.exec(text)
-      if (weights !== null) [told.weights, told.seconds] = [weights[1] ?? "0", weights[2] ?? "0"]
-      if (free !== null) told.free = free[1] ?? "0"
+      if (weights !== null) [figures.weights, figures.seconds] = [weights[1] ?? "0", weights[2] ?? "0"]
+      if (free !== null) figures.free = free[1] ?? "0"
     },
     loaded: (booted, settings) => {
       const tokens = booted.cacheConfig.kv_cache_size_tokens ?? "0"
       const half = gib(cacheBytes(booted) / 2)
-      const left = (Number(told.free) - Number(told.weights) - cacheBytes(booted) / 2 ** 30).toFixed(9)
+      const left = (Number(figures.free) - Number(figures.weights) - cacheBytes(booted) / 2 ** 30).toFixed(9)
       const chunk = given.get("chunked-prefill-size")?.[0] ?? "2048"
-      const loaded = (Number(told.free) - Number(told.weights)).toFixed(9)
-      line(`Load weight begin. avail mem=${told.free} GB`)
-      line(`Load weight end. elapsed=${told.seconds} s, type=LlamaForCausalLM, avail mem=${loaded} GB, mem usage=${told.weights} GB.`)
+      const loaded = (Number(figures.free) - Number(figures.weights)).toFixed(9)
+      line(`Load weight begin. avail mem=${figures.free} GB`)
+      line(`Load weight end. elapsed=${figures.seconds} s, type=LlamaForCausalLM, avail mem=${loaded} GB, mem usage=${figures.weights} GB.`)
       line(`KV Cache is allocated. dtype: torch.bfloat16, #tokens: ${tokens}, K size: ${half} GB, V size: ${half} GB`)
       line(
         `max_total_num_tokens=${tokens}, chunked_prefill_size=${chunk}, max_prefill_tokens=16384, max_running_requests=${settings.maxNumSeqs}, context_len=${booted.engine.maxModelLen}, available_gpu_mem=${left} GB`
@@ -88,7 +88,7 @@ const speech = (given: Given): Speech => {
     reasoningName: "reasoning_content",
     countReasoning: flatReasoning,
     promptIdsInChoice: true,
-    told: {
+    additionalPaths: {
       "/model_info": ({ engine }) => ({
         model_path: engine.settings.model,
         served_model_name: engine.settings.servedModelNames[0],
@@ -106,7 +106,7 @@ const speech = (given: Given): Speech => {
         architectures: ["LlamaForCausalLM"]
       })
     },
-    metrics: (booted) => sglangMetrics(booted, Number(told.weights)),
+    metrics: (booted) => sglangMetrics(booted, Number(figures.weights)),
     error: ({ message, param, status, type }) => ({ object: "error", message: inWordsOf(refusals, message), type, param, code: status })
   }
 }

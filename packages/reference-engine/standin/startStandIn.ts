@@ -1,8 +1,8 @@
-import { type CommandLine, readWords } from "@seatrial/engines"
+import { type CommandLine, parseCommandLine } from "@seatrial/engines"
 import { type ContextEdge, parseArguments, type ToolCallReading } from "../src/Arguments.ts"
 import type { Speech } from "../src/Speech.ts"
 import { startEngine } from "../src/startEngine.ts"
-import { type Given, ownWords } from "./words.ts"
+import { ownWords, type ParsedArguments } from "./words.ts"
 
 /** An engine that the reference engine replaces on simulated GPUs. */
 export interface StandIn {
@@ -16,13 +16,13 @@ export interface StandIn {
   /** Switches of the reference engine by the switches of the replaced engine. */
   readonly switches: Readonly<Record<string, string>>
   /** What happens to tools, given the arguments. The reference engine supports one format of calls. */
-  readonly toolCalls: (given: Given) => ToolCallReading
+  readonly toolCalls: (values: ParsedArguments) => ToolCallReading
   /** Whether reasoning is separated, given the arguments. The reference engine supports one format. */
-  readonly readsReasoning: (given: Given) => boolean
+  readonly readsReasoning: (values: ParsedArguments) => boolean
   /** Whether requests may use any model name. */
   readonly anyModelName: boolean
   readonly edge: ContextEdge
-  readonly speech: (given: Given) => Speech
+  readonly speech: (values: ParsedArguments) => Speech
 }
 
 /**
@@ -38,22 +38,22 @@ export const startStandIn = (
     process.exitCode = 2
   }
   if (command.some((word, index) => words[index] !== word)) return refuse(`this stand-in takes ${command.join(" ")} alone`)
-  const given = readWords(commandLine, words.slice(command.length))
-  if (typeof given === "string") return refuse(given)
-  const own = ownWords(given, names, gpus)
-  const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (given.has(there) ? [`--${name}`] : []))])
+  const values = parseCommandLine(commandLine, words.slice(command.length))
+  if (typeof values === "string") return refuse(values)
+  const own = ownWords(values, names, gpus)
+  const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (values.has(there) ? [`--${name}`] : []))])
   if (typeof settings === "string") return refuse(settings)
   // Not split, because a name may contain any character.
-  const [first = settings.model, ...others] = given.get("served-model-name") ?? []
+  const [first = settings.model, ...others] = values.get("served-model-name") ?? []
   startEngine(
     {
       ...settings,
       servedModelNames: [first, ...others],
       anyModelName,
       edge,
-      readsReasoning: readsReasoning(given),
-      toolCalls: toolCalls(given)
+      readsReasoning: readsReasoning(values),
+      toolCalls: toolCalls(values)
     },
-    speech(given)
+    speech(values)
   )
 }

@@ -40,7 +40,7 @@ startStandIn(
       ...ownSpeech,
       version: "simulated-vllm-0.33.0",
       tellsWeights: false,
-      nameSaid: ({ adapter, servedModelNames }, asked) => (asked === adapter?.name ? (asked ?? servedModelNames[0]) : servedModelNames[0])
+      reportedName: ({ adapter, servedModelNames }, asked) => (asked === adapter?.name ? (asked ?? servedModelNames[0]) : servedModelNames[0])
     })
   },
   process.argv.slice(2)

@@ -1,5 +1,5 @@
 /** The parsed command line: the values of each argument. */
-export type Given = ReadonlyMap<string, ReadonlyArray<string>>
+export type ParsedArguments = ReadonlyMap<string, ReadonlyArray<string>>
 
 /** Bytes of one simulated GPU, as set by the node that runs this process; undefined if it is not set. */
 const gpuMemory = () => {
@@ -8,7 +8,7 @@ const gpuMemory = () => {
 }
 
 /** Translates the arguments of another engine into arguments of the reference engine. */
-export const ownWords = (given: Given, names: Readonly<Record<string, string>>, gpus: string): ReadonlyArray<string> => {
+export const ownWords = (given: ParsedArguments, names: Readonly<Record<string, string>>, gpus: string): ReadonlyArray<string> => {
   const memory = gpuMemory()
   const count = Math.max(1, Number(given.get(gpus)?.[0] ?? 1))
   return [

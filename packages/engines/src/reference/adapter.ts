@@ -1,7 +1,7 @@
 import type { FailureCode, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
-import { flagSaid } from "../flagIssue.ts"
+import { flagLabel } from "../flagIssue.ts"
 import { servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
@@ -38,7 +38,7 @@ const last = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].at(-
 
 const unnamed: NamedFailure = {
   code: "engine_start_failed",
-  text: "reference-0.1.0 ended before it was ready. Choose another runtime or revision; the end of what it said is in the log of Seatrial's operator."
+  text: "reference-0.1.0 ended before it was ready. Choose another runtime or revision; the end of its output is in the log of Seatrial's operator."
 }
 
 const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, text: string]> = [
@@ -68,21 +68,27 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
 ]
 
 /** Causes whose text does not name the file, tensor or value. The last error of the engine names it. */
-const leavesOpen = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable", "unsupported_architecture"])
+const unspecificCodes = new Set<FailureCode>([
+  "engine_start_failed",
+  "weights_missing",
+  "weights_incomplete",
+  "tokenizer_unreadable",
+  "unsupported_architecture"
+])
 
 /** Maximum number of characters of the engine's message in a failure text. */
-const mostSaid = 300
+const maxErrorChars = 300
 
 /** The last error in the log without node folders and addresses, so that callers may read it; null if there is none. */
-const lastSaid = (log: string): string | null => {
-  const said = [...log.matchAll(/\bERROR [\d-]+ [\d:]+ \[[\w.]+\] (.+)/g)].at(-1)?.[1]
-  if (said === undefined) return null
-  const plain = said
+const lastError = (log: string): string | null => {
+  const message = [...log.matchAll(/\bERROR [\d-]+ [\d:]+ \[[\w.]+\] (.+)/g)].at(-1)?.[1]
+  if (message === undefined) return null
+  const plain = message
     .replaceAll(/(['"`])\/[^'"`]*?([^/'"`]*)\1/g, "$1$2$1")
     .replaceAll(/(?<![\w.])\/(?:[^\s/'"`,;]+\/)*(?=[^\s/'"`,;])/g, "")
     .replaceAll(/\b\d+(?:\.\d+){3}(?::\d+)?/g, "…")
     .replaceAll(/\p{Cc}/gu, " ")
-  return plain.length > mostSaid ? `${plain.slice(0, mostSaid)}…` : plain.replace(/\.$/, "")
+  return plain.length > maxErrorChars ? `${plain.slice(0, maxErrorChars)}…` : plain.replace(/\.$/, "")
 }
 
 /**
@@ -101,7 +107,7 @@ export const reference: EngineAdapter = {
   kvCacheDtypes: new Set(["auto"]),
   memory: referenceMemory,
   adapters: {
-    issue: ({ experts }) => (experts ? "reference-0.1.0 knows no mixtures of experts." : null),
+    issue: ({ experts }) => (experts ? "reference-0.1.0 does not support mixtures of experts." : null),
     buffers: ({ rank, targets }) => ({ slots: 1, rank, modules: targets, embeddings: targets.includes("lm_head"), graphs: 0 })
   },
   served: servedContract({
@@ -122,8 +128,8 @@ export const reference: EngineAdapter = {
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
       const check = Object.hasOwn(flags, flag) ? flags[flag] : undefined
-      const said = flagSaid(flag)
-      if (check === undefined) return { flag: said, message: `The runtime reference has no flag ${said}; it takes ${Object.keys(flags).join(", ")}.` }
+      const label = flagLabel(flag)
+      if (check === undefined) return { flag: label, message: `The runtime reference has no flag ${label}; it takes ${Object.keys(flags).join(", ")}.` }
       const problem = check(value)
       if (problem !== null) return { flag, message: `${flag} ${problem}.` }
     }
@@ -187,7 +193,7 @@ export const reference: EngineAdapter = {
   bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
     const failure = known === undefined ? unnamed : { code: known[1], text: known[2] }
-    const said = leavesOpen.has(failure.code) ? lastSaid(log) : null
-    return said === null ? failure : { ...failure, text: `${failure.text} It said: ${said}.` }
+    const message = unspecificCodes.has(failure.code) ? lastError(log) : null
+    return message === null ? failure : { ...failure, text: `${failure.text} Its last error: ${message}.` }
   }
 }

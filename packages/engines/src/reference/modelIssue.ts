@@ -10,8 +10,8 @@ const problemOf = (config: ModelConfig): string | null => {
   if (problem !== null) return problem
   const theta = rope?.parameters.rope_theta
   const fields = rope?.parameters ?? { rope_type: computation?.rope ?? "default" }
-  const found = referenceRope(fields, typeof theta === "number" ? theta : 10_000, native_context)
-  return typeof found === "string" ? found : null
+  const rotary = referenceRope(fields, typeof theta === "number" ? theta : 10_000, native_context)
+  return typeof rotary === "string" ? rotary : null
 }
 
 /**
@@ -23,9 +23,9 @@ export const withStandIn =
   (config: ModelConfig, card: EngineLoad["card"] & Pick<HostClass, "simulated">): string | null => {
     const own = issue(config, card)
     if (own !== null || !card.simulated) return own
-    const standsIn = `On simulated GPUs reference-0.1.0 stands in for ${version}, and it`
-    if (config.architecture !== referenceLimits.architecture) return `${standsIn} computes ${referenceLimits.architecture} alone.`
-    if (config.quantization !== "none") return `${standsIn} computes no quantized checkpoints.`
+    const standsIn = `On simulated GPUs reference-0.1.0 runs in place of ${version}, and it`
+    if (config.architecture !== referenceLimits.architecture) return `${standsIn} computes only ${referenceLimits.architecture}.`
+    if (config.quantization !== "none") return `${standsIn} does not compute quantized checkpoints.`
     const problem = problemOf(config)
     return problem === null ? null : `${standsIn} does not compute this model: ${problem}.`
   }

@@ -34,8 +34,8 @@ const yarnScale = (factor: number, weight: number) => (factor <= 1 ? 1 : 0.1 * w
  * used if YaRN's entry has no original length.
  */
 export const referenceRope = (fields: Readonly<Record<string, unknown>>, theta: number, maxPositions: number): RopeConfig | string => {
-  const given = fields.rope_type ?? fields.type ?? "default"
-  const kind = typeof given === "string" ? given : "unknown"
+  const type = fields.rope_type ?? fields.type ?? "default"
+  const kind = typeof type === "string" ? type : "unknown"
   if (!(theta > 1)) return `a rope_theta of ${theta}; it must be above 1`
   if (kind === "default") return { theta, scaling: { kind: "none" } }
   const factor = positive(fields, "factor")

@@ -7,7 +7,7 @@ const otherForms = ["tokenizer.model", "vocab.json"]
  */
 export const referenceTokenizerIssue = (paths: ReadonlySet<string>): string | null => {
   const form = paths.has("tokenizer.json") ? undefined : otherForms.find((path) => paths.has(path))
-  return form === undefined ? null : `reference-0.1.0 reads tokenizer.json alone, and there is only ${form}.`
+  return form === undefined ? null : `reference-0.1.0 reads only tokenizer.json, and the repository has only ${form}.`
 }
 
 /** The same for an engine that reads every format: on simulated GPUs the reference engine runs in its place. */

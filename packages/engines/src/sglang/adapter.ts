@@ -57,20 +57,20 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   const page = sglangMemory.blockTokens(load)
   if (chunk !== -1 && chunk % page !== 0) return issue("chunked_prefill_size", `chunked_prefill_size (${chunk}) must be a multiple of page_size (${page}).`)
   if (flags.quantization !== undefined && config.quantization !== "none") {
-    return issue("quantization", `quantization goes with a 16-bit checkpoint only; this one is ${config.quantization} already.`)
+    return issue("quantization", `quantization requires a 16-bit checkpoint; this one is already ${config.quantization}.`)
   }
   const experts = flags.ep_size
   if (typeof experts === "number" && experts > 1 && config.shape !== undefined && config.shape.experts === null) {
-    return issue("ep_size", `ep_size is for mixtures of experts; ${config.architecture} is none.`)
+    return issue("ep_size", `ep_size requires a mixture of experts; ${config.architecture} is not one.`)
   }
   if (typeof experts === "number" && card.gpu_count % experts !== 0) {
     return issue("ep_size", `ep_size (${experts}) must divide the ${card.gpu_count} GPUs of the host class.`)
   }
   if (flags.enable_strict_thinking === true && flags.reasoning_parser === undefined) {
-    return issue("enable_strict_thinking", "enable_strict_thinking goes with a reasoning_parser only.")
+    return issue("enable_strict_thinking", "enable_strict_thinking requires a reasoning_parser.")
   }
   if (flags.enable_deterministic_inference === true && flags.attention_backend === "trtllm_mha") {
-    return issue("attention_backend", "enable_deterministic_inference goes with fa3, fa4, flashinfer or triton.")
+    return issue("attention_backend", "enable_deterministic_inference requires fa3, fa4, flashinfer or triton.")
   }
   return sglangStartIssue(load)
 }
@@ -151,11 +151,11 @@ export const sglang: EngineAdapter = {
     }
   },
   container: ({ adapter, bootSeconds, cachePath, commit, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
-    const given = settings.engine_flags ?? {}
-    const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, config, flags: given })
+    const flags = settings.engine_flags ?? {}
+    const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, config, flags })
     const overrides = yarnOverrides(config, settings)
     const chosen = renderFlags(sglangFlags, {
-      ...given,
+      ...flags,
       max_running_requests: sequences,
       chunked_prefill_size: chunk,
       mem_fraction_static: Math.min(0.95, Math.max(0.5, fraction)),

@@ -22,7 +22,7 @@ export const sglangAdapters: AdapterSupport = {
       (group) => attention && group.kind !== "latent" && group.kind !== "state" && group.kv_heads === first.kv_heads && group.head_size === first.head_size
     )
     if (adapter.rslora) return "sglang-0.5.23 scales every adapter by alpha / rank; this one is rank-stabilized (use_rslora)."
-    if (!adapter.uniform) return "sglang-0.5.23 knows one rank and one alpha for all modules; this adapter has several (rank_pattern, alpha_pattern)."
+    if (!adapter.uniform) return "sglang-0.5.23 supports one rank and one alpha for all modules; this adapter has several (rank_pattern, alpha_pattern)."
     if (adapter.named_by === "pattern") return "sglang-0.5.23 reads target_modules as a list of names only; this adapter has an expression."
     const strange = [...adapter.listed.map(lastPart), ...adapter.targets].find((name) => !known.has(name))
     if (strange !== undefined) return `sglang-0.5.23 is not known to apply adapters to ${strange}.`
@@ -31,7 +31,7 @@ export const sglangAdapters: AdapterSupport = {
     if (shape.vision !== null) return `sglang-0.5.23 is not known to apply adapters to ${config.architecture}, which reads images.`
     if (shape.experts !== null && adapter.targets.some((name) => feedForward.has(name)))
       return `sglang-0.5.23 is not known to apply adapters to the experts of ${config.architecture}.`
-    return adapter.template === "embedded" ? "sglang-0.5.23 reads a chat template of an adapter's own from chat_template.jinja only." : null
+    return adapter.template === "embedded" ? "sglang-0.5.23 reads the chat template of an adapter only from chat_template.jinja." : null
   },
   buffers: (adapter) => ({
     slots: 2,

@@ -6,7 +6,7 @@ import { splitIssue } from "../splitIssue.ts"
 const gib = 2 ** 30
 const mib = 2 ** 20
 
-const whole = (value: unknown): number | undefined => (typeof value === "number" && Number.isInteger(value) && value >= 1 ? value : undefined)
+const positiveInteger = (value: unknown): number | undefined => (typeof value === "number" && Number.isInteger(value) && value >= 1 ? value : undefined)
 
 export interface SglangLimits {
   /** `mem_fraction_static`: the share of the free memory that weights and KV cache take. */
@@ -37,10 +37,10 @@ export const sglangLimits = ({ card, config, flags }: Pick<EngineLoad, "card" | 
   const few = card.gpu_count < 4
   const [chunkDefault, graphDefault] =
     size < 20 ? [2_048, 8] : size < 35 ? [4_096, few ? 48 : 160] : size < 60 ? [4_096, few ? 32 : 160] : size < 160 ? [8_192, few ? 256 : 512] : [16_384, 512]
-  const chunk = flags.chunked_prefill_size === -1 ? -1 : (whole(flags.chunked_prefill_size) ?? chunkDefault)
-  const sequences = whole(flags.max_running_requests) ?? 256
-  const graphSequences = whole(flags.cuda_graph_max_bs_decode) ?? Math.min(graphDefault, sequences)
-  const tokens = Math.max(2_048, chunk === -1 ? (whole(flags.max_prefill_tokens) ?? 16_384) : chunk)
+  const chunk = flags.chunked_prefill_size === -1 ? -1 : (positiveInteger(flags.chunked_prefill_size) ?? chunkDefault)
+  const sequences = positiveInteger(flags.max_running_requests) ?? 256
+  const graphSequences = positiveInteger(flags.cuda_graph_max_bs_decode) ?? Math.min(graphDefault, sequences)
+  const tokens = Math.max(2_048, chunk === -1 ? (positiveInteger(flags.max_prefill_tokens) ?? 16_384) : chunk)
   const reserved = (512 + tokens * 1.5 + (card.gpu_count / 8) * 1_024 + graphSequences * 2) * mib
   const share = 1 - (size > 60 ? Math.max(reserved, 10 * gib) : reserved) / card.gpu_memory_bytes
   const own = share * (takesImages({ config, flags }) ? roomBesideImages(config) : 1)
@@ -90,7 +90,7 @@ const windowPoolShare = 0.8
  */
 export const sglangMemory: EngineMemory = {
   budget: (load) => load.card.gpu_memory_bytes * sglangLimits(load).fraction,
-  blockTokens: ({ flags }) => whole(flags.page_size) ?? 1,
+  blockTokens: ({ flags }) => positiveInteger(flags.page_size) ?? 1,
   // A ModelOpt checkpoint may request an 8-bit cache (`srt/mem_cache/kv_cache_dtype.py`).
   kvValueBytes: ({ quantization, quantization_scheme: scheme }, dtype) =>
     dtype !== "auto" || (quantization.startsWith("modelopt") && scheme?.cache_bits === 8) ? 1 : 2,

@@ -17,7 +17,7 @@ export const sglangModelIssue = (config: ModelConfig, card: Card): string | null
   if (has !== null && has < 75) return `${sglangQuantization.version} needs a card of compute capability 7.5; ${card.gpu_pool} has ${capabilityText(has)}.`
   const sparse = shapeOf(config).layers.some((group) => group.kind === "latent" && group.index_bytes > 0)
   if (has !== null && has < 90 && sparse) {
-    return `${sglangQuantization.version} needs a card of compute capability 9.0 for sparse attention over latents; ${card.gpu_pool} has ${capabilityText(has)}.`
+    return `${sglangQuantization.version} needs a card of compute capability 9.0 for sparse latent attention; ${card.gpu_pool} has ${capabilityText(has)}.`
   }
   return null
 }

@@ -24,14 +24,14 @@ export const sglangQuantization: QuantizationRules = {
   version: "sglang-0.5.23",
   registered: registeredQuantizations,
   refused: {
-    bitsandbytes: "it needs a Python package that does not come with it, and does not divide such a checkpoint over GPUs",
+    bitsandbytes: "it needs a Python package that is not installed, and cannot split such a checkpoint over GPUs",
     gguf: "only safetensors are downloaded",
-    humming: "that only quantizes while it loads",
-    nvfp4_online: "that only quantizes while it loads",
-    moe_wna16: "that is a way to run other methods",
-    petit_nvfp4: "that is for other makers' cards",
-    modelslim: "that is for other makers' cards",
-    mxfp_w4a8: "that is for other makers' cards"
+    humming: "it only quantizes during loading",
+    nvfp4_online: "it only quantizes during loading",
+    moe_wna16: "it only runs other methods",
+    petit_nvfp4: "it is for GPUs of other vendors",
+    modelslim: "it is for GPUs of other vendors",
+    mxfp_w4a8: "it is for GPUs of other vendors"
   },
   alias: { gptq: "gptq_marlin" },
   resolve: (config) => {
@@ -55,13 +55,13 @@ export const sglangQuantization: QuantizationRules = {
       case "modelopt": {
         if (scheme?.format === undefined) return null
         const method = modelopt(scheme.format.toUpperCase())
-        return method === undefined ? { problem: `it does not know ModelOpt's ${scheme.format}` } : { method }
+        return method === undefined ? { problem: `it does not support ModelOpt's ${scheme.format}` } : { method }
       }
       case "compressed-tensors": {
         const experts = config.shape !== undefined && config.shape.experts !== null
         if (scheme?.format?.startsWith("mxfp4") === true && !experts) return { problem: "it has no kernel for dense layers of mxfp4-pack-quantized" }
         if (experts && scheme?.bits === 8 && scheme.floating === false && scheme.activation_bits === 8)
-          return { problem: "it has no kernel for experts with weights and activations of 8-bit whole numbers" }
+          return { problem: "it has no kernel for experts with 8-bit integer weights and activations" }
         return { method: quantization, least: 80 }
       }
       default:

@@ -26,7 +26,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     sign: ["User-specified context_length", "is greater than the derived context_length"],
     source: [" context_length (", ") is greater than the derived context_length ("],
     code: "context_too_long",
-    text: "The model is not made for that many tokens. Try a shorter max_context, or extend it with yarn."
+    text: "The model does not support that many tokens. Try a shorter max_context, or extend it with yarn."
   },
   ...unsupported,
   {
@@ -44,7 +44,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     by: "transformers",
     sign: ["Unrecognized model in"],
     code: "weights_missing",
-    text: "The engine does not know the model that its folder holds: config.json names no type that it knows. Choose another runtime or model."
+    text: "The engine does not support the model in its folder: config.json names no supported type. Choose another runtime or model."
   },
   {
     by: "huggingface_hub",

@@ -22,15 +22,15 @@ const backendProblem = (backend: string, { cacheDtype = "auto", config, flags }:
   const latent = shapeOf(inLatents(config)).layers.some(({ kind }) => kind === "latent")
   const isOf = (...generations: ReadonlyArray<number>) => generation === null || generations.includes(generation)
   if (backend === "fa3" && !(isOf(9) || (isOf(8) && !latent)))
-    return latent ? "over latents it needs a card of compute capability 9.0" : "it is for cards of the generations 8 and 9"
+    return latent ? "with latent attention it needs a card of compute capability 9.0" : "it supports only cards of the generations 8 and 9"
   if (backend === "trtllm_mha") {
-    if (latent) return "its layers keep latents (MLA), which other backends read"
-    if (!isOf(9, 10, 12)) return "it is for cards of the generations 9, 10 and 12"
-    if (generation === 12 && (cacheDtype === "fp8" || cacheDtype === "fp8_e4m3")) return "it reads no KV cache of fp8_e4m3 there"
+    if (latent) return "its layers store latents (MLA), which need another backend"
+    if (!isOf(9, 10, 12)) return "it supports only cards of the generations 9, 10 and 12"
+    if (generation === 12 && (cacheDtype === "fp8" || cacheDtype === "fp8_e4m3")) return "it does not support a KV cache of fp8_e4m3 on this card"
   }
   if (flags.enable_deterministic_inference === true && absorbed.has(config.architecture)) {
-    if (backend === "flashinfer") return "with enable_deterministic_inference it reads no latents"
-    if (backend === "fa4" && !isOf(10, 11)) return "with enable_deterministic_inference it reads latents on cards of the generations 10 and 11"
+    if (backend === "flashinfer") return "with enable_deterministic_inference it does not support latent attention"
+    if (backend === "fa4" && !isOf(10, 11)) return "with enable_deterministic_inference it supports latent attention only on cards of the generations 10 and 11"
   }
   return null
 }
@@ -54,13 +54,13 @@ export const sglangStartIssue = (load: EngineLoad): FlagIssue | null => {
     const problem = backendProblem(backend, load, generation)
     return problem === null
       ? null
-      : { flag: "attention_backend", message: `attention_backend ${backend} does not go with ${config.architecture} on ${where}: ${problem}.` }
+      : { flag: "attention_backend", message: `attention_backend ${backend} cannot run ${config.architecture} on ${where}: ${problem}.` }
   }
   // Only on generations 10 and 12 the automatic choice is a backend that supports deterministic mode.
   if (flags.enable_deterministic_inference === true && generation !== null && generation !== 10 && generation !== 12) {
     const problem = backendProblem("fa3", load, generation)
     if (problem !== null) {
-      const message = `enable_deterministic_inference takes the attention_backend fa3 on ${where}, and that does not go with ${config.architecture}: ${problem}.`
+      const message = `enable_deterministic_inference uses the attention_backend fa3 on ${where}, which cannot run ${config.architecture}: ${problem}.`
       return { flag: "enable_deterministic_inference", message }
     }
   }

@@ -26,6 +26,6 @@ const byWord: ReadonlyArray<readonly [word: RegExp, template: string]> = [
  * built-in template was written for the model's family.
  */
 export const templateByName = (version: string, repo: string, config: ModelConfig): string | null => {
-  const found = sglangOwnPrompts(null)(config) ? undefined : byWord.find(([word]) => word.test(repo))
-  return found === undefined ? null : `${version} takes its own chat template ${found[1]} for a model of the name ${repo}, and not the repository's.`
+  const builtIn = sglangOwnPrompts(null)(config) ? undefined : byWord.find(([word]) => word.test(repo))
+  return builtIn === undefined ? null : `${version} uses its built-in chat template ${builtIn[1]} for a model named ${repo} instead of the repository's.`
 }

@@ -39,29 +39,29 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   const { config, flags } = load
   const { sequences, stepTokens } = vllmLimits(release, load)
   const issue = (flag: string, message: string): FlagIssue => ({ flag, message })
-  const asked = flags.max_num_seqs
-  if (typeof asked === "number" && asked > sequences) {
+  const requestedSequences = flags.max_num_seqs
+  if (typeof requestedSequences === "number" && requestedSequences > sequences) {
     return issue(
       "max_num_batched_tokens",
-      `max_num_batched_tokens (${stepTokens}) must be at least max_num_seqs (${asked}): each sequence takes a token of a step.`
+      `max_num_batched_tokens (${stepTokens}) must be at least max_num_seqs (${requestedSequences}): each sequence takes a token of a step.`
     )
   }
   if (flags.enable_chunked_prefill === false && stepTokens < load.maxContext) {
-    const message = `Without chunked prefill a step holds the longest prompt whole: max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`
+    const message = `Without chunked prefill a step must hold the longest prompt: max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`
     return issue("enable_chunked_prefill", message)
   }
   if (flags.quantization !== undefined && !plain(config.quantization)) {
-    return issue("quantization", `quantization goes with a 16-bit checkpoint only; this one is ${config.quantization} already.`)
+    return issue("quantization", `quantization requires a 16-bit checkpoint; this one is already ${config.quantization}.`)
   }
   if (flags.enable_expert_parallel === true && config.shape !== undefined && config.shape.experts === null) {
-    return issue("enable_expert_parallel", `enable_expert_parallel is for mixtures of experts; ${config.architecture} is none.`)
+    return issue("enable_expert_parallel", `enable_expert_parallel requires a mixture of experts; ${config.architecture} is not one.`)
   }
   const threshold = flags.long_prefill_token_threshold
   if (typeof threshold === "number" && threshold > load.maxContext) {
     return issue("long_prefill_token_threshold", `long_prefill_token_threshold (${threshold}) must not be above max_context (${load.maxContext}).`)
   }
   if (flags.tool_strict_level !== undefined && flags.tool_call_parser === undefined) {
-    return issue("tool_strict_level", "tool_strict_level goes with a tool_call_parser only.")
+    return issue("tool_strict_level", "tool_strict_level requires a tool_call_parser.")
   }
   return vllmStartIssue(load)
 }
@@ -159,11 +159,11 @@ export const vllm: EngineAdapter = {
     }
   },
   container: ({ adapter, bootSeconds, cachePath, chatTemplate, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
-    const given = settings.engine_flags ?? {}
-    const { sequences, stepTokens, utilization } = vllmLimits(release, { card: hostClass, flags: given, maxContext: settings.max_context })
+    const flags = settings.engine_flags ?? {}
+    const { sequences, stepTokens, utilization } = vllmLimits(release, { card: hostClass, flags, maxContext: settings.max_context })
     const overrides = yarnOverrides(config, settings)
     const chosen = renderFlags(vllmFlags, {
-      ...given,
+      ...flags,
       max_num_seqs: sequences,
       max_num_batched_tokens: stepTokens,
       gpu_memory_utilization: utilization
@@ -201,7 +201,7 @@ export const vllm: EngineAdapter = {
         "--enable-prompt-tokens-details",
         "--allowed-media-domains=none.invalid",
         // vLLM keeps this cache twice in host memory. The default of 4 GiB would exceed the memory request of the pod.
-        ...(vllm.imageInput?.(config, given) == null ? [] : ["--mm-processor-cache-gb=0.5"]),
+        ...(vllm.imageInput?.(config, flags) == null ? [] : ["--mm-processor-cache-gb=0.5"]),
         ...chosen.args
       ],
       env: {

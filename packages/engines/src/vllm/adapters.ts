@@ -15,7 +15,7 @@ export const vllmAdapters: AdapterSupport = {
     const embeddings = adaptable[architecture]
     if (embeddings === undefined) return `vllm-0.33.0 applies no adapters to ${architecture}.`
     if (vllmRank(adapter.rank) === null) return `vllm-0.33.0 takes ranks up to ${ranks.at(-1)}; the adapter's is ${adapter.rank}.`
-    if (adapter.experts) return "Adapters of a mixture's single experts are not served by vllm-0.33.0 here: how it lays them out differs between architectures."
+    if (adapter.experts) return "Adapters of individual experts are not supported with vllm-0.33.0: their layout differs between architectures."
     const head = embeddings.includes("lm_head")
     if (adapter.targets.includes("lm_head") && !head) return `vllm-0.33.0 applies no adapters to the output head of ${architecture}.`
     if (head && vocab_size > largestVocabulary)

@@ -12,7 +12,7 @@ const rank = (version: string): number => {
   return Number(major) * 1_000 + Number(minor) + Number(patch) / 1_000
 }
 
-const whole = (value: unknown): number | undefined => (typeof value === "number" && Number.isInteger(value) && value >= 1 ? value : undefined)
+const positiveInteger = (value: unknown): number | undefined => (typeof value === "number" && Number.isInteger(value) && value >= 1 ? value : undefined)
 
 export interface VllmLimits {
   readonly utilization: number
@@ -35,10 +35,10 @@ const defaultLimits = (at: number, card: EngineLoad["card"], maxContext: number)
 const limits = (at: number, { card, flags, maxContext }: Pick<EngineLoad, "card" | "flags" | "maxContext">): VllmLimits => {
   const own = defaultLimits(at, card, maxContext)
   const times = flags.performance_mode === "throughput" ? 2 : 1
-  const stepTokens = whole(flags.max_num_batched_tokens) ?? own.stepTokens * times
+  const stepTokens = positiveInteger(flags.max_num_batched_tokens) ?? own.stepTokens * times
   return {
     utilization: typeof flags.gpu_memory_utilization === "number" ? flags.gpu_memory_utilization : own.utilization,
-    sequences: Math.min(whole(flags.max_num_seqs) ?? own.sequences * times, stepTokens),
+    sequences: Math.min(positiveInteger(flags.max_num_seqs) ?? own.sequences * times, stepTokens),
     stepTokens
   }
 }
@@ -72,13 +72,13 @@ const forwardBytes = (load: EngineLoad, stepTokens: number): Interval => {
   const hidden = stepTokens * config.hidden_size * 2
   const inner = shape.intermediate_size ?? (shape.experts === null ? 4 * config.hidden_size : 0)
   const wide = (stepTokens * 3 * inner * 2) / gpus
-  const kept = shape.layers.map((group) => {
+  const layerBytes = shape.layers.map((group) => {
     if (group.kind === "latent") return (latentWorkspaceTokens * 2 * group.absorbed_values) / group.latent_size / gpus
     // Each chunk of 64 tokens computes its own state.
     if (group.kind === "state") return ((stepTokens / 64) * group.state_values * 4 * 2) / gpus
     return (stepTokens * 2 * config.num_attention_heads * group.head_size * 4) / gpus
   })
-  return { low: wide * 0.6 + hidden, high: wide * 1.25 + hidden * (gpus > 1 ? 6 : 5) + Math.max(0, ...kept) }
+  return { low: wide * 0.6 + hidden, high: wide * 1.25 + hidden * (gpus > 1 ? 6 : 5) + Math.max(0, ...layerBytes) }
 }
 
 /** Tokens that a fused experts layer processes at once. */
@@ -90,7 +90,7 @@ const expertBytes = ({ card, config, flags }: EngineLoad, stepTokens: number): n
   if (experts === null) return 0
   const inner = flags.enable_expert_parallel === true ? experts.intermediate_size : experts.intermediate_size / card.gpu_count
   // Data-parallel replicas with shared experts exchange their tokens.
-  const tokens = Math.min(stepTokens * (whole(flags.data_parallel_size) ?? 1), Math.max(stepTokens, expertTokens))
+  const tokens = Math.min(stepTokens * (positiveInteger(flags.data_parallel_size) ?? 1), Math.max(stepTokens, expertTokens))
   return 2 * tokens * experts.active * (Math.max(2 * inner, config.hidden_size) + Math.max(inner, config.hidden_size))
 }
 
@@ -152,7 +152,7 @@ const graphs = (at: number, load: EngineLoad): Interval => {
   const { config, flags } = load
   if (flags.enforce_eager === true) return { low: 0, high: 0 }
   const { sequences } = limits(at, load)
-  const largest = whole(flags.max_cudagraph_capture_size) ?? Math.min(512, 2 * sequences)
+  const largest = positiveInteger(flags.max_cudagraph_capture_size) ?? Math.min(512, 2 * sequences)
   const shape = shapeOf(config)
   const special = shape.experts !== null || shape.layers.some((group) => group.kind === "latent" || group.kind === "state")
   const full = (0.5 + 0.02 * config.num_layers + (special ? 0.7 : 0)) * gib

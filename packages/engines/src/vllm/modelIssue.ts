@@ -31,12 +31,12 @@ export const vllmModelIssue = (config: ModelConfig, card: Card): string | null =
   const issue = typeIssue(own, config) ?? quantizationIssue(vllmQuantization, config, card.gpu_pool)
   if (issue !== null) return issue
   if (config.bare_names === true && withBeginnings.has(config.architecture)) {
-    return `${vllmQuantization.version} gives no place to tensors of ${config.architecture} whose names do not begin with model.`
+    return `${vllmQuantization.version} cannot load tensors of ${config.architecture} whose names do not begin with model.`
   }
   const has = computeCapability(card.gpu_pool)
   const sparse = shapeOf(config).layers.some((group) => group.kind === "latent" && group.index_bytes > 0)
   if (has !== null && has < 90 && sparse) {
-    return `${vllmQuantization.version} needs a card of compute capability 9.0 for sparse attention over latents; ${card.gpu_pool} has ${capabilityText(has)}.`
+    return `${vllmQuantization.version} needs a card of compute capability 9.0 for sparse latent attention; ${card.gpu_pool} has ${capabilityText(has)}.`
   }
   return null
 }

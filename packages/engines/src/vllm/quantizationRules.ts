@@ -34,10 +34,10 @@ export const vllmQuantization: QuantizationRules = {
   version: "vllm-0.33.0",
   registered: registeredQuantizations,
   refused: {
-    torchao: "it needs a Python package that does not come with it",
-    online: "that only quantizes while it loads",
-    humming: "that only quantizes while it loads",
-    moe_wna16: "that is a way to run other methods"
+    torchao: "it needs a Python package that is not installed",
+    online: "it only quantizes during loading",
+    humming: "it only quantizes during loading",
+    moe_wna16: "it only runs other methods"
   },
   alias: { "auto-round": "inc" },
   resolve: (config) => {
@@ -60,7 +60,7 @@ export const vllmQuantization: QuantizationRules = {
         const algorithm = scheme?.format?.toUpperCase()
         if (algorithm === undefined) return null
         const method = Object.hasOwn(modelopt, algorithm) ? modelopt[algorithm] : undefined
-        return method === undefined ? { problem: `it knows ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
+        return method === undefined ? { problem: `it supports ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
       }
       case "mxfp4":
         return config.model_type === "gpt_oss" ? { method: "gpt_oss_mxfp4" } : null

@@ -25,13 +25,13 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["Free memory on device", "is less than desired GPU memory utilization"],
     code: "gpu_occupied",
-    text: "The GPU's memory was not free when the engine started: something else holds it. Try again, or ask the cluster's operator to look at the node."
+    text: "The GPU's memory was not free when the engine started, because another process uses it. Try again, or ask the cluster's operator to check the node."
   },
-  { sign: ["Error in memory profiling"], code: "gpu_occupied", text: "Something else took or freed the GPU's memory while the engine measured it. Try again." },
+  { sign: ["Error in memory profiling"], code: "gpu_occupied", text: "Another process allocated or freed GPU memory while the engine measured it. Try again." },
   {
     sign: ["User-specified max_model_len", "is greater than the derived max_model_len"],
     code: "context_too_long",
-    text: "The model is not made for that many tokens. Try a shorter max_context, or extend it with yarn."
+    text: "The model does not support that many tokens. Try a shorter max_context, or extend it with yarn."
   },
   ...unsupported,
   {
@@ -67,7 +67,7 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
     by: "python",
     sign: ["KeyboardInterrupt: terminated"],
     code: "boot_timeout",
-    text: "The engine was ended before it was ready. Try again, or choose a host class that lets it take longer."
+    text: "The engine was stopped before it was ready. Try again, or choose a host class that lets it take longer."
   },
   argumentsRefused
 ]

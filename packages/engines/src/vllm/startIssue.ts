@@ -42,35 +42,35 @@ const flashAttention = (attention: Attention): string | null => {
   const { bothWays, heads, invariant, narrowCache, sinks } = attention
   if (below(attention, 80)) return "it needs a card of compute capability 8.0"
   const odd = heads.find((size) => size % 8 !== 0 || size > 512 || (size > 256 && !isOf(attention, 9, 10, 11)))
-  if (odd !== undefined) return `it takes no heads of ${odd} values there`
-  if (sinks && !isOf(attention, 9, 10)) return "it reads no attention sinks there"
-  if (bothWays && (!isOf(attention, 10) || heads.some((size) => size > 128))) return "it does not let an image's tokens see each other there"
+  if (odd !== undefined) return `it does not support heads of ${odd} values on this card`
+  if (sinks && !isOf(attention, 9, 10)) return "it does not support attention sinks on this card"
+  if (bothWays && (!isOf(attention, 10) || heads.some((size) => size > 128))) return "it does not support attention between the tokens of an image on this card"
   if (!narrowCache) return null
-  if (!isOf(attention, 9, 10)) return "it reads an 8-bit KV cache on cards of the generations 9 and 10 only"
+  if (!isOf(attention, 9, 10)) return "it supports an 8-bit KV cache only on cards of the generations 9 and 10"
   const limit = attention.generation === 10 ? 128 : 512
   const wide = heads.find((size) => size > limit || (attention.generation === 9 && size > 256 && size !== 512))
-  if (wide !== undefined) return `it reads no 8-bit KV cache of heads of ${wide} values there`
-  return invariant && attention.generation === 10 ? "it reads no 8-bit KV cache with batch_invariant there" : null
+  if (wide !== undefined) return `it does not support an 8-bit KV cache with heads of ${wide} values on this card`
+  return invariant && attention.generation === 10 ? "it does not support an 8-bit KV cache with batch_invariant on this card" : null
 }
 
 const flashInfer = (attention: Attention): string | null => {
   const { bothWays, has, heads, invariant, sinks } = attention
   if (invariant) return "it is not batch-invariant"
-  if (bothWays) return "it does not let an image's tokens see each other"
+  if (bothWays) return "it does not support attention between the tokens of an image"
   if (has !== null && (has < 80 || has > 121)) return "it needs a card of a compute capability from 8.0 to 12.1"
   const odd = heads.find((size) => !flashInferHeads.has(size))
-  if (odd !== undefined) return `it takes heads of ${[...flashInferHeads].join(", ")} values, and these have ${odd}`
-  return sinks && !isOf(attention, 9, 10, 12) ? "it reads no attention sinks there" : null
+  if (odd !== undefined) return `it supports heads of ${[...flashInferHeads].join(", ")} values, and these have ${odd}`
+  return sinks && !isOf(attention, 9, 10, 12) ? "it does not support attention sinks on this card" : null
 }
 
 const triton = (attention: Attention): string | null => {
   const narrow = attention.heads.find((size) => size < 32)
-  if (narrow !== undefined) return `it takes no heads of ${narrow} values`
-  return attention.narrowCache && below(attention, 89) ? "it reads an 8-bit KV cache on cards of compute capability 8.9 and up" : null
+  if (narrow !== undefined) return `it does not support heads of ${narrow} values`
+  return attention.narrowCache && below(attention, 89) ? "it supports an 8-bit KV cache only on cards of compute capability 8.9 and higher" : null
 }
 
 const flexAttention = ({ narrowCache, sinks }: Attention): string | null =>
-  narrowCache ? "it reads no 8-bit KV cache" : sinks ? "it reads no attention sinks" : null
+  narrowCache ? "it does not support an 8-bit KV cache" : sinks ? "it does not support attention sinks" : null
 
 /**
  * Why a backend is not valid for the layers on the GPU, as the rest of a sentence (`validate_configuration` of
@@ -92,7 +92,10 @@ export const vllmStartIssue = (load: EngineLoad): FlagIssue | null => {
   const attention = attentionOf(load)
   const where = attention.has === null ? card.gpu_pool : `${card.gpu_pool} (compute capability ${capabilityText(attention.has)})`
   if (flags.dtype === "float16" && neverFloat16.has(config.model_type)) {
-    return { flag: "dtype", message: `dtype float16 is refused for ${config.model_type}, which is not stable in it: leave dtype out, or set bfloat16.` }
+    return {
+      flag: "dtype",
+      message: `dtype float16 is refused for ${config.model_type}, which is numerically unstable in it: leave dtype out, or set bfloat16.`
+    }
   }
   if (flags.dtype === "bfloat16" && below(attention, 80)) {
     return { flag: "dtype", message: `dtype bfloat16 needs a card of compute capability 8.0; this is ${where}.` }
@@ -104,16 +107,16 @@ export const vllmStartIssue = (load: EngineLoad): FlagIssue | null => {
     const why = below(attention, 80)
       ? `needs a card of compute capability 8.0; this is ${where}`
       : attention.recurrent
-        ? `is not there for recurrent layers, which ${config.architecture} has`
+        ? `does not support recurrent layers, which ${config.architecture} has`
         : attention.narrowCache && below(attention, 89)
-          ? `has no attention that reads an 8-bit KV cache on ${where}`
+          ? `does not support an 8-bit KV cache on ${where}`
           : null
     if (why !== null) return { flag: "batch_invariant", message: `batch_invariant ${why}.` }
   }
   const { attention_backend: backend } = flags
   if (typeof backend !== "string" || (attention.heads.length === 0 && !attention.latent)) return null
-  const problem = attention.latent ? "its layers keep latents (MLA), which other backends read" : (backends[backend]?.(attention) ?? null)
+  const problem = attention.latent ? "its layers store latents (MLA), which need another backend" : (backends[backend]?.(attention) ?? null)
   return problem === null
     ? null
-    : { flag: "attention_backend", message: `attention_backend ${backend} does not go with ${config.architecture} on ${where}: ${problem}.` }
+    : { flag: "attention_backend", message: `attention_backend ${backend} cannot run ${config.architecture} on ${where}: ${problem}.` }
 }

@@ -146,8 +146,8 @@ const builtInDefaults = (kind: Kind, object: JsonObject): JsonObject => {
       return { ...object, spec: orElse(spec, { volumeMode: "Filesystem" }) }
     case "CustomResourceDefinition": {
       const names = fieldsAt(spec, "names")
-      const named = orElse(names, { singular: textAt(names, "kind").toLowerCase(), listKind: `${textAt(names, "kind")}List` })
-      return { ...object, spec: orElse({ ...spec, names: named }, { conversion: { strategy: "None" } }) }
+      const completeNames = orElse(names, { singular: textAt(names, "kind").toLowerCase(), listKind: `${textAt(names, "kind")}List` })
+      return { ...object, spec: orElse({ ...spec, names: completeNames }, { conversion: { strategy: "None" } }) }
     }
     default:
       return object
@@ -216,14 +216,14 @@ export const admit = (kind: Kind, object: JsonObject): Admitted => {
   const schema = kind.schema ?? { "x-kubernetes-preserve-unknown-fields": true }
   const { apiVersion = "", kind: name = "", metadata = {} } = object
   const filled = withDefaults(schema, without(object, "metadata"))
-  const kept = pruned({ ...schema, properties: { ...fieldsAt(schema, "properties"), apiVersion: {}, kind: {} } }, filled, "", (path) => unknown.push(path))
-  const whole = { ...(isObject(kept) ? kept : {}), apiVersion, kind: name, metadata }
+  const known = pruned({ ...schema, properties: { ...fieldsAt(schema, "properties"), apiVersion: {}, kind: {} } }, filled, "", (path) => unknown.push(path))
+  const admitted = { ...(isObject(known) ? known : {}), apiVersion, kind: name, metadata }
   return {
-    object: whole,
+    object: admitted,
     unknown,
     causes: [
-      ...metadataCauses(whole),
-      ...violations({ ...schema, properties: without(fieldsAt(schema, "properties"), "metadata") }, without(whole, "metadata"), "")
+      ...metadataCauses(admitted),
+      ...violations({ ...schema, properties: without(fieldsAt(schema, "properties"), "metadata") }, without(admitted, "metadata"), "")
     ]
   }
 }

@@ -54,11 +54,11 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
       const kinds = yield* Kinds
       const writes = yield* Writes
 
-      const one = Effect.fnUntraced(function* (call: Call, kind: Kind, found: Stored, code = 200) {
-        const object = present(kind, found.object)
+      const one = Effect.fnUntraced(function* (call: Call, kind: Kind, item: Stored, code = 200) {
+        const object = present(kind, item.object)
         if (!wantsTable(call.accept)) return { code, json: object }
         const now = yield* Clock.currentTimeMillis
-        return { code, json: table(kind, [object], { resourceVersion: String(found.version) }, call.query.get("includeObject"), now) }
+        return { code, json: table(kind, [object], { resourceVersion: String(item.version) }, call.query.get("includeObject"), now) }
       })
 
       const list = Effect.fnUntraced(function* (call: Call, { everywhere, kind, namespace }: Target & { readonly everywhere: boolean }) {
@@ -76,12 +76,12 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
             message: "The provided continue parameter is too old to display a consistent list result."
           })
         }
-        const asked = number(query.get("resourceVersion"))
-        if (asked !== undefined && asked > store.version()) {
+        const fromVersion = number(query.get("resourceVersion"))
+        if (fromVersion !== undefined && fromVersion > store.version()) {
           return yield* new KubeStatus({
             code: 504,
             reason: "Timeout",
-            message: `Too large resource version: ${asked}, current: ${store.version()}`,
+            message: `Too large resource version: ${fromVersion}, current: ${store.version()}`,
             details: { retryAfterSeconds: 1, causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] }
           })
         }
@@ -110,7 +110,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
       const watching = Effect.fnUntraced(function* (call: Call, { everywhere, kind, name, namespace }: Target & { readonly everywhere: boolean }) {
         const { query } = call
         const matches = yield* Effect.fromResult(selection(kind, query))
-        const asked = number(query.get("resourceVersion"))
+        const fromVersion = number(query.get("resourceVersion"))
         const initial = query.get("sendInitialEvents") === "true"
         if (initial && query.get("resourceVersionMatch") !== "NotOlderThan") {
           const message = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -123,7 +123,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
             kind,
             namespace: everywhere || !kind.namespaced ? undefined : namespace,
             matches: (object) => matches(object) && (name === "" || textAt(object, "metadata", "name") === name),
-            from: initial || asked === 0 ? undefined : asked,
+            from: initial || fromVersion === 0 ? undefined : fromVersion,
             bookmarks: query.get("allowWatchBookmarks") === "true",
             markInitial: initial,
             seconds: number(query.get("timeoutSeconds")) || 1_800,
@@ -227,9 +227,9 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         if (subresource === "binding") return yield* method === "POST" ? bind(call, target) : KubeStatus.methodNotAllowed()
         if (method === "GET") {
           if (watchPrefix || query.get("watch") === "true") return yield* watching(call, target)
-          const found = store.get(kind.stored, namespace, name)
-          if (found === undefined) return yield* KubeStatus.notFound(kind, name)
-          return yield* subresource === "log" ? podLog(store, found, query) : one(call, kind, found)
+          const item = store.get(kind.stored, namespace, name)
+          if (item === undefined) return yield* KubeStatus.notFound(kind, name)
+          return yield* subresource === "log" ? podLog(store, item, query) : one(call, kind, item)
         }
         if (subresource === "log") return yield* KubeStatus.methodNotAllowed()
         if (method === "PUT") {

@@ -33,8 +33,8 @@ const encoded = (fields: ReadonlySet<string>): JsonObject => {
   for (const path of [...fields].sort()) tree = put(tree, elements(path), fieldsAt(tree, ...elements(path)))
   // An owned field with owned fields inside it has a `.` entry.
   for (const path of fields) {
-    const here = at(tree, ...elements(path))
-    if (isObject(here) && Object.keys(here).length > 0) tree = put(tree, [...elements(path), "."], {})
+    const value = at(tree, ...elements(path))
+    if (isObject(value) && Object.keys(value).length > 0) tree = put(tree, [...elements(path), "."], {})
   }
   return tree
 }
@@ -124,11 +124,11 @@ const valueAt = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>
 /** Removes the field at a path, and parents that become empty unless `keeps` retains them. */
 export const removeAt = (value: Json, [step, ...rest]: ReadonlyArray<string>, keeps: (path: string) => boolean, prefix = ""): Json | undefined => {
   if (step === undefined) return undefined
-  const here = `${prefix}${step}${end}`
+  const currentPath = `${prefix}${step}${end}`
   const left = (inner: Json): Json | undefined => {
-    const result = removeAt(inner, rest, keeps, here)
+    const result = removeAt(inner, rest, keeps, currentPath)
     const empty = (isObject(result) && Object.keys(result).length === 0) || (isList(result) && result.length === 0)
-    return empty && !keeps(here) ? undefined : result
+    return empty && !keeps(currentPath) ? undefined : result
   }
   if (isObject(value) && step.startsWith("f:")) {
     const name = step.slice(2)
@@ -166,8 +166,8 @@ export const afterUpdate = (kind: Kind, before: JsonObject | undefined, after: J
   const owners = ownersOf(managed)
   const mine = owners.find((owner) => sameWriter(owner, writer, "Update"))
   const fields = new Set([...(mine?.fields ?? []), ...changed].filter((path) => !removed.has(path)))
-  const others = owners
+  const otherOwners = owners
     .filter((owner) => owner !== mine)
     .map((owner): Owner => ({ ...owner, fields: new Set([...owner.fields].filter((path) => !removed.has(path) && (!changed.has(path) || isItemPath(path)))) }))
-  return managedFields([...others, { ...writer, operation: "Update", fields }])
+  return managedFields([...otherOwners, { ...writer, operation: "Update", fields }])
 }

@@ -14,20 +14,20 @@ export const at = (value: Json | undefined, ...path: ReadonlyArray<string>): Jso
 
 /** The string at a path; empty if there is none. */
 export const textAt = (value: Json | undefined, ...path: ReadonlyArray<string>): string => {
-  const found = at(value, ...path)
-  return typeof found === "string" ? found : ""
+  const result = at(value, ...path)
+  return typeof result === "string" ? result : ""
 }
 
 /** The list at a path; empty if there is none. */
 export const listAt = (value: Json | undefined, ...path: ReadonlyArray<string>): ReadonlyArray<Json> => {
-  const found = at(value, ...path)
-  return isList(found) ? found : []
+  const result = at(value, ...path)
+  return isList(result) ? result : []
 }
 
 /** The object at a path; empty if there is none. */
 export const fieldsAt = (value: Json | undefined, ...path: ReadonlyArray<string>): JsonObject => {
-  const found = at(value, ...path)
-  return isObject(found) ? found : {}
+  const result = at(value, ...path)
+  return isObject(result) ? result : {}
 }
 
 /** A copy without these fields. */

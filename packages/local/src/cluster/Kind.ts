@@ -131,11 +131,11 @@ const customColumns = (version: Json): ReadonlyArray<Column> | undefined => {
   })
 }
 
-const made = new WeakMap<JsonObject, ReadonlyArray<Kind>>()
+const kindsOfDefinition = new WeakMap<JsonObject, ReadonlyArray<Kind>>()
 
 /** The served kinds of a custom resource definition, one for each served version. */
 export const customKinds = (definition: JsonObject): ReadonlyArray<Kind> => {
-  const known = made.get(definition)
+  const known = kindsOfDefinition.get(definition)
   if (known !== undefined) return known
   const group = textAt(definition, "spec", "group")
   const plural = textAt(definition, "spec", "names", "plural")
@@ -162,6 +162,6 @@ export const customKinds = (definition: JsonObject): ReadonlyArray<Kind> => {
         stored: `${group}/${plural}`
       }
     })
-  made.set(definition, kinds)
+  kindsOfDefinition.set(definition, kinds)
   return kinds
 }

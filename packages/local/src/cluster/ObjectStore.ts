@@ -122,8 +122,8 @@ export class ObjectStore extends Context.Service<
       let doubtful = false
 
       const keep = (stored: Stored) => {
-        const named = resources.get(stored.resource) ?? new Map<string, Stored>()
-        resources.set(stored.resource, named.set(`${stored.namespace}/${stored.name}`, stored))
+        const objects = resources.get(stored.resource) ?? new Map<string, Stored>()
+        resources.set(stored.resource, objects.set(`${stored.namespace}/${stored.name}`, stored))
         uids.set(stored.uid, stored)
       }
       const withVersion = (object: Omit<Stored, "version">, version: number): Stored => ({
@@ -208,7 +208,7 @@ export class ObjectStore extends Context.Service<
       }, Effect.uninterruptible)
 
       const unavailable = () =>
-        new KubeStatus({ code: 503, reason: "ServiceUnavailable", message: "the cluster's database is away", details: { retryAfterSeconds: 1 } })
+        new KubeStatus({ code: 503, reason: "ServiceUnavailable", message: "the cluster's database is unavailable", details: { retryAfterSeconds: 1 } })
       const guarded = <A, E>(effect: Effect.Effect<A, E>) =>
         Effect.catchCause(effect, (cause) => {
           doubtful = true

@@ -45,7 +45,7 @@ const strategicMerge = (value: Json | undefined, patch: Json, name = "", parent 
   if (how === "delete") return {}
   const start: JsonObject = isObject(value) && how !== "replace" ? value : {}
   const retained = patch.$retainKeys
-  const kept = isList(retained) ? Object.fromEntries(Object.entries(start).filter(([field]) => retained.includes(field))) : start
+  const initial = isList(retained) ? Object.fromEntries(Object.entries(start).filter(([field]) => retained.includes(field))) : start
   return Object.entries(patch).reduce<JsonObject>((object, [field, change]) => {
     if (directives.has(field) || field.startsWith("$setElementOrder/")) return object
     if (field.startsWith("$deleteFromPrimitiveList/")) {
@@ -60,7 +60,7 @@ const strategicMerge = (value: Json | undefined, patch: Json, name = "", parent 
         : object
     }
     return put(object, [field], change === null ? undefined : strategicMerge(object[field], change, field, name))
-  }, kept)
+  }, initial)
 }
 
 const pointer = (path: string): ReadonlyArray<string> =>

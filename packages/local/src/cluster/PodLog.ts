@@ -31,7 +31,7 @@ export const podLog = Effect.fnUntraced(function* (store: ObjectStore["Service"]
     if (value !== null) url.searchParams.set(name, value)
   }
   const unreachable = (cause: unknown) =>
-    new KubeStatus({ code: 500, reason: "InternalError", message: `Get "${url.href}": the node's agent does not answer: ${String(cause)}` })
+    new KubeStatus({ code: 500, reason: "InternalError", message: `Get "${url.href}": the node's agent does not respond: ${String(cause)}` })
   // The body is read at the speed of the client. A disconnect interrupts the stream and cancels the read.
   const answer = yield* Effect.tryPromise({ try: () => fetch(url), catch: unreachable })
   if (!answer.ok) {

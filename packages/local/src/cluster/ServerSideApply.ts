@@ -103,12 +103,12 @@ export const applied = Effect.fnUntraced(function* (
   const fields = new Set(fieldSet(shape, wanted))
   const owners = ownersOf(at(current, "metadata", "managedFields"))
   const mine = owners.find((owner) => sameWriter(owner, writer, "Apply"))
-  const others = owners.filter((owner) => owner !== mine)
-  const clashes = others.flatMap((owner) =>
+  const otherOwners = owners.filter((owner) => owner !== mine)
+  const clashes = otherOwners.flatMap((owner) =>
     [...fields].filter((path) => owner.fields.has(path) && differs(path, current, wanted)).map((path): Clash => ({ owner, path }))
   )
   if (clashes.length > 0 && !force) return yield* conflict(clashes)
-  const remaining = others.map(
+  const remaining = otherOwners.map(
     (owner): Owner => ({
       ...owner,
       fields: new Set([...owner.fields].filter((path) => !clashes.some((clash) => clash.owner === owner && clash.path === path)))
@@ -122,17 +122,19 @@ export const applied = Effect.fnUntraced(function* (
     .sort((a, b) => a.length - b.length)
   const overlay = overlaid(shape, current, wanted)
   const left = dropped.reduce<Json>((object, path) => removeAt(object, elements(path), isClaimed) ?? {}, overlay)
-  const asked = textAt(configuration, "metadata", "resourceVersion")
+  const resourceVersion = textAt(configuration, "metadata", "resourceVersion")
   const uid = textAt(configuration, "metadata", "uid")
   const object = isObject(left) ? left : current
   const same = mine !== undefined && equal([...mine.fields].sort(), [...fields].sort()) && equal(object, current)
   const owner: Owner = { ...writer, operation: "Apply", time: same ? mine.time : writer.time, fields }
   return {
     object: put(
-      asked === "" ? object : put(object, ["metadata", "resourceVersion"], asked),
+      resourceVersion === "" ? object : put(object, ["metadata", "resourceVersion"], resourceVersion),
       ["metadata", "uid"],
       uid === "" ? at(object, "metadata", "uid") : uid
     ),
-    managed: managedFields(mine === undefined ? [...remaining, owner] : owners.map((one) => (one === mine ? owner : (remaining[others.indexOf(one)] ?? one))))
+    managed: managedFields(
+      mine === undefined ? [...remaining, owner] : owners.map((one) => (one === mine ? owner : (remaining[otherOwners.indexOf(one)] ?? one)))
+    )
   }
 })

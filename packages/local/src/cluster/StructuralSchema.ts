@@ -47,14 +47,14 @@ export const pruned = (schema: JsonObject, value: Json, path: string, unknown: (
     return value.map((item, position) => pruned(items, item, `${path}[${position}]`, unknown))
   }
   if (!isObject(value)) return value
-  const kept: Record<string, Json> = {}
+  const known: Record<string, Json> = {}
   for (const [name, item] of Object.entries(value)) {
     const inner = path === "" ? name : `${path}.${name}`
     const field = fieldSchema(schema, name)
     if (field === undefined) unknown(inner)
-    else kept[name] = pruned(field, item, inner, unknown)
+    else known[name] = pruned(field, item, inner, unknown)
   }
-  return kept
+  return known
 }
 
 const typeOf = (value: Json): string =>
@@ -114,10 +114,10 @@ export const violations = (schema: JsonObject, value: Json, path: string): Reado
       }
     ]
   }
-  const found: Array<Cause> = []
+  const causes: Array<Cause> = []
   const allowed = listAt(schema, "enum")
   if (allowed.length > 0 && !allowed.some((one) => equal(one, value))) {
-    found.push({
+    causes.push({
       reason: "FieldValueNotSupported",
       field: path,
       message: `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}`
@@ -125,37 +125,37 @@ export const violations = (schema: JsonObject, value: Json, path: string): Reado
   }
   for (const [name, breaks, says] of bounds) {
     const limit = schema[name]
-    if (limit !== undefined && breaks(value, limit)) found.push(invalid(says(limit)))
+    if (limit !== undefined && breaks(value, limit)) causes.push(invalid(says(limit)))
   }
   for (const [name, size, unit] of tooLong) {
     const limit = schema[name]
     const length = size(value)
     if (typeof limit === "number" && length !== undefined && length > limit) {
       const message = unit === "characters" ? `Too long: may not be more than ${limit} bytes` : `Too many: ${length}: must have at most ${limit} items`
-      found.push({ reason: unit === "characters" ? "FieldValueTooLong" : "FieldValueTooMany", field: path, message })
+      causes.push({ reason: unit === "characters" ? "FieldValueTooLong" : "FieldValueTooMany", field: path, message })
     }
   }
   const minimum = schema.minimum
   const maximum = schema.maximum
   if (typeof value === "number" && typeof minimum === "number") {
     const open = schema.exclusiveMinimum === true
-    if (open ? value <= minimum : value < minimum) found.push(invalid(`should be greater than ${open ? "" : "or equal to "}${minimum}`))
+    if (open ? value <= minimum : value < minimum) causes.push(invalid(`should be greater than ${open ? "" : "or equal to "}${minimum}`))
   }
   if (typeof value === "number" && typeof maximum === "number") {
     const open = schema.exclusiveMaximum === true
-    if (open ? value >= maximum : value > maximum) found.push(invalid(`should be less than ${open ? "" : "or equal to "}${maximum}`))
+    if (open ? value >= maximum : value > maximum) causes.push(invalid(`should be less than ${open ? "" : "or equal to "}${maximum}`))
   }
   if (schema.format === "date-time" && typeof value === "string" && !date.test(value))
-    found.push(invalid(`must be of type date-time: ${shown(value)}`, "FieldValueTypeInvalid"))
+    causes.push(invalid(`must be of type date-time: ${shown(value)}`, "FieldValueTypeInvalid"))
   const passes = (branch: Json) => isObject(branch) && violations(branch, value, path).length === 0
-  for (const branch of listAt(schema, "allOf")) if (isObject(branch)) found.push(...violations(branch, value, path))
+  for (const branch of listAt(schema, "allOf")) if (isObject(branch)) causes.push(...violations(branch, value, path))
   const any = listAt(schema, "anyOf")
-  if (any.length > 0 && !any.some(passes)) found.push(invalid("must validate at least one schema (anyOf)"))
+  if (any.length > 0 && !any.some(passes)) causes.push(invalid("must validate at least one schema (anyOf)"))
   const one = listAt(schema, "oneOf")
-  if (one.length > 0 && one.filter(passes).length !== 1) found.push(invalid("must validate one and only one schema (oneOf)"))
+  if (one.length > 0 && one.filter(passes).length !== 1) causes.push(invalid("must validate one and only one schema (oneOf)"))
   const never = schema.not
-  if (isObject(never) && passes(never)) found.push(invalid("must not validate the schema (not)"))
-  return [...found, ...inside(schema, value, path)]
+  if (isObject(never) && passes(never)) causes.push(invalid("must not validate the schema (not)"))
+  return [...causes, ...inside(schema, value, path)]
 }
 
 const inside = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {

@@ -34,11 +34,11 @@ export const watch = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const line = (type: string, object: JsonObject) => `${JSON.stringify({ type, object })}\n`
   const shown = (type: string, { object }: Stored, at: number) => {
-    const whole = present(kind, object)
-    return line(type, asTable ? table(kind, [whole], { resourceVersion: textAt(object, "metadata", "resourceVersion") }, include, at) : whole)
+    const presented = present(kind, object)
+    return line(type, asTable ? table(kind, [presented], { resourceVersion: textAt(object, "metadata", "resourceVersion") }, include, at) : presented)
   }
   const selected = (stored: Stored | undefined) => stored !== undefined && (namespace === undefined || stored.namespace === namespace) && matches(stored.object)
-  const told = (change: Change, at: number): string | undefined => {
+  const eventOf = (change: Change, at: number): string | undefined => {
     const was = selected(change.before)
     const is = !change.removed && selected(change.after)
     if (is) return shown(was ? "MODIFIED" : "ADDED", change.after, at)
@@ -65,7 +65,7 @@ export const watch = Effect.fnUntraced(function* (
   const existing = from === undefined ? store.list(kind.stored, namespace).filter(selected) : []
   const first = [
     ...existing.map((one) => shown("ADDED", one, now)),
-    ...past.flatMap((change) => told(change, now) ?? []),
+    ...past.flatMap((change) => eventOf(change, now) ?? []),
     ...(markInitial ? [bookmark(store.version(), true)] : [])
   ]
   // Bookmarks go through the queue, so that a bookmark never precedes a change that it covers.
@@ -73,7 +73,7 @@ export const watch = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(mark.pipe(Effect.delay(bookmarkEvery), Effect.forever))
   yield* Effect.forkScoped(Effect.delay(Effect.andThen(mark, Queue.end(queue)), seconds * 1_000))
   const live = Stream.fromQueue(queue).pipe(
-    Stream.mapEffect((one) => ("mark" in one ? Effect.succeed(bookmark(one.mark, false)) : Effect.map(Clock.currentTimeMillis, (at) => told(one, at)))),
+    Stream.mapEffect((one) => ("mark" in one ? Effect.succeed(bookmark(one.mark, false)) : Effect.map(Clock.currentTimeMillis, (at) => eventOf(one, at)))),
     Stream.filter((text) => text !== undefined)
   )
   return Stream.concat(Stream.fromIterable(first), live)

@@ -125,8 +125,8 @@ export class Writes extends Context.Service<
             { reason: "FieldValueRequired", field: "metadata.name", message: "Required value: name or generateName is required" }
           ])
         }
-        const asked = textAt(body, "metadata", "namespace")
-        if (asked !== "" && asked !== namespace) {
+        const givenNamespace = textAt(body, "metadata", "namespace")
+        if (givenNamespace !== "" && givenNamespace !== namespace) {
           return yield* KubeStatus.badRequest(`the namespace of the provided object does not match the namespace sent on the request`)
         }
         if (textAt(body, "metadata", "resourceVersion") !== "") {
@@ -136,10 +136,11 @@ export class Writes extends Context.Service<
         if (store.get(kind.stored, namespace, name) !== undefined) return yield* KubeStatus.alreadyExists(kind, name)
         const time = rfc3339(yield* Clock.currentTimeMillis)
         const uid = randomUUID()
-        const given = without(fieldsAt(body, "metadata"), "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
-        const finalizers = kind.plural === "customresourcedefinitions" ? [...new Set([...listAt(given, "finalizers"), definitionFinalizer])] : given.finalizers
+        const givenMetadata = without(fieldsAt(body, "metadata"), "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
+        const finalizers =
+          kind.plural === "customresourcedefinitions" ? [...new Set([...listAt(givenMetadata, "finalizers"), definitionFinalizer])] : givenMetadata.finalizers
         const metadata: JsonObject = {
-          ...without(given, "finalizers"),
+          ...without(givenMetadata, "finalizers"),
           ...(finalizers === undefined ? {} : { finalizers }),
           name,
           ...(kind.namespaced ? { namespace } : {}),
@@ -147,8 +148,8 @@ export class Writes extends Context.Service<
           creationTimestamp: time,
           ...(kind.custom || hasStatus(kind) ? { generation: 1 } : {})
         }
-        const whole = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }
-        const admitted = yield* checked(kind, name, put(whole, ["status"], firstStatus(kind, whole, time)), options.strict, () => [])
+        const complete = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }
+        const admitted = yield* checked(kind, name, put(complete, ["status"], firstStatus(kind, complete, time)), options.strict, () => [])
         const fields = managed ?? afterUpdate(kind, undefined, admitted, writer({ ...target, name, subresource: "" }, options, time))
         return { resource: kind.stored, namespace, name, uid, object: put(admitted, ["metadata", "managedFields"], fields) }
       })
@@ -186,10 +187,10 @@ export class Writes extends Context.Service<
         if (givenName !== "" && givenName !== name)
           return yield* KubeStatus.badRequest(`the name of the object (${givenName}) does not match the name on the URL (${name})`)
         const was = fieldsAt(before, "metadata")
-        const kept = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"]
+        const immutable = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"]
         const metadata = {
-          ...without(fieldsAt(object, "metadata"), ...kept, "resourceVersion", "selfLink", "managedFields"),
-          ...Object.fromEntries(kept.flatMap((field) => (was[field] === undefined ? [] : [[field, was[field]] as const])))
+          ...without(fieldsAt(object, "metadata"), ...immutable, "resourceVersion", "selfLink", "managedFields"),
+          ...Object.fromEntries(immutable.flatMap((field) => (was[field] === undefined ? [] : [[field, was[field]] as const])))
         }
         const next =
           subresource === "status"
@@ -235,7 +236,7 @@ export class Writes extends Context.Service<
         return released ? { to: "remove", object: { ...outcome, version: current.version } } : { to: "put", object: outcome }
       })
 
-      const found = ({ kind, name, namespace }: Omit<Target, "subresource">) =>
+      const currentOf = ({ kind, name, namespace }: Omit<Target, "subresource">) =>
         Effect.suspend(() => {
           const current = store.get(kind.stored, namespace, name)
           return current === undefined ? Effect.fail(KubeStatus.notFound(kind, name)) : Effect.succeed(current)
@@ -272,14 +273,14 @@ export class Writes extends Context.Service<
           store.write(
             Effect.gen(function* () {
               const { kind, name } = target
-              const current = yield* found(target)
+              const current = yield* currentOf(target)
               const { object } = current
               const placed = textAt(object, "spec", "nodeName")
               if (placed !== "") return yield* KubeStatus.conflict(kind, name, `pod ${name} is already assigned to node "${placed}"`)
               if (at(object, "metadata", "deletionTimestamp") !== undefined)
                 return yield* KubeStatus.conflict(kind, name, `pod ${name} is being deleted, cannot be assigned to a host`)
-              const others = listAt(object, "status", "conditions").filter((one) => textAt(one, "type") !== "PodScheduled")
-              const conditions = [...others, { type: "PodScheduled", status: "True", lastTransitionTime: time }]
+              const otherConditions = listAt(object, "status", "conditions").filter((one) => textAt(one, "type") !== "PodScheduled")
+              const conditions = [...otherConditions, { type: "PodScheduled", status: "True", lastTransitionTime: time }]
               const bound = put(put(object, ["spec", "nodeName"], node), ["status", "conditions"], conditions)
               return { to: "put", object: { ...current, object: bound } } satisfies Mutation
             }),
@@ -298,7 +299,7 @@ export class Writes extends Context.Service<
           ),
         remove: Effect.fnUntraced(function* (target, options) {
           let gone = false
-          const decide = found(target).pipe(
+          const decide = currentOf(target).pipe(
             Effect.flatMap((current) => deletion(target, current, options)),
             Effect.tap((mutation) => Effect.sync(() => (gone = mutation.to === "remove")))
           )

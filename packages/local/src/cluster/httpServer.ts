@@ -104,24 +104,24 @@ export const serve = Effect.fnUntraced(function* (handler: Handler, authorize: (
         )
       ),
       Effect.flatMap((answer) => send(response, answer)),
-      Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("The local cluster lost an answer", cause))),
+      Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("The local cluster failed to send an answer", cause))),
       Effect.ensuring(Effect.sync(() => response.writableEnded || response.destroy()))
     )
   const server = yield* Effect.acquireRelease(
     Effect.callback<Server, Error>((resume) => {
-      const made = createServer((request, response) => {
+      const server = createServer((request, response) => {
         const fiber = run(respond(request, response))
         response.on("close", () => fiber.interruptUnsafe())
       })
       // Longer than clients keep idle connections, so that they rarely write to a connection that is being closed.
-      made.keepAliveTimeout = 120_000
-      made.once("error", (error) => resume(Effect.fail(error)))
-      made.listen(port, "127.0.0.1", () => resume(Effect.succeed(made)))
+      server.keepAliveTimeout = 120_000
+      server.once("error", (error) => resume(Effect.fail(error)))
+      server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
     }),
-    (made) =>
+    (server) =>
       Effect.callback<void>((resume) => {
-        made.close(() => resume(Effect.void))
-        made.closeAllConnections()
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
       })
   )
   const address = server.address()

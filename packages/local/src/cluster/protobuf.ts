@@ -52,7 +52,7 @@ interface Wire {
 
 /** The fields of an encoded message in order. Stops if the bytes are truncated. */
 const wires = (bytes: Buffer): ReadonlyArray<Wire> => {
-  const found: Array<Wire> = []
+  const fields: Array<Wire> = []
   let position = 0
   const varint = (): number => {
     let value = 0n
@@ -68,10 +68,10 @@ const wires = (bytes: Buffer): ReadonlyArray<Wire> => {
     const [field, type] = [Math.floor(tag / 8), tag % 8]
     const number = type === 0 ? varint() : 0
     const length = type === 2 ? varint() : type === 1 ? 8 : type === 5 ? 4 : 0
-    found.push({ field, number, bytes: bytes.subarray(position, position + length) })
+    fields.push({ field, number, bytes: bytes.subarray(position, position + length) })
     position += Math.max(0, length)
   }
-  return found
+  return fields
 }
 
 const valueOf = (field: Field, { bytes, number }: Wire): Json | undefined => {

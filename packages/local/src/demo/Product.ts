@@ -34,9 +34,9 @@ export class Product {
       stdio: ["pipe", "pipe", "pipe"],
       env: { ...process.env, SEATRIAL_STATE: folder, SEATRIAL_DURABLE: "false", SEATRIAL_PARENT_PIPE: "1", DATABASE_URL: "", KUBECONFIG: "" }
     })
-    let said = ""
+    let output = ""
     const keep = (chunk: Buffer) => {
-      said = (said + chunk.toString()).slice(-4_000)
+      output = (output + chunk.toString()).slice(-4_000)
     }
     child.stdout.on("data", keep)
     child.stderr.on("data", keep)
@@ -48,7 +48,7 @@ export class Product {
       await pause(100)
     }
     await end(child)
-    const last = said.trim().split("\n").slice(-3).join(" ")
+    const last = output.trim().split("\n").slice(-3).join(" ")
     throw new DemoError("start", signal.aborted ? "It was stopped." : `The system did not become ready. ${last}`, `Read ${logOf(folder)}.`)
   }
 
@@ -72,7 +72,7 @@ export class Product {
     if (Option.isSome(failure)) throw new DemoError(step, `${failure.value.error.message} (${failure.value.error.code})`, `Read ${this.log}.`)
     const decoded = Schema.decodeUnknownOption(schema)(parsed)
     if (Option.isNone(decoded))
-      throw new DemoError(step, `${method} ${path} answered something unexpected: ${text.slice(0, 300)}`, "This is a fault of Seatrial: please report it.")
+      throw new DemoError(step, `${method} ${path} returned an unexpected answer: ${text.slice(0, 300)}`, "This is a bug in Seatrial: please report it.")
     return { status: response.status, headers: response.headers, body: decoded.value }
   }
 
@@ -84,7 +84,7 @@ export class Product {
         ...(body === undefined ? {} : { body: JSON.stringify(body) })
       })
     } catch {
-      throw new DemoError(step, `${this.state.address} does not answer any more.`, `Read ${this.log}.`)
+      throw new DemoError(step, `${this.state.address} no longer answers.`, `Read ${this.log}.`)
     }
   }
 }

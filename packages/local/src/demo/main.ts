@@ -61,25 +61,25 @@ const run = async (product: Product, signal: AbortSignal): Promise<void> => {
   heading("Create the deployment")
   const body = { ...source("seatrial/tiny-chat"), serving: derived.serving }
   const key = { "idempotency-key": randomUUID() }
-  const { body: made, status } = await product.call("create", "POST", "/v1/deployments", DeploymentOperation, body, key)
-  row("deployment", `${made.id} ${dim(`(${status})`)}`)
+  const { body: deployment, status } = await product.call("create", "POST", "/v1/deployments", DeploymentOperation, body, key)
+  row("deployment", `${deployment.id} ${dim(`(${status})`)}`)
 
   heading("Its phases")
-  const detail = await showTimeline(product, made.id, signal)
+  const detail = await showTimeline(product, deployment.id, signal)
   await showTrial(product, detail, { weights: fit.weights_bytes, kvCache: fit.kv_cache_bytes }, signal)
   const request = await showChat(product, detail.model, "What does a sea trial show?")
   await showRecords(product, request)
 
-  heading("The same create once more, with the same idempotency key")
+  heading("The same create request again, with the same idempotency key")
   const again = await product.call("repeated create", "POST", "/v1/deployments", DeploymentOperation, body, key)
-  if (again.body.id !== made.id)
-    throw new DemoError("repeated create", `It made another deployment, ${again.body.id}.`, "This is a fault of Seatrial: please report it.")
+  if (again.body.id !== deployment.id)
+    throw new DemoError("repeated create", `It created a second deployment, ${again.body.id}.`, "This is a bug in Seatrial: please report it.")
   row("deployment", `${again.body.id} ${dim(`(${again.status}, replayed: ${again.headers.get("idempotent-replayed")})`)}`)
 
   heading("Try it yourself")
-  say("   npm start                                              keep such a system running")
+  say("   npm start                                              start a system that keeps running")
   say("   npx seatrial deploy seatrial/tiny-chat --wait          in another terminal: deploy, follow the phases")
-  say("   kubectl --kubeconfig .seatrial/kubeconfig get mdep -A  see it as the cluster does")
+  say("   kubectl --kubeconfig .seatrial/kubeconfig get mdep -A  show it as a Kubernetes resource")
 }
 
 const stopped = new AbortController()
@@ -88,7 +88,7 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, ()
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stopped.abort())
 
 const explain = (error: unknown): void => {
-  const known = error instanceof DemoError ? error : new DemoError("demo", String(error), "This is a fault of Seatrial: please report it.")
+  const known = error instanceof DemoError ? error : new DemoError("demo", String(error), "This is a bug in Seatrial: please report it.")
   process.stderr.write(`${red(`The step "${known.step}" failed:`)} ${known.message}\n${known.remedy}\n`)
 }
 
@@ -97,7 +97,7 @@ const main = async (): Promise<number> => {
   heading("Start Postgres, a cluster, a model hub, API, operator and gateway")
   const parent = resolve(process.env.SEATRIAL_STATE || ".seatrial")
   const folder = join(parent, `demo-${process.pid}`)
-  const made = !existsSync(parent)
+  const createdParent = !existsSync(parent)
   let code = 1
   let product: Product | undefined
   try {
@@ -117,12 +117,12 @@ const main = async (): Promise<number> => {
   }
   // After a failure the folder stays, because the message refers to it.
   if (code === 1) {
-    process.stderr.write(`Its folder stays: ${folder}\n`)
+    process.stderr.write(`The state folder is kept: ${folder}\n`)
     return code
   }
   rmSync(folder, { recursive: true, force: true })
   // Another system may use the same parent folder.
-  if (made && existsSync(parent) && readdirSync(parent).length === 0) rmdirSync(parent)
+  if (createdParent && existsSync(parent) && readdirSync(parent).length === 0) rmdirSync(parent)
   return code
 }
 

@@ -57,7 +57,7 @@ export const showRecords = async (product: Product, id: string): Promise<void> =
   row("tokens", `${record.input_tokens} in, ${record.output_tokens} out`)
   row("time", `first token ${record.ttft_ms?.toFixed(1)} ms, all ${record.latency_ms?.toFixed(1)} ms`)
   row("cost", `${record.cost_micros} micro-dollars ${dim("(own models bill GPU time, not tokens)")}`)
-  if (record.receipt_url === null) throw new DemoError("receipt", "The request has no receipt.", "This is a fault of Seatrial: please report it.")
+  if (record.receipt_url === null) throw new DemoError("receipt", "The request has no receipt.", "This is a bug in Seatrial: please report it.")
 
   heading(`Its receipt: what served it (${record.receipt_url})`)
   const { body: receipt } = await product.call("receipt", "GET", record.receipt_url, Receipt)

@@ -47,9 +47,9 @@ export const showTrial = async (
   const figures = awaitTrialFigures(Schema.decodeUnknownSync(DeploymentId)(detail.id)).pipe(
     Effect.provide(layerKubeClient({ kubeconfig: Config.succeed(product.state.kubeconfig) }))
   )
-  const found = await Effect.runPromise(figures, { signal })
-  if (Option.isNone(found)) throw new DemoError("trial", "The custom resource did not show the figures of the trial within one minute.", `Read ${product.log}.`)
-  const { benchmark, measured } = found.value
+  const shown = await Effect.runPromise(figures, { signal })
+  if (Option.isNone(shown)) throw new DemoError("trial", "The custom resource did not show the figures of the trial within one minute.", `Read ${product.log}.`)
+  const { benchmark, measured } = shown.value
   say()
   say(`   ${dim("memory".padEnd(16))} ${"measured".padStart(12)} ${"estimated".padStart(12)}`)
   say(`   ${dim("weights".padEnd(16))} ${bytes(measured.weightsBytes).padStart(12)} ${bytes(estimate.weights).padStart(12)}`)
@@ -63,6 +63,6 @@ export const showTrial = async (
       `${step.outputTokensPerSecond.toFixed(0)} tokens/s${first}, ${step.requests} requests of ${benchmark.inputTokens} + ${benchmark.outputTokens} tokens`
     )
   }
-  if (benchmark.missing !== undefined) row("void", `${benchmark.missing}: this machine had too little left for the load generator beside the engine`)
-  say(dim("   Figures of the reference engine on simulated GPUs: real for it, and for nothing else."))
+  if (benchmark.missing !== undefined) row("void", `${benchmark.missing}: this machine had too little capacity left for the load generator`)
+  say(dim("   These are figures of the reference engine on simulated GPUs. They do not apply to real GPUs."))
 }

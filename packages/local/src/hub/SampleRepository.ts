@@ -67,7 +67,7 @@ export const makeRepository = (options: {
   const tags = new Map<string, string>()
   let parent = ""
   const make = ({ files, tag, title }: CommitContent): SampleCommit => {
-    const made = Object.entries(files)
+    const sampleFiles = Object.entries(files)
       .map(([path, file]) => {
         if (typeof file !== "string" && "head" in file) return makeFile(path, file)
         const head = typeof file === "string" ? Buffer.from(file) : file
@@ -75,11 +75,11 @@ export const makeRepository = (options: {
       })
       .sort((a, b) => (a.path < b.path ? -1 : 1))
     const hash = createHash("sha1").update(`${options.name}\n${parent}\n${title}\n`)
-    for (const { blobId, path } of made) hash.update(`${blobId} ${path}\n`)
+    for (const { blobId, path } of sampleFiles) hash.update(`${blobId} ${path}\n`)
     const id = hash.digest("hex")
     if (tag !== undefined) tags.set(tag, id)
     parent = id
-    return { id, title, files: made }
+    return { id, title, files: sampleFiles }
   }
   const [first, ...later] = options.commits
   const oldest = make(first)

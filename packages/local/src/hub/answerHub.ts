@@ -182,11 +182,11 @@ export const answerHub = (contents: HubContents): RequestListener => {
         const message = `Access to model ${repository.name} is restricted.`
         return sendError(response, sent === undefined ? 401 : 403, "GatedRepo", message)
       }
-      const found = commit.files.find(({ path }) => path === file)
-      if (found === undefined) return sendError(response, 404, "EntryNotFound", "Entry not found")
+      const entry = commit.files.find(({ path }) => path === file)
+      if (entry === undefined) return sendError(response, 404, "EntryNotFound", "Entry not found")
       // `raw` returns what git stores: for a file in LFS its pointer.
-      const pointer = resolved?.way === "raw" ? found.lfs?.pointer : undefined
-      const content = pointer === undefined ? found : { ...found, head: pointer, size: pointer.length, lfs: null }
+      const pointer = resolved?.way === "raw" ? entry.lfs?.pointer : undefined
+      const content = pointer === undefined ? entry : { ...entry, head: pointer, size: pointer.length, lfs: null }
       return sendFile(request, response, { commit: commit.id, file: content, fault })
     }
     switch (kind) {
@@ -211,8 +211,8 @@ export const answerHub = (contents: HubContents): RequestListener => {
         const body = await text(request)
         // The Python client sends a form, the JavaScript client sends JSON.
         const json = Option.map(decodePathsInfo(body), ({ paths }) => paths)
-        const asked = new Set(Option.getOrElse(json, () => new URLSearchParams(body).getAll("paths")))
-        return sendJson(response, commit.files.filter(({ path }) => asked.has(path)).map(treeEntry), fault)
+        const paths = new Set(Option.getOrElse(json, () => new URLSearchParams(body).getAll("paths")))
+        return sendJson(response, commit.files.filter(({ path }) => paths.has(path)).map(treeEntry), fault)
       }
       default:
         return sendError(response, 404, null, "Not found")

@@ -85,8 +85,8 @@ export const sendFile = async (
   }
   const pieces = readContent(file, from, to + 1)
   if (fault?.kind === "drip") return sendSlowly(response, Buffer.concat([...pieces]), fault.every)
-  const kept = fault?.kind === "cut" || fault?.kind === "stall" ? first(pieces, fault.after) : pieces
-  const sent = fault?.kind === "corrupt" ? spoil(kept, from, fault.offset) : kept
+  const limited = fault?.kind === "cut" || fault?.kind === "stall" ? first(pieces, fault.after) : pieces
+  const sent = fault?.kind === "corrupt" ? spoil(limited, from, fault.offset) : limited
   if (fault?.kind !== "cut" && fault?.kind !== "stall") return pipeline(Readable.from(sent), response)
   response.flushHeaders()
   for (const piece of sent) await new Promise((resume) => response.write(piece, resume))

@@ -57,9 +57,9 @@ const imageOf = (images: Readonly<Record<string, LocalImage>>, image: string): L
   const prefix = Object.keys(images)
     .filter((name) => image === name || (image.startsWith(name) && /^[:@/]/.test(image.slice(name.length))))
     .sort((left, right) => right.length - left.length)[0]
-  const found = prefix === undefined ? undefined : images[prefix]
-  const [, asked] = image.split("@")
-  return asked === undefined || found?.digest === undefined || asked === found.digest ? found : undefined
+  const localImage = prefix === undefined ? undefined : images[prefix]
+  const [, digest] = image.split("@")
+  return digest === undefined || localImage?.digest === undefined || digest === localImage.digest ? localImage : undefined
 }
 
 /** The image ID in the status of a container, in the format of a container runtime. */
@@ -72,11 +72,11 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   if (image === undefined) {
     return yield* new PodProblem({
       reason: "ErrImagePull",
-      message: `this node runs local programs and has none for image "${container.image ?? ""}"; it has ${Object.keys(host.images).join(", ")}`
+      message: `this node runs local programs and has no program for image "${container.image ?? ""}"; it has ${Object.keys(host.images).join(", ")}`
     })
   }
   const mounts = mountsOf(container, host.volumes, host.folder)
-  const asked = yield* podEnvironment(host.kube, host.pod, container, host)
+  const podVariables = yield* podEnvironment(host.kube, host.pod, container, host)
   const local = (word: string) => localWord(word, mounts)
   const command = container.command ?? image.entrypoint ?? []
   if (command.length === 0) return yield* new PodProblem({ reason: "CreateContainerError", message: "no command specified" })
@@ -87,7 +87,7 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     ...(host.gpuMemoryMiB === undefined || !asksForGpus(container) ? {} : { SEATRIAL_SIMULATED_GPU_BYTES: String(host.gpuMemoryMiB * 2 ** 20) }),
     ...image.environment,
     ...clusterEnvironment(host, mounts),
-    ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),
+    ...Object.fromEntries([...podVariables].map(([name, value]) => [name, local(value)])),
     PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
     // When this agent dies, the standard input of the container closes and the container stops.
     SEATRIAL_PARENT_PIPE: "1"
@@ -101,7 +101,11 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   }
   const folders = mounts.slice(0, -1).map((mount) => mount.local)
   yield* Effect.promise(() => Promise.all(folders.map((path) => mkdir(path, { recursive: true }).catch(() => {}))))
-  return { imageId: imageIdOf(container.image ?? "", image), target, words: [...command, ...(container.args ?? [])].map((word) => local(expand(word, asked))) }
+  return {
+    imageId: imageIdOf(container.image ?? "", image),
+    target,
+    words: [...command, ...(container.args ?? [])].map((word) => local(expand(word, podVariables)))
+  }
 })
 
 const messageOf = Effect.fnUntraced(function* (host: ContainerHost, container: Container, exitCode: number) {
@@ -143,7 +147,7 @@ const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   const process = yield* start({ container: name, words, environment: target.environment, workingDirectory: target.workingDirectory }, host.folder)
   const startedAt = yield* Clock.currentTimeMillis
   yield* host.update(name, { phase: { _tag: "Running", startedAt: seconds(startedAt) }, imageId, started: false, ready: false })
-  let told = ""
+  let reportedText = ""
   const probing = runProbes(target, {
     started: host.update(name, { started: true }),
     ready: (ready) => (host.record(name).ready === ready ? Effect.void : host.update(name, { ready })),
@@ -152,8 +156,8 @@ const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Con
         // An engine that starts slowly fails its startup probe every second. Only the first failure and new messages
         // are recorded.
         const text = `${kind} probe failed: ${message}`
-        if (text === told) return Effect.void
-        told = text
+        if (text === reportedText) return Effect.void
+        reportedText = text
         return host.event("Warning", "Unhealthy", text)
       })
   })

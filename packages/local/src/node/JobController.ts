@@ -149,12 +149,12 @@ const make = Effect.gen(function* () {
 
   const reconcile = Effect.fn("JobController.reconcile")(function* (key: string): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError> {
     const wanted = fromKey(key)
-    const found = Option.getOrUndefined(yield* jobs.get(wanted.name, wanted.namespace))
-    if (found === undefined || found.metadata.deletionTimestamp !== undefined) return Option.none()
-    const { name, namespace, uid } = found.metadata
+    const job = Option.getOrUndefined(yield* jobs.get(wanted.name, wanted.namespace))
+    if (job === undefined || job.metadata.deletionTimestamp !== undefined) return Option.none()
+    const { name, namespace, uid } = job.metadata
     const own = (yield* pods.listByLabel("batch.kubernetes.io/job-name", name)).filter((pod) => ownedBy(pod, uid))
     const now = yield* Clock.currentTimeMillis
-    const decision = decideJob(seenOf(found, own), now)
+    const decision = decideJob(seenOf(job, own), now)
     if (decision.expire) {
       yield* kube.remove(Job, name, namespace, { propagation: "Background", ...(uid === undefined ? {} : { uid }) })
       return Option.none()
@@ -163,7 +163,7 @@ const make = Effect.gen(function* () {
       yield* kube.remove(BoundPod, pod.metadata.name, namespace, { uid: uidOf(pod) })
     }
     for (const pod of decision.create) {
-      yield* kube.create(PodToMake, podOf(found, pod)).pipe(
+      yield* kube.create(PodToMake, podOf(job, pod)).pipe(
         Effect.catchIf(
           ({ reason }) => reason === "Conflict",
           // An earlier pass created it, but the watch has not delivered it yet.
@@ -172,9 +172,9 @@ const make = Effect.gen(function* () {
       )
     }
     if (decision.status !== undefined) {
-      const status = statusJson(found, decision.status, now)
-      if (canonical(status) !== canonical(found.status ?? {})) {
-        const { resourceVersion } = found.metadata
+      const status = statusJson(job, decision.status, now)
+      if (canonical(status) !== canonical(job.status ?? {})) {
+        const { resourceVersion } = job.metadata
         const version = resourceVersion === undefined ? {} : { resourceVersion }
         const object = { apiVersion: "batch/v1", kind: "Job", metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...version }, status }
         yield* kube.applyStatus(Job, object).pipe(

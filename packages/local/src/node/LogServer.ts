@@ -74,8 +74,8 @@ const answer = async (options: LogServerOptions, request: IncomingMessage, respo
   if (uid === undefined || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(container)) return refuse(response, 404, `pod "${name}" is not on this node`)
   const folder: PodFolder = podFolder(options.state, uid)
   const path = url.searchParams.get("previous") === "true" ? folder.previousLog(container) : folder.log(container)
-  const asked = url.searchParams.get("tailLines")
-  const read = await readLog(path, asked === null ? undefined : Number.parseInt(asked, 10) || 0).catch(() => undefined)
+  const tailLines = url.searchParams.get("tailLines")
+  const read = await readLog(path, tailLines === null ? undefined : Number.parseInt(tailLines, 10) || 0).catch(() => undefined)
   if (read === undefined) return refuse(response, 400, `container "${container}" in pod "${name}" has no log yet`)
   const { size, text } = read
   const limit = Number.parseInt(url.searchParams.get("limitBytes") ?? "", 10)

@@ -47,7 +47,7 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
   const state = resolve(options.directory)
   yield* Effect.tryPromise({
     try: () => mkdir(state, { recursive: true }),
-    catch: (cause) => new NodeAgentError({ message: `The state folder ${state} cannot be made. Give the node agent a writable folder.`, cause })
+    catch: (cause) => new NodeAgentError({ message: `The state folder ${state} cannot be created. Give the node agent a writable folder.`, cause })
   })
   yield* endStale(state)
 

@@ -30,14 +30,14 @@ export const readSource = Effect.fnUntraced(function* (
   name: string,
   optional: boolean | undefined
 ): Effect.fn.Return<ReadonlyMap<string, Buffer>, PodProblem> {
-  const found =
+  const source =
     kind === "secret"
       ? Option.map(yield* kube.get(Secret, name, namespace).pipe(Effect.mapError(unreadable(kind, name))), ({ data }) => decoded(data))
       : Option.map(yield* kube.get(ConfigMap, name, namespace).pipe(Effect.mapError(unreadable(kind, name))), ({ data, binaryData }) => [
           ...Object.entries(data ?? {}).map(([key, value]): readonly [string, Buffer] => [key, Buffer.from(value)]),
           ...decoded(binaryData)
         ])
-  if (Option.isSome(found)) return new Map(found.value)
+  if (Option.isSome(source)) return new Map(source.value)
   if (optional === true) return new Map()
   return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `${kind} "${name}" not found` })
 })

@@ -48,7 +48,7 @@ const recover = (status: ContainerStatus, policy: string, at: string): Container
   const lost: Terminated = {
     exitCode: 255,
     reason: "Unknown",
-    message: "the node's agent ended, and its containers with it",
+    message: "the node's agent stopped together with its containers",
     startedAt: running.startedAt ?? at,
     finishedAt: at
   }
@@ -140,9 +140,9 @@ export const runPod = Effect.fnUntraced(function* (
 
   const volumes = Effect.gen(function* () {
     while (true) {
-      const made = yield* prepare(kube, state, first, { podIP, hostIP: shared.hostIP }).pipe(Effect.result)
-      if (made._tag === "Success") return Option.some(made.success)
-      const { reason, message } = made.failure
+      const prepared = yield* prepare(kube, state, first, { podIP, hostIP: shared.hostIP }).pipe(Effect.result)
+      if (prepared._tag === "Success") return Option.some(prepared.success)
+      const { reason, message } = prepared.failure
       for (const container of first.spec.containers) records.set(container.name, { ...fresh, phase: { _tag: "Waiting", reason, message } })
       yield* writer.changed
       yield* Effect.sleep("5 seconds")
@@ -152,8 +152,8 @@ export const runPod = Effect.fnUntraced(function* (
   const life = Effect.gen(function* () {
     yield* writer.changed
     if (failed !== undefined) return
-    const made = yield* volumes
-    if (Option.isNone(made)) return
+    const volumePaths = yield* volumes
+    if (Option.isNone(volumePaths)) return
     // Tokens are renewed in their files long before they expire.
     for (const lifetime of tokenLifetimes(first)) {
       yield* prepare(kube, state, first, { podIP, hostIP: shared.hostIP }).pipe(
@@ -163,7 +163,7 @@ export const runPod = Effect.fnUntraced(function* (
         Effect.forkScoped
       )
     }
-    const around = host(made.value)
+    const around = host(volumePaths.value)
     for (const container of first.spec.initContainers ?? []) {
       if (!around.record(container.name).over) yield* runContainer(around, container, policy === "Always" ? "OnFailure" : policy)
       const { phase } = around.record(container.name)
@@ -191,14 +191,14 @@ export const runPod = Effect.fnUntraced(function* (
 
   if (first.metadata.deletionTimestamp !== undefined) yield* Deferred.succeed(terminating, graceOf(first))
   const running = yield* Effect.forkScoped(life)
-  const asked = first.metadata.deletionTimestamp === undefined ? yield* deletion : graceOf(first)
-  if (asked !== "gone") {
-    yield* Deferred.succeed(terminating, asked)
+  const grace = first.metadata.deletionTimestamp === undefined ? yield* deletion : graceOf(first)
+  if (grace !== "gone") {
+    yield* Deferred.succeed(terminating, grace)
     // A pod that is deleted by force is not awaited.
     yield* Effect.raceFirst(Fiber.await(running), Effect.repeat(deletion, { until: (news) => news === "gone" }))
   }
   yield* Fiber.interrupt(running)
-  if (asked !== "gone") yield* writer.flush
+  if (grace !== "gone") yield* writer.flush
   yield* forget
-  if (asked !== "gone") yield* remove
+  if (grace !== "gone") yield* remove
 }, Effect.scoped)

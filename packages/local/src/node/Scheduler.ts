@@ -58,7 +58,7 @@ const make = Effect.gen(function* () {
   const pass = Effect.gen(function* () {
     const known = yield* pods.list()
     const alive = new Set<string>()
-    const seen = known.map((pod): BoundPod => {
+    const withAssumed = known.map((pod): BoundPod => {
       const uid = uidOf(pod)
       alive.add(uid)
       if (pod.spec.nodeName !== undefined) assumed.delete(uid)
@@ -67,7 +67,7 @@ const make = Effect.gen(function* () {
     })
     for (const uid of assumed.keys()) if (!alive.has(uid)) assumed.delete(uid)
     let failure: KubeError | undefined
-    for (const placement of placePods(seen, yield* nodes.list())) {
+    for (const placement of placePods(withAssumed, yield* nodes.list())) {
       yield* carryOut(placement).pipe(
         // The pod was deleted or changed. The watch delivers the new state.
         Effect.catchIf(

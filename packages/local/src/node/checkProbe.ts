@@ -82,9 +82,11 @@ export const checkProbe = (target: ProbeTarget, probe: Probe): Effect.Effect<voi
     orElse: () => Effect.fail(new ProbeFailure({ message: `no answer within ${seconds} s` }))
   })
   if (probe.exec !== undefined) return within(execute(target, probe.exec.command ?? []))
-  const named = probe.httpGet?.port ?? probe.tcpSocket?.port
-  const port = named === undefined ? undefined : portOf(target.container, named)
+  const probePort = probe.httpGet?.port ?? probe.tcpSocket?.port
+  const port = probePort === undefined ? undefined : portOf(target.container, probePort)
   if (port === undefined)
-    return Effect.fail(new ProbeFailure({ message: named === undefined ? "the probe has no handler that this node knows" : `no port is named ${named}` }))
+    return Effect.fail(
+      new ProbeFailure({ message: probePort === undefined ? "the probe has no handler that this node knows" : `no port is named ${probePort}` })
+    )
   return within(probe.httpGet === undefined ? tcpSocket(probe.tcpSocket?.host ?? target.podIP, port) : httpGet(target, probe.httpGet, port))
 }

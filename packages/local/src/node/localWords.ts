@@ -23,10 +23,10 @@ export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): stri
     }
     return undefined
   }
-  const whole = rewrite(word)
-  if (whole !== undefined) return whole
-  for (const named of [/^[^=]*=/, /^[^=]*=[\w.-]+=/]) {
-    const before = named.exec(word)?.[0]
+  const rewritten = rewrite(word)
+  if (rewritten !== undefined) return rewritten
+  for (const prefix of [/^[^=]*=/, /^[^=]*=[\w.-]+=/]) {
+    const before = prefix.exec(word)?.[0]
     const value = before === undefined ? undefined : rewrite(word.slice(before.length))
     if (before !== undefined && value !== undefined) return before + value
   }
@@ -35,7 +35,7 @@ export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): stri
 
 /** Kubernetes' expansion: `$(NAME)` if the name is known, `$$` as a dollar sign. Unknown names stay unchanged. */
 export const expand = (word: string, variables: ReadonlyMap<string, string>): string =>
-  word.replace(/\$\$|\$\(([^()]*)\)/g, (whole: string, name: string | undefined) => {
-    if (whole === "$$") return "$"
-    return name === undefined ? whole : (variables.get(name) ?? whole)
+  word.replace(/\$\$|\$\(([^()]*)\)/g, (match: string, name: string | undefined) => {
+    if (match === "$$") return "$"
+    return name === undefined ? match : (variables.get(name) ?? match)
   })

@@ -54,18 +54,18 @@ export const podEnvironment = Effect.fnUntraced(function* (
     }
     if (valueFrom.fieldRef !== undefined) {
       const { fieldPath } = valueFrom.fieldRef
-      const found = podField(pod, fieldPath, addresses)
-      if (found === undefined) {
+      const value = podField(pod, fieldPath, addresses)
+      if (value === undefined) {
         return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `the field ${fieldPath} of variable ${name} is not supported` })
       }
-      variables.set(name, found)
+      variables.set(name, value)
       continue
     }
     const reference = valueFrom.secretKeyRef ?? valueFrom.configMapKeyRef
     if (reference === undefined) continue
     const kind = valueFrom.secretKeyRef === undefined ? "configmap" : "secret"
-    const found = (yield* readSource(kube, kind, namespace, reference.name, reference.optional)).get(reference.key)
-    if (found !== undefined) variables.set(name, found.toString("utf8"))
+    const content = (yield* readSource(kube, kind, namespace, reference.name, reference.optional)).get(reference.key)
+    if (content !== undefined) variables.set(name, content.toString("utf8"))
     else if (reference.optional !== true) {
       const message = `couldn't find key ${reference.key} in ${kind} ${namespace}/${reference.name}`
       return yield* new PodProblem({ reason: "CreateContainerConfigError", message })

@@ -24,10 +24,10 @@ const matchOf = ({ onExitCodes, onPodConditions }: PodFailureRule, { metadata, s
     })
     return ended === undefined ? undefined : `Container ${ended.name} for pod ${pod} failed with exit code ${ended.state?.terminated?.exitCode}`
   }
-  const found = (onPodConditions ?? []).find(({ status: wanted = "True", type }) =>
+  const condition = (onPodConditions ?? []).find(({ status: wanted = "True", type }) =>
     status?.conditions?.some((condition) => condition.type === type && condition.status === wanted)
   )
-  return found === undefined ? undefined : `Pod ${pod} has condition ${found.type}`
+  return condition === undefined ? undefined : `Pod ${pod} has condition ${condition.type}`
 }
 
 /** The first rule of a Job that matches a failed pod decides. A failure that matches no rule counts. */

@@ -39,9 +39,9 @@ const readToken = Effect.fnUntraced(function* (kube: KubeClient["Service"], pod:
     }
   }
   const answered = yield* Effect.mapError(kube.create(tokenRequest(name), request), (error) =>
-    problem(`a token of service account "${name}" could not be had: ${error.message}`)
+    problem(`a token of service account "${name}" could not be obtained: ${error.message}`)
   )
-  return answered.status === undefined ? yield* problem(`no token came for service account "${name}"`) : answered.status.token
+  return answered.status === undefined ? yield* problem(`the server returned no token for service account "${name}"`) : answered.status.token
 })
 
 /** The files of one source of a projected volume, by path. */
@@ -58,14 +58,14 @@ export const readProjected = Effect.fnUntraced(function* (
     if (value === undefined) return yield* problem(`the field of ${path} is not supported`)
     files.set(path, value)
   }
-  const named = source.secret ?? source.configMap
-  if (named === undefined) return files
+  const object = source.secret ?? source.configMap
+  if (object === undefined) return files
   const kind: SourceKind = source.secret === undefined ? "configmap" : "secret"
-  const data = yield* readSource(kube, kind, namespaceOf(pod), named.name, named.optional)
-  for (const { key, path } of named.items ?? [...data.keys()].map((key) => ({ key, path: key }))) {
+  const data = yield* readSource(kube, kind, namespaceOf(pod), object.name, object.optional)
+  for (const { key, path } of object.items ?? [...data.keys()].map((key) => ({ key, path: key }))) {
     const value = data.get(key)
     if (value !== undefined) files.set(path, value)
-    else if (named.optional !== true) return yield* problem(`references non-existent ${kind} key: ${key}`)
+    else if (object.optional !== true) return yield* problem(`references non-existent ${kind} key: ${key}`)
   }
   return files
 })

@@ -75,7 +75,7 @@ export class EmbeddedPostgres extends Context.Service<
         yield* Effect.gen(function* () {
           while (true) {
             const how = yield* Deferred.await(current.exited)
-            yield* Effect.logWarning(`The embedded Postgres ended by itself (${how}); starting it again`)
+            yield* Effect.logWarning(`The embedded Postgres stopped unexpectedly (${how}); starting it again`)
             current = yield* revive
           }
         }).pipe(Effect.forkScoped)
@@ -93,7 +93,7 @@ export class EmbeddedPostgres extends Context.Service<
               (cause) =>
                 new PostgresError({
                   reason: "Start",
-                  message: `The embedded Postgres could not make the database ${database}. Its log is ${join(home.directory, "postgres.log")}.`,
+                  message: `The embedded Postgres could not create the database ${database}. Its log is ${join(home.directory, "postgres.log")}.`,
                   cause
                 })
             )

@@ -37,7 +37,7 @@ export const account: Effect.Effect<PostgresAccount | undefined, PostgresError> 
       new PostgresError({
         reason: "Account",
         message:
-          "Postgres does not run as root, and there is neither an account `postgres` nor leave to make one. Start Seatrial as an ordinary user, run `useradd --system postgres`, or set DATABASE_URL.",
+          "Postgres does not run as root. There is no account `postgres`, and it cannot be created. Start Seatrial as an ordinary user, run `useradd --system postgres`, or set DATABASE_URL.",
         cause
       })
   })

@@ -43,7 +43,7 @@ export const findBinaries = Effect.gen(function* () {
   const unsupported = (cause?: unknown) =>
     new PostgresError({
       reason: "Unsupported",
-      message: `There is no embedded Postgres for ${process.platform} on ${process.arch}. Set DATABASE_URL to a Postgres server of your own.`,
+      message: `There is no embedded Postgres for ${process.platform} on ${process.arch}. Set DATABASE_URL to another Postgres server.`,
       cause
     })
   if (process.platform === "win32") return yield* unsupported()

@@ -110,16 +110,16 @@ const password = (state: string, fresh: boolean) =>
     const path = join(state, "password")
     const known = await readFile(path, "utf8").catch(() => "")
     if (known !== "") return known
-    if (!fresh) throw new Error(`the password file ${path} is gone; put it back, or delete ${state} to begin anew`)
-    const made = randomBytes(24).toString("hex")
+    if (!fresh) throw new Error(`the password file ${path} is missing; restore it, or delete ${state} to start over`)
+    const password = randomBytes(24).toString("hex")
     const file = await open(path, "w", 0o600)
     try {
-      await file.writeFile(made)
+      await file.writeFile(password)
       await file.sync()
     } finally {
       await file.close()
     }
-    return made
+    return password
   })
 
 /**
@@ -135,7 +135,7 @@ export const openHome = Effect.fn("openHome")(function* (state: string): Effect.
   let memory = yield* readMemory(state)
 
   const claimData = (directory: string) =>
-    onDisk("make its data folder", async () => {
+    onDisk("create its data folder", async () => {
       const data = join(directory, "data")
       await mkdir(data, { recursive: true, mode: 0o700 })
       if (who !== undefined) await chown(data, who.uid, who.gid)
@@ -180,7 +180,7 @@ export const openHome = Effect.fn("openHome")(function* (state: string): Effect.
     if (!binaries.version.startsWith(`${major}.`)) {
       return yield* new PostgresError({
         reason: "State",
-        message: `The data in ${data} were written by Postgres ${major}, and the installed one is ${binaries.version}. Delete ${state} to begin anew, or dump them with Postgres ${major} first.`
+        message: `The data in ${data} were written by Postgres ${major}, and the installed one is ${binaries.version}. Delete ${state} to start over, or dump them with Postgres ${major} first.`
       })
     }
   }

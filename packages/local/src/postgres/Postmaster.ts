@@ -82,8 +82,8 @@ const readPidFile = (data: string) =>
 
 const awaitReady = Effect.fnUntraced(function* (data: string, pid: number) {
   while (true) {
-    const seen = yield* readPidFile(data)
-    if (seen.pid === pid && seen.status === "ready") return
+    const pidFile = yield* readPidFile(data)
+    if (pidFile.pid === pid && pidFile.status === "ready") return
     yield* Effect.sleep(20)
   }
 })
@@ -149,7 +149,7 @@ export const stopStale = Effect.fn("Postmaster.stopStale")(function* (data: stri
   if (!Number.isInteger(pid) || pid <= 1) return
   const identity = yield* Effect.promise(() => startOf(pid))
   if (identity !== undefined && (yield* Effect.promise(() => worksIn(pid, data)))) {
-    yield* Effect.logInfo(`Ending the Postgres (process ${pid}) that an earlier run has left behind`)
+    yield* Effect.logInfo(`Stopping the Postgres (process ${pid}) that an earlier run left behind`)
     const gone = Effect.gen(function* () {
       while ((yield* Effect.promise(() => startOf(pid))) === identity) yield* Effect.sleep(20)
     })

@@ -25,7 +25,7 @@ export const initialise = Effect.fn("initialise")(function* (home: PostgresHome,
   const partial = `${home.data}.new`
   const passwordFile = join(partial, "password")
   const cluster = join(partial, "cluster")
-  yield* onDisk("make its data folder", async () => {
+  yield* onDisk("create its data folder", async () => {
     await rm(partial, { recursive: true, force: true })
     await mkdir(partial, { recursive: true, mode: 0o700 })
     await writeFile(passwordFile, home.password, { mode: 0o600 })
@@ -53,11 +53,11 @@ export const initialise = Effect.fn("initialise")(function* (home: PostgresHome,
     catch: (cause) =>
       new PostgresError({
         reason: "Initialise",
-        message: `The embedded Postgres could not make its files: ${cause instanceof Error ? cause.message : String(cause)}. Give it a writable folder with 200 MB of free space, or set DATABASE_URL.`,
+        message: `The embedded Postgres could not create its files: ${cause instanceof Error ? cause.message : String(cause)}. Give it a writable folder with 200 MB of free space, or set DATABASE_URL.`,
         cause
       })
   })
-  yield* onDisk("put its files in place", async () => {
+  yield* onDisk("move its files into place", async () => {
     await rmdir(home.data).catch(() => {})
     await rename(cluster, home.data)
     await rm(partial, { recursive: true, force: true })

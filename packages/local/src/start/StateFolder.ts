@@ -58,35 +58,35 @@ export class StateFolder extends Context.Service<
             mkdirSync(path, { recursive: true })
             accessSync(path, constants.W_OK | constants.X_OK)
           },
-          catch: () => new StartError({ message: `The state folder ${path} cannot be made or written. Set SEATRIAL_STATE to a folder that you may write.` })
+          catch: () => new StartError({ message: `The state folder ${path} cannot be created or written. Set SEATRIAL_STATE to a writable folder.` })
         })
         const lock = join(path, "lock.json")
         const mine = JSON.stringify({ pid: process.pid, started: (yield* Effect.promise(() => startOf(process.pid))) ?? "" })
         // Creating a link is atomic and its target is complete, so that only one of two simultaneous starts succeeds.
         const take = Effect.sync(() => {
-          const whole = `${lock}.${process.pid}`
-          writeFileSync(whole, mine, { mode: 0o600 })
+          const temporary = `${lock}.${process.pid}`
+          writeFileSync(temporary, mine, { mode: 0o600 })
           try {
-            linkSync(whole, lock)
+            linkSync(temporary, lock)
             return true
           } catch (cause) {
             if (Predicate.hasProperty(cause, "code") && cause.code === "EEXIST") return false
             throw cause
           } finally {
-            rmSync(whole)
+            rmSync(temporary)
           }
         })
         while (!(yield* take)) {
-          const seen = yield* read("lock.json")
-          const holder = Schema.decodeUnknownOption(Lock)(seen)
+          const lockText = yield* read("lock.json")
+          const holder = Schema.decodeUnknownOption(Lock)(lockText)
           const began = Option.isSome(holder) ? yield* Effect.promise(() => startOf(holder.value.pid)) : undefined
           if (Option.isSome(holder) && began === holder.value.started) {
             return yield* new StartError({
-              message: `Seatrial runs in ${path} already (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
+              message: `Seatrial already runs in ${path} (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
             })
           }
           // Another start may have replaced the lock that was read.
-          if ((yield* read("lock.json")) === seen) rmSync(lock, { force: true })
+          if ((yield* read("lock.json")) === lockText) rmSync(lock, { force: true })
         }
         const local = join(path, "local.json")
         const forget = Effect.sync(() => {
@@ -100,12 +100,12 @@ export class StateFolder extends Context.Service<
           )
         )
 
-        const kept = yield* read("secrets.json")
-        const known = Schema.decodeUnknownOption(Secrets)(kept)
+        const stored = yield* read("secrets.json")
+        const known = Schema.decodeUnknownOption(Secrets)(stored)
         // New keys would make data of the old keys unreadable forever.
-        if (kept !== null && Option.isNone(known)) {
+        if (stored !== null && Option.isNone(known)) {
           return yield* new StartError({
-            message: `${join(path, "secrets.json")} cannot be read: the keys in it open what is stored in ${path}. Put it back from a copy, or remove the whole folder to begin anew.`
+            message: `${join(path, "secrets.json")} cannot be read: its keys decrypt the data in ${path}. Restore it from a backup, or delete the folder to start over.`
           })
         }
         const fresh = () => randomBytes(32).toString("base64")

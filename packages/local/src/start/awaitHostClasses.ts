@@ -14,16 +14,16 @@ export const awaitHostClasses = Effect.fn("awaitHostClasses")(function* (cluster
   const kube = yield* KubeClient
   const missing = (what: string) => [
     what,
-    `  kubectl --kubeconfig ${cluster.kubeconfig} apply -f k8s/samples/hostclass-h100.yaml    (after you have fitted it to your GPUs)`
+    `  kubectl --kubeconfig ${cluster.kubeconfig} apply -f k8s/samples/hostclass-h100.yaml    (after you have adapted it to your GPUs)`
   ]
   if (!cluster.local && (yield* kube.list(HostClassResource, {})).length === 0) {
-    return missing("The cluster has no HostClass yet, and without one nothing can be deployed. Make one; it is noticed at once:")
+    return missing("The cluster has no HostClass yet. Nothing can be deployed without one. Create one; the operator picks it up immediately:")
   }
-  const told = yield* mirrored.list.pipe(
+  const reported = yield* mirrored.list.pipe(
     Effect.repeat({ schedule: Schedule.spaced("50 millis"), until: (list) => list.length > 0 }),
     Effect.timeoutOption("30 seconds")
   )
-  if (Option.isSome(told)) return []
+  if (Option.isSome(reported)) return []
   if (cluster.local) return yield* new StartError({ message: "The operator read no host class within 30 seconds. See seatrial.log in the state folder." })
-  return missing("The cluster has HostClasses, but the operator could read none of them: see the log. Nothing can be deployed until it does.")
+  return missing("The cluster has HostClasses, but the operator could read none of them: see the log. Nothing can be deployed until one is valid.")
 })

@@ -11,8 +11,8 @@ export const bootstrap = Effect.fn("bootstrap")(function* () {
   const known = folder.secrets.api_key
   if (known !== null && Option.isSome(yield* keys.authenticate(Redacted.make(known)))) return known
 
-  const found = yield* organizations.findBySlug("local")
-  const org = Option.isSome(found) ? found.value : yield* Effect.orDie(organizations.create({ slug: "local", name: "Local" }))
+  const existing = yield* organizations.findBySlug("local")
+  const org = Option.isSome(existing) ? existing.value : yield* Effect.orDie(organizations.create({ slug: "local", name: "Local" }))
   const user = yield* organizations.addUser({ orgId: org.id, email: "you@localhost", name: "You", role: "owner" })
   if (!org.firstPurchase) yield* organizations.recordPurchase({ orgId: org.id, micros: 1_000_000n })
   const { secret } = yield* keys.create({ orgId: org.id, userId: user.id, name: "local", scopes })

@@ -13,7 +13,7 @@ const listenNear = (handler: RequestListener, port: number) => {
   return open(port).pipe(
     Effect.catchIf(
       (error) => error.taken,
-      () => Effect.tap(open(0), (free) => Console.log(`Port ${port} is taken, using ${free}.`))
+      () => Effect.tap(open(0), (free) => Console.log(`Port ${port} is in use, using ${free}.`))
     )
   )
 }

@@ -24,5 +24,5 @@ export const podNetwork = Effect.fnUntraced(function* (folder: string) {
     const network = `127.${2 + ((start + offset) % 250)}`
     if (yield* guard(network)) return network
   }
-  return yield* new StartError({ message: "No loopback network is free for pods. This needs Linux, where all of 127.0.0.0/8 is this machine." })
+  return yield* new StartError({ message: "No loopback network is free for pods. This requires Linux, on which all of 127.0.0.0/8 is the loopback network." })
 })

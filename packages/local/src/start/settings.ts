@@ -9,16 +9,16 @@ export const startSettings = [
   { name: "SEATRIAL_STATE", description: "Folder for data, logs and the state file", default: ".seatrial" },
   {
     name: "SEATRIAL_PORT",
-    description: "Port of API and gateway on 127.0.0.1; a free one if it is taken, and that one again at the next start",
+    description: "Port of API and gateway on 127.0.0.1; a free one if it is in use, which the next start reuses",
     default: defaultPorts.front
   },
-  { name: "SEATRIAL_CLUSTER_PORT", description: "Port of the local cluster's API server, likewise", default: defaultPorts.cluster },
-  { name: "SEATRIAL_HUB_PORT", description: "Port of the sample hub, likewise", default: defaultPorts.hub },
-  { name: "SEATRIAL_DURABLE", description: "false: data for a trial run, gone at the end", default: true },
+  { name: "SEATRIAL_CLUSTER_PORT", description: "Port of the local cluster's API server; chosen like SEATRIAL_PORT", default: defaultPorts.cluster },
+  { name: "SEATRIAL_HUB_PORT", description: "Port of the sample hub; chosen like SEATRIAL_PORT", default: defaultPorts.hub },
+  { name: "SEATRIAL_DURABLE", description: "false: temporary data, deleted when the system stops", default: true },
   { name: "SEATRIAL_PROGRAMS", description: "Which of server, gateway and operator run here, comma-separated", default: "server,gateway,operator" },
-  { name: "DATABASE_URL", description: "A Postgres of your own instead of the embedded one", default: undefined },
-  { name: "KUBECONFIG", description: "A cluster of your own instead of the local one", default: undefined },
-  { name: "HF_ENDPOINT", description: "A model hub of your own instead of the sample hub", default: undefined }
+  { name: "DATABASE_URL", description: "Postgres server to use instead of the embedded one", default: undefined },
+  { name: "KUBECONFIG", description: "Cluster to use instead of the local one", default: undefined },
+  { name: "HF_ENDPOINT", description: "Model hub to use instead of the sample hub", default: undefined }
 ] as const
 
 const text = (name: string) => Config.String(name).pipe(Config.withDefault(""))

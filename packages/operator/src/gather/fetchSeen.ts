@@ -71,7 +71,7 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs:
 }
 
 /** The latest cause that a try named as it ended; null where none has. */
-const lastSaid = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
+const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
   pods
     .flatMap((pod) => {
       const status = pod.status?.containerStatuses?.[0]
@@ -92,7 +92,7 @@ export const fetchSeen = (
 ): FetchSeen => {
   if (job === undefined) return FetchSeen.Absent()
   if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
-  const said = lastSaid(pods)
+  const said = lastError(pods)
   const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
   if (holds("Complete") !== undefined) return FetchSeen.Succeeded()
   const failed = holds("Failed")

@@ -43,9 +43,9 @@ class Stack {
   push(top: Grammar): Stack {
     const known = this.above.get(top)
     if (known !== undefined) return known
-    const made = new Stack(top, this)
-    this.above.set(top, made)
-    return made
+    const stack = new Stack(top, this)
+    this.above.set(top, stack)
+    return stack
   }
 }
 
@@ -55,9 +55,9 @@ const fewer = new WeakMap<Grammar, Grammar>()
 const oneFewer = (grammar: Extract<Grammar, { readonly kind: "repeated" }>): Grammar => {
   const known = fewer.get(grammar)
   if (known !== undefined) return known
-  const made = repeated(grammar.part, Math.max(0, grammar.least - 1), grammar.most - 1)
-  fewer.set(grammar, made)
-  return made
+  const shorter = repeated(grammar.part, Math.max(0, grammar.least - 1), grammar.most - 1)
+  fewer.set(grammar, shorter)
+  return shorter
 }
 
 /** The state of a text, byte by byte. */
@@ -77,18 +77,18 @@ export class GrammarState {
 
   constructor(stacks: Iterable<Stack>) {
     const heads: Array<{ readonly has: ReadonlySet<number>; readonly rest: Stack }> = []
-    const seen = new Set(stacks)
+    const pending = new Set(stacks)
     let mayEnd = false
     // Iterating over a set includes the elements that the loop adds.
-    for (const { rest, top } of seen) {
+    for (const { rest, top } of pending) {
       if (top === null || rest === null) mayEnd = true
       else if (top.kind === "bytes") heads.push({ has: top.has, rest })
-      else if (top.kind === "later") seen.add(rest.push(top.grammar()))
-      else if (top.kind === "either") for (const choice of top.choices) seen.add(rest.push(choice))
-      else if (top.kind === "sequence") seen.add(top.parts.reduceRight((left, part) => left.push(part), rest))
+      else if (top.kind === "later") pending.add(rest.push(top.grammar()))
+      else if (top.kind === "either") for (const choice of top.choices) pending.add(rest.push(choice))
+      else if (top.kind === "sequence") pending.add(top.parts.reduceRight((left, part) => left.push(part), rest))
       else {
-        if (top.least === 0) seen.add(rest)
-        if (top.most > 0) seen.add(rest.push(oneFewer(top)).push(top.part))
+        if (top.least === 0) pending.add(rest)
+        if (top.most > 0) pending.add(rest.push(oneFewer(top)).push(top.part))
       }
     }
     this.heads = heads
@@ -105,9 +105,9 @@ export class GrammarState {
     const known = this.after.get(byte)
     if (known !== undefined) return known
     const taken = this.heads.filter(({ has }) => has.has(byte))
-    const found = taken.length === 0 ? null : new GrammarState(taken.map(({ rest }) => rest))
-    this.after.set(byte, found)
-    return found
+    const next = taken.length === 0 ? null : new GrammarState(taken.map(({ rest }) => rest))
+    this.after.set(byte, next)
+    return next
   }
 }
 

@@ -61,12 +61,12 @@ const valueWithin = (depth: number): Grammar => {
   return either(...scalars, list(inner, 0, longest.items), map(inner))
 }
 
-const made = new Map<number, Grammar>()
+const grammars = new Map<number, Grammar>()
 const values = (depth: number): Grammar => {
-  const known = made.get(depth)
+  const known = grammars.get(depth)
   if (known !== undefined) return known
   const grammar = valueWithin(depth)
-  made.set(depth, grammar)
+  grammars.set(depth, grammar)
   return grammar
 }
 

@@ -69,12 +69,12 @@ class Compiler {
 
   compile(schema: unknown, at: string): Grammar {
     if (++this.depth > deepest) refuse("", `it is nested more than ${deepest} times`)
-    const grammar = this.whole(schema, at)
+    const grammar = this.compileAll(schema, at)
     this.depth--
     return grammar
   }
 
-  private whole(schema: unknown, at: string): Grammar {
+  private compileAll(schema: unknown, at: string): Grammar {
     if (schema === true) return anyValue
     if (!isFields(schema)) return refuse(at, "a schema must be an object")
     if (schema.$ref !== undefined) return this.only(schema, "$ref", at) && this.reference(schema.$ref, at)
@@ -186,15 +186,15 @@ class Compiler {
     if (typeof target !== "string" || !target.startsWith("#")) return refuse(at, "only references within the schema are supported")
     if (!this.referred.has(target)) {
       this.referred.set(target, null)
-      let found: unknown = this.root
+      let referredTo: unknown = this.root
       for (const step of target
         .slice(1)
         .split("/")
         .filter((part) => part !== "")) {
         const name = decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~")
-        found = isFields(found) && Object.hasOwn(found, name) ? found[name] : refuse(at, "a reference leads nowhere")
+        referredTo = isFields(referredTo) && Object.hasOwn(referredTo, name) ? referredTo[name] : refuse(at, "a reference leads nowhere")
       }
-      this.referred.set(target, this.compile(found, target))
+      this.referred.set(target, this.compile(referredTo, target))
     }
     return later(() => this.referred.get(target) ?? refuse(at, "a reference leads to itself"))
   }

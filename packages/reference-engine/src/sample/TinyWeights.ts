@@ -30,12 +30,12 @@ const ones = (name: string, length: number): NamedTensor => ({ name, shape: [len
 const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArray<number>>, random: Random): NamedTensor => {
   const { hidden, vocabulary } = tinyShape
   const pairs = new Map<number, number>()
-  const seen = new Set<number>()
+  const followers = new Set<number>()
   for (const sequence of sequences) {
     for (let i = 0; i + 1 < sequence.length; i++) {
       const pair = (sequence[i] ?? 0) * vocabulary + (sequence[i + 1] ?? 0)
       pairs.set(pair, (pairs.get(pair) ?? 0) + 1)
-      seen.add(sequence[i + 1] ?? 0)
+      followers.add(sequence[i + 1] ?? 0)
     }
   }
   const befores = new Map<number, number>()
@@ -47,7 +47,7 @@ const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArra
     const strength = (0.12 + 0.036 * Math.min(count - 1, 3)) / Math.sqrt(Math.sqrt(befores.get(pair % vocabulary) ?? 1))
     for (let i = 1; i < hidden; i++) head.values[row + i] = (head.values[row + i] ?? 0) + strength * (embedding[before + i] ?? 0)
   }
-  for (let token = 0; token < vocabulary; token++) head.values[token * hidden] = seen.has(token) ? 0 : -4
+  for (let token = 0; token < vocabulary; token++) head.values[token * hidden] = followers.has(token) ? 0 : -4
   return head
 }
 

@@ -177,11 +177,11 @@ export const bodyMutants: Mutants = {
     spoils: "limits that make no sense are passed over in silence",
     seams: changed((fields) => {
       const { max_tokens, temperature, top_p, ...rest } = fields
-      const kept = {
+      const defaults = {
         ...(typeof max_tokens === "number" && max_tokens > 0 ? { max_tokens } : {}),
         ...(typeof temperature === "number" && temperature >= 0 ? { temperature } : {})
       }
-      return { ...rest, ...kept, ...(typeof top_p === "number" && top_p > 0 && top_p <= 1 ? { top_p } : {}) }
+      return { ...rest, ...defaults, ...(typeof top_p === "number" && top_p > 0 && top_p <= 1 ? { top_p } : {}) }
     })
   },
   usage_not_streamed: { spoils: "streams have no usage chunk", seams: changed(without("stream_options")) }

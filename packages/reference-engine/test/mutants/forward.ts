@@ -71,7 +71,7 @@ export const forwardMutants: Mutants = {
   kv_4_bit: {
     spoils: "keys and values are kept in 4 bits",
     seams: () => ({
-      kept: (keys, values) => {
+      storedKeys: (keys, values) => {
         rounded(keys, 7)
         rounded(values, 7)
       }

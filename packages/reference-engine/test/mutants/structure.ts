@@ -1,7 +1,7 @@
 import type { Sending } from "../../src/Seams.ts"
 import type { Mutants } from "./Mutant.ts"
 
-const whole = (change: (text: string) => string) => () => ({ sending: (): Sending => (text, part) => [part === "whole" ? change(text) : text] })
+const completeAnswer = (change: (text: string) => string) => () => ({ sending: (): Sending => (text, part) => [part === "whole" ? change(text) : text] })
 
 /** The last brace of the arguments inside a JSON text. */
 const lastBrace = /("arguments":"(?:[^"\\]|\\.)*)\}"/g
@@ -11,7 +11,7 @@ export const structureMutants: Mutants = {
   schema_ignored: { spoils: "neither response_format nor tool_choice bind", seams: () => ({ keepsMask: () => false }) },
   schema_ignored_streamed: { spoils: "as before, in streams alone", seams: () => ({ keepsMask: (streamed) => !streamed }) },
   call_markup_shown: { spoils: "calls stay text, marks and all", seams: () => ({ readsCalls: false }) },
-  call_brace_lost: { spoils: "arguments lose their last brace", seams: whole((text) => text.replaceAll(lastBrace, '$1"')) },
+  call_brace_lost: { spoils: "arguments lose their last brace", seams: completeAnswer((text) => text.replaceAll(lastBrace, '$1"')) },
   call_brace_lost_streamed: {
     spoils: "as before, in streams alone",
     seams: () => ({ sending: (): Sending => (text, part) => [part === "frame" ? text.replaceAll(lastBrace, '$1"') : text] })
@@ -42,6 +42,6 @@ export const structureMutants: Mutants = {
   },
   content_beside_call: {
     spoils: "calls have their markup as content too",
-    seams: whole((text) => text.replace('"content":null', '"content":"<tool_call>{}</tool_call>"'))
+    seams: completeAnswer((text) => text.replace('"content":null', '"content":"<tool_call>{}</tool_call>"'))
   }
 }
