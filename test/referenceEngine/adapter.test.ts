@@ -35,7 +35,7 @@ const exit = (child: ChildProcess) =>
     child.once("close", (code) => resume(Effect.succeed(code)))
   })
 
-/** The engine as the adapter starts it, on a port of ours. */
+/** Starts the engine with the adapter's arguments on a chosen port. */
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
   const { args } = reference.container({
     settings: { runtime: "reference", host_class: "small", max_context: 2_048, kv_cache_dtype: "auto", yarn: { factor: 2 }, engine_flags: { max_num_seqs: 4 } },
@@ -47,11 +47,11 @@ const start = Effect.fnUntraced(function* (directory: string, port: number, gpuM
     cachePath: "/tmp"
   })
   const own = args.map((argument) => argument.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, `--port=${port}`))
-  const said = { log: "" }
+  const output = { log: "" }
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const started = spawn(process.execPath, [main, ...own], { stdio: ["ignore", "pipe", "pipe"] })
-      for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (said.log += chunk.toString()))
+      for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (output.log += chunk.toString()))
       return started
     }),
     (started) =>
@@ -60,7 +60,7 @@ const start = Effect.fnUntraced(function* (directory: string, port: number, gpuM
         return exit(started)
       })
   )
-  return { child, said }
+  return { child, output }
 })
 
 const get = (port: number, path: string) =>
@@ -77,18 +77,18 @@ const complete = (port: number, model: string) =>
   })
 
 describe("the adapter of the reference engine", () => {
-  it.live("what it passes starts the engine, and what the engine then reports is read whole and lies within the fit's estimate", () =>
+  it.live("starts the engine with its arguments, and the reported figures are complete and within the estimate of the fit", () =>
     Effect.gen(function* () {
       const [directory, port] = [yield* model, yield* freePort]
-      const { said } = yield* start(directory, port)
+      const { output } = yield* start(directory, port)
       yield* get(port, "/health").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
-      // A model keeps its engine where it is published, and is then called by another name.
+      // A published model keeps its engine and is called by another name.
       for (const name of ["org/tiny", "tiny", "other"]) {
         const answered = yield* complete(port, name)
         assert.deepStrictEqual([answered.status, answered.text.includes(`"model":"${name}"`)], name === "other" ? [404, false] : [200, true], answered.text)
       }
       const metrics = yield* get(port, "/metrics")
-      const measured = reference.measured({ metrics: metrics.text, log: said.log })
+      const measured = reference.measured({ metrics: metrics.text, log: output.log })
       for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
       const card = { gpu_pool: "Simulated-GPU", gpu_count: 1, gpu_memory_bytes: 2 ** 28 }
       const overhead = reference.memory.overhead({ config: tinyConfig, flags: {}, card, maxContext: 1_024 }).activation
@@ -106,20 +106,20 @@ describe("the adapter of the reference engine", () => {
     ["a GPU that is too small for the context is named", () => {}, 3 * 2 ** 20 + 2 ** 18, "context_does_not_fit"]
   ]
   for (const [promise, spoil, gpuMemory, code] of failures) {
-    it.live(`${promise} when the engine does not start`, () =>
+    it.live(`reports ${promise} if the engine does not start`, () =>
       Effect.gen(function* () {
         const [directory, port] = [yield* model, yield* freePort]
         spoil(directory)
-        const { child, said } = yield* start(directory, port, gpuMemory)
+        const { child, output } = yield* start(directory, port, gpuMemory)
         assert.strictEqual(yield* exit(child), 1)
-        const failure = reference.bootFailure(said.log)
-        assert.strictEqual(failure.code, code, said.log)
+        const failure = reference.bootFailure(output.log)
+        assert.strictEqual(failure.code, code, output.log)
         assert.match(failure.text, saysWhatToDo)
       }).pipe(Effect.scoped)
     )
   }
 
-  it("weights that the checkpoint lacks are named; of another cause the text says where the engine's last words are kept", () => {
+  it("reports missing weights; for unknown causes the text refers to the log", () => {
     const lacking = "ValueError: Following weights were not initialized from checkpoint: {'model.layers.3.mlp.up_proj.weight'}"
     assert.strictEqual(reference.bootFailure(lacking).code, "weights_incomplete")
     const { code, text } = reference.bootFailure("something else")
@@ -141,13 +141,13 @@ describe("the adapter of the reference engine", () => {
       "Cannot listen on 10.1.2.3:8000: listen EADDRINUSE: address already in use 10.1.2.3:8000",
       "Cannot listen on …: listen EADDRINUSE: address already in use …"
     ]
-  ])("what it said last is told, without the folders of its node and without addresses: %s", (said, expected) => {
-    const log = `(EngineCore pid=7) INFO 11-21 07:42:59 [Boot.ts] Loading\n(EngineCore pid=7) ERROR 11-21 07:42:59 [main.ts] ${said}\n`
+  ])("quotes the last error without node folders and addresses: %s", (output, expected) => {
+    const log = `(EngineCore pid=7) INFO 11-21 07:42:59 [Boot.ts] Loading\n(EngineCore pid=7) ERROR 11-21 07:42:59 [main.ts] ${output}\n`
     assert.isTrue(reference.bootFailure(log).text.endsWith(`${expected}.`), reference.bootFailure(log).text)
     assert.notMatch(reference.bootFailure(log).text, /pid=|home|some one|var\/lib|10\.1/)
   })
 
-  it("a flag that the engine does not offer is named, and so is a value out of its range", () => {
+  it("names an unknown flag, and a value out of range", () => {
     assert.isNull(reference.flagIssue({ max_num_seqs: 8, seed: 1, gpu_memory_utilization: 0.8 }))
     assert.strictEqual(reference.flagIssue({ trust_remote_code: true })?.flag, "trust_remote_code")
     assert.strictEqual(reference.flagIssue({ max_num_seqs: "8" })?.flag, "max_num_seqs")

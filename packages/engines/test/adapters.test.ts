@@ -126,7 +126,7 @@ describe("which LoRA adapters an engine applies", () => {
     expect(engineOf("reference").adapters.issue({ ...adapter, ...ofAdapter, experts: false }, config)).toBeNull()
   })
 
-  it("vLLM has room for the least of its own limits that is enough, SGLang for the rank and for requests without an adapter", () => {
+  it("vLLM reserves its lowest supported rank that is sufficient, SGLang the rank and a slot for requests without an adapter", () => {
     const roomFor = (runtime: Runtime, rank: number) => engineOf(runtime).adapters.buffers({ ...adapter, rank }, config)
     expect([1, 2, 8, 9, 20, 64, 65, 300, 512].map((rank) => roomFor("vllm", rank).rank)).toEqual([1, 8, 8, 16, 32, 64, 128, 320, 512])
     expect(roomFor("vllm", 8)).toMatchObject({ slots: 1, modules: "all", embeddings: true })
@@ -134,7 +134,7 @@ describe("which LoRA adapters an engine applies", () => {
   })
 })
 
-describe("an engine that is started with an adapter", () => {
+describe("an engine that serves an adapter", () => {
   const argsOf = (runtime: Runtime, changed: Partial<AdapterFacts> = {}) => {
     const { engine } = engineOf(runtime)
     return engine.container({
@@ -149,7 +149,7 @@ describe("an engine that is started with an adapter", () => {
     }).args
   }
 
-  it("is told of it in words that its own parser takes", () => {
+  it("gets arguments that its own parser accepts", () => {
     expect(argsOf("vllm")).toEqual(
       expect.arrayContaining([
         "--enable-lora",
@@ -174,7 +174,7 @@ describe("an engine that is started with an adapter", () => {
         expect(parseCommandLine(commandLines[runtime], argsOf(runtime, { template }))).toBeInstanceOf(Map)
   })
 
-  it("reads the adapter's own chat template from its file, or as text that Kubernetes leaves as it is", () => {
+  it("reads the chat template of the adapter from its file, or as text that Kubernetes does not change", () => {
     expect(argsOf("vllm").filter((word) => word.startsWith("--chat-template"))).toEqual([])
     expect(argsOf("vllm", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
     expect(argsOf("sglang", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
@@ -212,19 +212,19 @@ describe("a preview of an adapter", () => {
     return decideServing({ facts, ref: null, request, hostClasses: [hostClass], engines })
   }
 
-  it("that the runtime does not apply is refused by the rule, with settings of the one that does", () => {
+  it("is refused if the runtime cannot apply the adapter, with settings of a runtime that can", () => {
     const { preview } = decide({ rslora: true })
     expect(preview).toMatchObject({ kind: "refused", reason: { code: "unsupported_format" }, remedy: { serving: { runtime: "vllm", host_class: "h100" } } })
     expect(decide({ rslora: true }, preview.kind === "refused" ? (preview.remedy.serving ?? {}) : {}).preview.kind).toBe("derived")
     expect(decide({ rslora: true, rank: 1_024 }).preview).toMatchObject({ kind: "refused", remedy: { serving: null } })
   })
 
-  it("names the adapter's rank and the base that it is pinned with, and a model's names none", () => {
+  it("contains the rank of the adapter and its pinned base, and no such fields for a model", () => {
     expect(decide({}).preview).toMatchObject({ kind: "derived", adapter: { rank: 16, base: { repo: "meta/base", commit: "b".repeat(40) } } })
     expect(decide(null).preview).not.toHaveProperty("adapter")
   })
 
-  it("counts the adapter's room among its components, and leaves the KV cache less by it", () => {
+  it("lists the memory of the adapter as a component, and reduces the KV cache by it", () => {
     for (const runtime of ["vllm", "sglang"] as const) {
       const [plain, tuned] = [decide(null, { runtime }), decide({}, { runtime })]
       expect(plain.estimate?.components.adapters).toEqual({ low: 0, high: 0 })

@@ -1,7 +1,7 @@
 import { Commit, type ModelConfig, type RepositoryFacts } from "@seatrial/domain"
 import { Schema } from "effect"
 
-/** The sample model's configuration. */
+/** The configuration of the sample model. */
 export const tinyConfig = {
   architecture: "LlamaForCausalLM",
   model_type: "llama",
@@ -18,7 +18,7 @@ export const tinyConfig = {
   rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
 } satisfies ModelConfig
 
-/** A model of eight billion parameters, of which nothing is said of positions. */
+/** A model with eight billion parameters whose position encoding is unknown. */
 export const largeConfig = {
   architecture: "LlamaForCausalLM",
   model_type: "llama",
@@ -34,7 +34,7 @@ export const largeConfig = {
   quantization: "none"
 } satisfies ModelConfig
 
-/** A repository with a model of that configuration; of `largeConfig`'s size where none is given. */
+/** A repository with a model of this configuration. Default: the size of `largeConfig`. */
 export const factsOf = (config: ModelConfig, weights_bytes = 16_060_522_496, parameters = 8_030_261_248): RepositoryFacts => ({
   repo: "any/model",
   ref: "main",

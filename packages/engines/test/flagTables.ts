@@ -1,4 +1,4 @@
-/** A value of every flag that an engine takes, and one that it does not. */
+/** For every flag of an engine one value that is accepted and one that is refused. */
 export const values: Readonly<Record<string, Readonly<Record<string, readonly [taken: unknown, refused: unknown]>>>> = {
   vllm: {
     max_num_seqs: [1_024, 1_025],
@@ -69,7 +69,9 @@ export const values: Readonly<Record<string, Readonly<Record<string, readonly [t
   }
 }
 
-/** Arguments that let a caller run code, read files, open connections or switch off a check, as the engines name them. */
+/**
+ * Arguments, by the engines' names, that would let a caller run code, read files, open connections or disable a check.
+ */
 export const denied: Readonly<Record<string, RegExp>> = {
   "trust-remote-code": /run code/,
   "auto-map": /run code/,

@@ -2,14 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { Commit, decideServing, type HostClass, type ModelConfig, type RepositoryFacts, revisionCapabilities, type ServingSettings } from "@seatrial/domain"
 import { Schema } from "effect"
 import { servedImages } from "../src/images.ts"
-import { found } from "./realEngine.ts"
+import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30
 const commit = Schema.decodeSync(Commit)("c".repeat(40))
 const seeing = `{% for part in message['content'] %}{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}`
 const blind = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
-/** Qwen2.5-VL 7B, as its configuration is read. */
+/** Qwen2.5-VL 7B, as read from its configuration. */
 const config: ModelConfig = {
   architecture: "Qwen2_5_VLForConditionalGeneration",
   model_type: "qwen2_5_vl",
@@ -32,7 +32,7 @@ const config: ModelConfig = {
     softcapped_logits: false
   }
 }
-/** Gemma 3 4B: each image is cut to one size and becomes 256 tokens. */
+/** Gemma 3 4B: each image is resized to one size and becomes 256 tokens. */
 const gemma: ModelConfig = {
   ...config,
   architecture: "Gemma3ForConditionalGeneration",
@@ -51,7 +51,7 @@ const text: ModelConfig = { ...config, architecture: "Qwen2ForCausalLM", shape: 
 const hostClass = { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 1, gpu_memory_bytes: 79.19 * gib }
 const loadOf = (of: ModelConfig, flags: Readonly<Record<string, unknown>> = {}) => ({ config: of, flags, card: hostClass, maxContext: 32_768 })
 
-for (const engine of [found("vllm"), found("sglang")]) {
+for (const engine of [realEngine("vllm"), realEngine("sglang")]) {
   const vllm = engine.runtime === "vllm"
   const limit = vllm ? "limit_mm_per_prompt" : "limit_mm_data_per_request"
   const on = vllm ? {} : { enable_multimodal: true }
@@ -63,7 +63,7 @@ for (const engine of [found("vllm"), found("sglang")]) {
     revisionCapabilities(engine, { config: of, chat_template, commit }, { engine_flags })
 
   describe(`${engine.version}: images`, () => {
-    it("are served to a model that is known to see, whose template has a place for them, within the first limits", () => {
+    it("are served within the initial limits if the model can see and its template has a place for images", () => {
       for (const each of [config, gemma]) {
         const flags = chosen(each, seeing)
         assert.isNull(engine.flagIssue(flags))
@@ -74,7 +74,7 @@ for (const engine of [found("vllm"), found("sglang")]) {
       }
     })
 
-    it("are none where the model, its template or its settings have none, and then room is made for none", () => {
+    it("are not served, and no memory is reserved, if the model, its template or its settings do not support them", () => {
       const none = (of: ModelConfig, template: string | null, flags: NonNullable<ServingSettings["engine_flags"]> = {}) => {
         const all = chosen(of, template, flags)
         assert.isFalse(capable(of, template, all).supports_image_input)
@@ -89,26 +89,27 @@ for (const engine of [found("vllm"), found("sglang")]) {
         assert.notProperty(flags, limit)
         assert.strictEqual(flags.language_model_only, vllm ? true : undefined)
       }
-      // Its tower is one for sound, or is not described in a way that is read: without the flag it is made and tried with the most that requests may bring.
+      // This architecture has a tower for audio. Without the flag vLLM creates it and tests it with the largest input
+      // that requests may contain.
       if (vllm) assert.strictEqual(none({ ...text, architecture: "UltravoxModel" }, seeing).language_model_only, true)
       assert.notProperty(none(text, seeing), "language_model_only")
       none(config, seeing, { [limit]: { image: 0 } })
       if (vllm) none(config, seeing, { language_model_only: true })
       if (vllm) none(config, seeing, { language_model_only: false })
       else none(config, seeing, { enable_multimodal: true })
-      // Whoever sets a limit for one that nobody has reviewed has it at the engine, and still none by the contract.
+      // A caller may set a limit for an unlisted model. The engine uses it, but the contract has no images.
       none(unreviewed, seeing, { ...on, [limit]: { image: 2 } })
       assert.strictEqual(capable(config, blind, chosen(config, seeing)).capability_sources.supports_image_input, "model_metadata")
       assert.strictEqual(capable(unreviewed, seeing, chosen(unreviewed, seeing)).capability_sources.supports_image_input, "engine")
     })
 
-    it("are as many as a caller's own limit allows, and never more than the first limits", () => {
+    it("are limited by the caller's setting, and never exceed the initial limits", () => {
       const allowed = (image: number) => capable(config, seeing, chosen(config, seeing, { ...on, [limit]: { image } })).image_input?.max_images
       assert.deepStrictEqual([allowed(1), allowed(2), allowed(8)], [1, 2, 2])
       assert.isNull(servedImages(config, "2"))
     })
 
-    it("are what it is started with, and nothing else is taken", () => {
+    it("are the only media that the engine accepts", () => {
       const started = (of: ModelConfig) =>
         engine.container({
           settings: { runtime: engine.runtime, host_class: "h100", max_context: 8_192, kv_cache_dtype: "auto", engine_flags: chosen(of, seeing) },
@@ -127,7 +128,7 @@ for (const engine of [found("vllm"), found("sglang")]) {
       assert.include(started(config), "--allowed-media-domains=none.invalid")
     })
 
-    it("have room in the fit: the tower's, and that of as many as are read at once", () => {
+    it("are part of the fit: the tower, and the images that are read at once", () => {
       const overhead = (of: ModelConfig, template: string | null) => engine.memory.overhead(loadOf(of, chosen(of, template)))
       const bytes = ({ activation, afterPool }: ReturnType<typeof overhead>) => activation.high + afterPool.high
       const tower = (65_536 * 2 * (3 * 3_420 + 6 * 1_280) * 1.3) / gib
@@ -146,7 +147,7 @@ for (const engine of [found("vllm"), found("sglang")]) {
   })
 }
 
-it("that do not fit are left out by a remedy, which fits when it is sent as it is", () => {
+it("that do not fit are disabled by a remedy, and the remedy fits when it is sent unchanged", () => {
   const facts: RepositoryFacts = {
     repo: "acme/seeing",
     ref: "main",
@@ -168,7 +169,7 @@ it("that do not fit are left out by a remedy, which fits when it is sent as it i
     price_per_gpu_hour_micros: "1",
     simulated: false
   }
-  const decide = (request: Partial<ServingSettings>) => decideServing({ facts, ref: null, request, hostClasses: [host], engines: [found("vllm")] }).preview
+  const decide = (request: Partial<ServingSettings>) => decideServing({ facts, ref: null, request, hostClasses: [host], engines: [realEngine("vllm")] }).preview
   const refused = decide({})
   if (refused.kind !== "refused") return assert.fail(refused.kind)
   assert.strictEqual(refused.reason.code, "does_not_fit")

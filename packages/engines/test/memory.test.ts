@@ -40,7 +40,7 @@ describe("vLLM's memory", () => {
     ["0.22.0", 0.9],
     ["v0.22.1", 0.92],
     ["0.33.0", 0.92]
-  ])("of %s takes a share of %d by default", (version, share) => {
+  ])("of %s uses a share of %d by default", (version, share) => {
     assert.strictEqual(vllmMemory(version).budget(load()), 79.19 * gib * share)
   })
 
@@ -50,19 +50,19 @@ describe("vLLM's memory", () => {
     ["B200", "0.33.0", 178.4, "B200", 1_024, 16_384],
     ["L4", "0.33.0", 22.03, "L4", 256, 2_048],
     ["V0 engine, which reads a prompt whole", "0.7.2", 79.25, "A100-80GB", 256, 8_192]
-  ])("has the limits of that card and version: %s", (_, version, memory, pool, sequences, stepTokens) => {
+  ])("has the limits of the card and version: %s", (_, version, memory, pool, sequences, stepTokens) => {
     const limits = vllmLimits(version, load({}, pool, memory))
     assert.deepStrictEqual([limits.sequences, limits.stepTokens], [sequences, stepTokens])
   })
 
-  it("peaks less by 60% since 0.17, as one 14B model did: 5.64 GiB before, 2.23 GiB after", () => {
+  it("has a 60 % lower peak since 0.17, as measured for a 14B model: 5.64 GiB before, 2.23 GiB after", () => {
     const peak = (version: string) => vllmMemory(version).overhead(load({ max_num_batched_tokens: 8_192 })).activation
     assert.isTrue(peak("0.16.0").low <= 5.64 * gib && 5.64 * gib <= peak("0.16.0").high)
     assert.isTrue(peak("0.17.0").low <= 2.23 * gib && 2.23 * gib <= peak("0.17.0").high)
     assert.isBelow(peak("0.17.0").high, peak("0.16.0").high / 2)
   })
 
-  it("has its graphs in the pool since 0.21, beside it before, and none when it runs eagerly", () => {
+  it("has graphs in the pool since 0.21, outside of it before, and none in eager mode", () => {
     const graphs = (version: string, flags = {}) => vllmMemory(version).overhead(load(flags))
     assert.strictEqual(graphs("0.20.1").graphs.high, 0)
     assert.isAbove(graphs("0.20.1").afterPool.high, graphs("0.21.0").afterPool.high)
@@ -70,7 +70,7 @@ describe("vLLM's memory", () => {
     assert.strictEqual(graphs("0.33.0", { enforce_eager: true }).graphs.high, 0)
   })
 
-  it("needs less with fewer sequences and fewer tokens a step", () => {
+  it("is lower with fewer sequences and fewer tokens per step", () => {
     const { overhead } = vllmMemory("0.33.0")
     const small = overhead(load({ max_num_seqs: 16, max_num_batched_tokens: 2_048 }))
     const large = overhead(load({ max_num_seqs: 1_024, max_num_batched_tokens: 16_384 }))
@@ -80,8 +80,8 @@ describe("vLLM's memory", () => {
 })
 
 describe("SGLang's memory", () => {
-  it("leaves activations and graphs what its own rule reserves for chunks, graphs and the number of GPUs", () => {
-    // 512 + 8,192 x 1.5 + 1/8 x 1,024 + 256 x 2 MiB of 79.19 GiB, and 10 GiB at least on a large card.
+  it("reserves for activations and graphs what SGLang's own rule reserves for chunks, graphs and GPUs", () => {
+    // 512 + 8,192 x 1.5 + 1/8 x 1,024 + 256 x 2 MiB of 79.19 GiB; large cards reserve at least 10 GiB.
     assert.strictEqual(sglangLimits(load()).fraction, 0.834)
     assert.strictEqual(sglangLimits(load({ chunked_prefill_size: 2_048 })).fraction, 0.874)
     assert.deepInclude(sglangLimits(load({}, "L4", 22.03)), { chunk: 4_096, graphSequences: 48, fraction: 0.695 })
@@ -90,7 +90,7 @@ describe("SGLang's memory", () => {
 })
 
 const attention = { kv_heads: 8, head_size: 128, head_size_v: 128 }
-/** The longest context of a model of such layers on one card, and the cache that it has there. */
+/** The longest context of a model with these layers on one card, and its cache. */
 const longest = (
   memory: typeof sglangMemory,
   architecture: string,
@@ -119,33 +119,33 @@ const longest = (
   return "fit" in result ? result.fit : assert.fail("it does not fit")
 }
 
-describe("SGLang's cache of layers with a window", () => {
+describe("SGLang's cache of sliding-window layers", () => {
   const sliding: LayerGroup = { kind: "sliding", layers: 30, ...attention, window: 1_024 }
   const full: LayerGroup = { kind: "full", layers: 10, ...attention }
-  /** Bytes of a token in one layer. */
+  /** Bytes per token and layer. */
   const token = 8 * 256 * 2
 
-  it("keeps every token, where the architecture has no pool of its own for them", () => {
+  it("keeps every token if the architecture has no separate pool", () => {
     const { kv_cache_bytes, max_context } = longest(sglangMemory, "Gemma3ForCausalLM", [sliding, full])
     assert.strictEqual(max_context, Math.floor(kv_cache_bytes / (40 * token)))
     assert.isBelow(max_context, longest(vllmMemory("0.33.0"), "Gemma3ForCausalLM", [sliding, full]).max_context / 3)
     assert.strictEqual(longest(sglangMemory, "MistralForCausalLM", [{ ...sliding, layers: 40 }]).max_context, max_context)
   })
 
-  it("follows the length of the other layers' pool by a share that may be set, where it has one", () => {
+  it("follows the size of the other pool by a configurable share if it has a separate pool", () => {
     const { kv_cache_bytes, max_context } = longest(sglangMemory, "GptOssForCausalLM", [sliding, full])
     assert.closeTo(max_context, kv_cache_bytes / ((10 + 0.8 * 30) * token), 2)
     const less = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { swa_full_tokens_ratio: 0.1 })
     assert.closeTo(less.max_context, kv_cache_bytes / ((10 + 0.1 * 30) * token), 8)
   })
 
-  it("gives recurrent states a pool in proportion to the others', which holds no tokens", () => {
+  it("gives recurrent states a pool in proportion to the other pool, which holds no tokens", () => {
     const state: LayerGroup = { kind: "state", layers: 30, conv_values: 1_000, state_values: 1_000, state_float32: false }
     const { kv_cache_bytes, max_context } = longest(sglangMemory, "Qwen3NextForCausalLM", [state, full])
     assert.closeTo(max_context, kv_cache_bytes / (1.9 * 10 * token), 2)
   })
 
-  it("holds a window for each sequence that may run, and two chunks, where nothing is kept of those that ended; the rest is the others'", () => {
+  it("without a prefix cache holds a window for each sequence and two chunks; the other pool gets the rest", () => {
     const limits = { disable_radix_cache: true, max_running_requests: 64, chunked_prefill_size: 4_096 }
     const held = 30 * token * (64 * (1_024 + 128 + 2) + 2 * 4_096 + 1)
     const { concurrent_sequences, kv_cache_bytes, max_context } = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], limits)
@@ -153,12 +153,12 @@ describe("SGLang's cache of layers with a window", () => {
     assert.strictEqual(concurrent_sequences, 1)
     const one = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { ...limits, disable_overlap_schedule: true })
     assert.isAbove(one.max_context, max_context)
-    // Prompts that are read whole have no such bound.
-    const whole = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { ...limits, chunked_prefill_size: -1 })
-    assert.closeTo(whole.max_context, whole.kv_cache_bytes / ((10 + 0.8 * 30) * token), 2)
+    // Without chunked prefill there is no such limit.
+    const unchunked = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { ...limits, chunked_prefill_size: -1 })
+    assert.closeTo(unchunked.max_context, unchunked.kv_cache_bytes / ((10 + 0.8 * 30) * token), 2)
   })
 
-  it("holds a state for each sequence that may run and one more, where nothing is kept of those that ended; a second sequence needs no other", () => {
+  it("without a prefix cache holds one state more than running sequences", () => {
     const state: LayerGroup = { kind: "state", layers: 30, conv_values: 24_576, state_values: 524_288, state_float32: true }
     const limits = { disable_radix_cache: true, max_running_requests: 64 }
     const held = 30 * 65 * (24_576 * 2 + 524_288 * 4)
@@ -170,14 +170,14 @@ describe("SGLang's cache of layers with a window", () => {
   })
 })
 
-describe("any engine's memory", () => {
-  it("keeps a latent of MiniCPM3's layers in SGLang, and a key and a value for each head in vLLM: 27 times as much", () => {
+describe("the memory of any engine", () => {
+  it("holds a latent per layer of MiniCPM3 in SGLang, but keys and values per head in vLLM: 27 times as much", () => {
     const layers: ReadonlyArray<LayerGroup> = [{ kind: "full", layers: 62, kv_heads: 40, head_size: 96, head_size_v: 96, latent_size: 288 }]
     const [ours, others] = [sglangMemory, vllmMemory("0.33.0")].map((memory) => longest(memory, "MiniCPM3ForCausalLM", layers))
     assert.deepStrictEqual([ours?.kv_bytes_per_token, others?.kv_bytes_per_token], [62 * 288 * 2, 62 * 40 * (96 + 96) * 2])
   })
 
-  it("has a cache of 8 bits where a checkpoint of ModelOpt asks for it, and of 16 where another one mentions it", () => {
+  it("has an 8-bit cache if a ModelOpt checkpoint requests it, and a 16-bit cache if another checkpoint mentions it", () => {
     const asking: ModelConfig = { ...config, quantization: "modelopt", quantization_scheme: { cache_bits: 8, format: "NVFP4" } }
     for (const engine of [vllmMemory("0.33.0"), sglangMemory]) {
       assert.deepStrictEqual([engine.kvValueBytes(asking, "auto"), engine.kvValueBytes(config, "auto"), engine.kvValueBytes(config, "fp8")], [1, 2, 1])
@@ -185,7 +185,7 @@ describe("any engine's memory", () => {
     }
   })
 
-  it("is told by product labels as they stand on nodes: on boards for PCIe a link may be missing", () => {
+  it("depends on product labels of nodes: PCIe boards may have no NVLink", () => {
     const runtime = (pool: string) => vllmMemory("0.33.0").overhead(load({}, pool, 79.19, 2)).runtime
     assert.strictEqual(runtime("NVIDIA-H100-PCIe").low, runtime("NVIDIA-L40S").low)
     assert.strictEqual(runtime("NVIDIA-H100-PCIe").high, runtime("NVIDIA-H100-80GB-HBM3").high)
@@ -195,18 +195,18 @@ describe("any engine's memory", () => {
 
   const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
   it.prop(
-    "is intervals of numbers, whatever the card, the version and the limits",
+    "consists of intervals of numbers for every card, version and limit",
     [int(1, 300), Schema.Literals([1, 2, 4, 8]), int(0, 40), int(1, 4_096), int(1, 65_536), Schema.Literals(["H100", "A10", "GB10", "Other"])],
     ([memory, gpus, minor, sequences, tokens, pool]) =>
       [vllmMemory(`0.${minor}.0`), sglangMemory].every((engine) => {
-        const asked = load({ max_num_seqs: sequences, max_num_batched_tokens: tokens, chunked_prefill_size: tokens }, pool, memory, gpus)
-        const { activation, afterPool, graphs, runtime } = engine.overhead(asked)
-        const budget = engine.budget(asked)
+        const limited = load({ max_num_seqs: sequences, max_num_batched_tokens: tokens, chunked_prefill_size: tokens }, pool, memory, gpus)
+        const { activation, afterPool, graphs, runtime } = engine.overhead(limited)
+        const budget = engine.budget(limited)
         return (
           [activation, afterPool, graphs, runtime].every(({ high, low }) => Number.isFinite(high) && low >= 0 && low <= high) &&
           budget > 0 &&
           budget <= memory * gib &&
-          engine.stepTokens(asked) >= 1
+          engine.stepTokens(limited) >= 1
         )
       })
   )

@@ -30,7 +30,7 @@ const families: ReadonlyArray<readonly [model_type: string, architecture: string
   ["gpt_oss", "GptOssForCausalLM", true, false],
   ["deepseek_v32", "DeepseekV32ForCausalLM", true, false],
   ["deepseek_v4", "DeepseekV4ForCausalLM", true, true],
-  // 4.1 may have the architecture's name of 4.
+  // 4.1 may have the architecture name of 4.
   ["deepseek_v41", "DeepseekV41ForCausalLM", true, true],
   ["deepseek_v41", "DeepseekV4ForCausalLM", true, true],
   ["kimi_k3", "KimiK3ForConditionalGeneration", true, true],
@@ -42,14 +42,14 @@ const families: ReadonlyArray<readonly [model_type: string, architecture: string
   ["qwen3", "Qwen3ForCausalLM", false, false]
 ]
 
-describe("prompts that an engine writes itself are not held to the repository's template", () => {
+describe("prompts that an engine renders itself are not compared with the repository's template", () => {
   it.each(families)("%s, %s: vLLM %s, SGLang %s", (model_type, architecture, byVllm, bySglang) => {
     assert.deepStrictEqual([own("vllm", { model_type, architecture }), own("sglang", { model_type, architecture })], [byVllm, bySglang])
-    // Those of the engine that stands in for both are the template's.
+    // The reference engine, which runs in place of both, uses the template.
     for (const runtime of ["vllm", "sglang"] as const) assert.isFalse(own(runtime, { model_type, architecture }, {}, true))
   })
 
-  it.each(["deepseekv32", "deepseekv4", "deepseekv41", "kimi_k3"])("SGLang writes those of %s for whatever model is started with it", (parser) => {
+  it.each(["deepseekv32", "deepseekv4", "deepseekv41", "kimi_k3"])("SGLang renders the prompts of %s for every model that is started with it", (parser) => {
     assert.isTrue(own("sglang", {}, { tool_call_parser: parser }))
     assert.isFalse(own("sglang", {}, { tool_call_parser: "llama3" }))
   })

@@ -34,7 +34,7 @@ const preview = (request: ServingRequest, hostClasses: ReadonlyArray<HostClass> 
   derivePreview({ facts: of, ref: null, request, hostClasses, engines })
 
 const refused = (answer: Preview) => (answer.kind === "refused" ? answer : assert.fail("it was derived"))
-/** What a remedy holds can be sent as it is. */
+/** The settings of a remedy can be sent unchanged. */
 const taken = (answer: Preview, hostClasses?: ReadonlyArray<HostClass>) => {
   const { remedy } = refused(answer)
   const serving = remedy.serving ?? assert.fail(`no settings: ${remedy.message}`)
@@ -43,8 +43,8 @@ const taken = (answer: Preview, hostClasses?: ReadonlyArray<HostClass>) => {
   return serving
 }
 
-describe("what a preview says comes true", () => {
-  it("a context in which the trial cannot be asked is refused by what is least, before and with the model", () => {
+describe("a preview predicts what a deployment does", () => {
+  it("refuses a context that is too short for the trial, with and without facts of the model", () => {
     for (const max_context of [1, 16, leastContext - 1]) {
       assert.strictEqual(servingProblem({ max_context }, [h100], engines)?.param, "serving.max_context")
       assert.include(refused(preview({ max_context })).reason.message, String(leastContext))
@@ -54,39 +54,39 @@ describe("what a preview says comes true", () => {
     assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "made for 64 tokens")
   })
 
-  it("a configuration needs a model_type, or with one that nobody knows, is refused by engines that find its class by it", () => {
+  it("refuses a configuration without a model_type, or with an unknown one, for engines that need it", () => {
     for (const runtime of ["vllm", "sglang"] as const) {
-      const told = (model_type: string) => preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], facts({ model_type }))
-      const untyped = refused(told("unknown")).reason
+      const previewOfType = (model_type: string) => preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], facts({ model_type }))
+      const untyped = refused(previewOfType("unknown")).reason
       assert.strictEqual(untyped.code, "unsupported_architecture")
       assert.include(untyped.message, "needs a model_type")
-      assert.include(refused(told("nonsense")).reason.message, 'has no class for the model_type "nonsense", and neither does Transformers')
-      // One of the engine's own, and one of Transformers'.
-      for (const known of ["kimi_k2", "qwen3"]) assert.strictEqual(told(known).kind, "derived")
+      assert.include(refused(previewOfType("nonsense")).reason.message, 'has no class for the model_type "nonsense", and neither has its version of Transformers')
+      // One type of the engine, and one of Transformers.
+      for (const known of ["kimi_k2", "qwen3"]) assert.strictEqual(previewOfType(known).kind, "derived")
     }
     assert.strictEqual(preview({}, [h100], facts({ model_type: "unknown", architecture: "LongcatFlashForCausalLM" })).kind, "derived")
   })
 
-  it("a factor of YaRN beyond every published one is refused by its name, before and with the model", () => {
+  it("refuses a YaRN factor above every published one, with and without facts of the model", () => {
     assert.strictEqual(servingProblem({ yarn: { factor: 1_000_000 } }, [h100], engines)?.param, "serving.yarn.factor")
     assert.strictEqual(refused(preview({ yarn: { factor: 65 } })).reason.code, "context_too_long")
     assert.strictEqual(preview({ yarn: { factor: 64 } }).kind, "derived")
   })
 
-  it("what the first runtime of a host class does not take is refused with the names of those that do", () => {
+  it("names the runtimes that accept what the first runtime of a host class refuses", () => {
     const both = hostClass("both", ["reference", "vllm"], "any", 79, "9")
-    const said = (request: ServingRequest, classes = [both]) => servingProblem(request, classes, engines)?.message ?? ""
-    assert.match(said({ kv_cache_dtype: "fp8" }), /^reference does not take.* Request the runtime vllm, which accepts it\.$/)
-    assert.match(said({ engine_flags: { enable_chunked_prefill: true } }), /^The runtime reference has no flag.* Request the runtime vllm, which accepts it\.$/)
+    const problem = (request: ServingRequest, classes = [both]) => servingProblem(request, classes, engines)?.message ?? ""
+    assert.match(problem({ kv_cache_dtype: "fp8" }), /^reference does not take.* Request the runtime vllm, which accepts it\.$/)
+    assert.match(problem({ engine_flags: { enable_chunked_prefill: true } }), /^The runtime reference has no flag.* Request the runtime vllm, which accepts it\.$/)
     for (const request of [{ kv_cache_dtype: "fp8" }, { engine_flags: { enable_chunked_prefill: true } }] as const) {
       assert.isNull(servingProblem({ ...request, runtime: "vllm" }, [both], engines))
-      assert.notInclude(said(request, [small]), "Ask for")
-      assert.notInclude(said({ ...request, runtime: "reference" }), "Ask for")
+      assert.notInclude(problem(request, [small]), "Request the runtime")
+      assert.notInclude(problem({ ...request, runtime: "reference" }), "Request the runtime")
     }
-    assert.notInclude(said({ engine_flags: { trust_remote_code: true } }), "Ask for")
+    assert.notInclude(problem({ engine_flags: { trust_remote_code: true } }), "Request the runtime")
   })
 
-  it("YaRN that makes a context shorter than asked is taken away where the model has the context without", () => {
+  it("proposes no YaRN if the model has the shorter context without it", () => {
     const answer = preview({ max_context: 131_072, yarn: { factor: 2 } })
     const serving = taken(answer)
     assert.strictEqual(serving.max_context, 131_072)
@@ -95,7 +95,7 @@ describe("what a preview says comes true", () => {
     assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /yarn\.factor to 32/)
   })
 
-  it("without chunked prefill a context is chosen that a step holds; one that is asked for is told apart from flags that were not", () => {
+  it("without chunked prefill chooses a context that a step can hold, and distinguishes a requested context from flags", () => {
     const derived = preview({ engine_flags: { enable_chunked_prefill: false } })
     assert.strictEqual(derived.kind === "derived" ? derived.serving.max_context : refused(derived).reason.message, 65_536)
     const answer = preview({ max_context: 131_072, engine_flags: { enable_chunked_prefill: false, seed: 7 } })
@@ -104,12 +104,12 @@ describe("what a preview says comes true", () => {
     assert.include(taken(answer).engine_flags, { seed: 7 })
   })
 
-  it("no more sequences are told than the engine takes at once", () => {
+  it("shows no more sequences than the engine runs at once", () => {
     const answer = preview({ max_context: 256, engine_flags: { max_num_seqs: 8 } })
     assert.strictEqual(answer.kind === "derived" ? answer.fit.concurrent_sequences : 0, 8)
   })
 
-  it("a context that memory cuts to a few messages is tight, and one that no trial fits into is refused", () => {
+  it("is tight if memory limits the context to a few messages, and a refusal if no trial fits", () => {
     const weights = facts().weights_bytes
     let [refusals, tights] = [0, 0]
     for (let mib = 0; mib < 2_048; mib += 16) {
@@ -128,7 +128,7 @@ describe("what a preview says comes true", () => {
     assert.isAbove(tights, 0)
   })
 
-  it("a context is chosen no longer than the reference engine reads with a quarter of a core in the time that the trial waits, and one is refused that a whole core does not read", () => {
+  it("chooses a context that the reference engine reads in time on a quarter of a core, and refuses one that a full core cannot read", () => {
     const tiny = { num_layers: 4, hidden_size: 128, num_attention_heads: 4, num_kv_heads: 2, head_dim: 32, vocab_size: 512, native_context: 1_024 }
     const rope = { parameters: { rope_type: "default", rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
     const of = (config = tiny) => ({ ...facts({ ...config, rope }), weights_bytes: 1_444_096, parameters: 722_048 })
@@ -137,19 +137,19 @@ describe("what a preview says comes true", () => {
       return answer.kind === "derived" ? answer.serving.max_context : assert.fail(answer.reason.message)
     }
     const computed = chosen({ runtime: "reference", yarn: { factor: 64 } }, small)
-    // 512 x N x N products, a quarter of a billion a second, in 60 s + N / 300.
+    // 512 x N x N products at 0.25 billion per second within 60 s + N / 300.
     assert.isAtMost((512 * computed ** 2) / 0.25e9, 60 + computed / 300)
     assert.isAbove(computed, 4_096)
     assert.strictEqual(chosen({ yarn: { factor: 64 } }, { ...h100, simulated: true }), computed)
     assert.strictEqual(chosen({ yarn: { factor: 64 } }, h100), 65_536)
-    // So with a context that the model has of itself.
+    // The same with a native context of this length.
     const long = { ...tiny, native_context: 65_536 }
     assert.strictEqual(chosen({ runtime: "reference" }, small, long), computed)
     assert.strictEqual(chosen({}, h100, long), 65_536)
-    // A longer one is refused where no other class computes it, and the remedy's settings are taken.
-    const asked = { max_context: 65_536 }
+    // A longer context is refused if no other class can compute it, and the settings of the remedy are accepted.
+    const requested = { max_context: 65_536 }
     for (const simulated of [small, { ...h100, simulated: true }]) {
-      const { reason, remedy } = refused(preview(asked, [simulated], of(long)))
+      const { reason, remedy } = refused(preview(requested, [simulated], of(long)))
       assert.strictEqual(reason.code, "context_too_long")
       const most = Number(/at most (\d+) tokens/.exec(reason.message)?.[1])
       assert.isAtMost((512 * most ** 2) / 1e9, 60 + most / 300)
@@ -157,22 +157,22 @@ describe("what a preview says comes true", () => {
       const { serving } = remedy
       assert.isAtMost(serving?.max_context ?? 0, most)
       assert.strictEqual(preview(serving ?? {}, [simulated], of(long)).kind, "derived")
-      // What somebody asks for is served as long as a core that is free reads it.
+      // A requested context is accepted if one idle core can read it in time.
       assert.strictEqual(chosen({ max_context: most }, simulated, long), most)
     }
-    const elsewhere = preview(asked, [small, h100], of(long))
+    const elsewhere = preview(requested, [small, h100], of(long))
     assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : elsewhere.reason.message, "h100")
-    // Nor is YaRN proposed for a context that no class computes in time.
+    // YaRN is not proposed for a context that no class can compute in time.
     const { config } = facts({ ...tiny, native_context: 16_384, rope: { ...rope, max_positions: 16_384 } })
-    const proposed = (on: HostClass) => refused(preview(asked, [on], { ...of(), config })).remedy.message
+    const proposed = (on: HostClass) => refused(preview(requested, [on], { ...of(), config })).remedy.message
     assert.notInclude(proposed(small), "yarn")
     assert.include(proposed(h100), "or extend it with yarn (factor 4)")
-    // What is short enough stays.
+    // A context that is short enough stays.
     assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
     assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)
   })
 
-  it("room is told of the host classes that have the runtime, and another runtime's is offered", () => {
+  it("counts only host classes with the requested runtime, and offers the other runtime", () => {
     const answer = preview({ runtime: "reference" }, [small, h100])
     assert.include(refused(answer).reason.message, "with the runtime reference (the largest has 4.0 GiB)")
     assert.deepInclude(taken(answer, [small, h100]), { runtime: "vllm", host_class: "h100" })
@@ -193,7 +193,7 @@ describe("what a preview says comes true", () => {
       /weights of the type F64, F8_E4M3; only F32, BF16 and F16/
     ],
     ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
-  ])("%s: the reference engine says before what its loader would say", (_, computation, message) => {
+  ])("%s: the reference engine refuses in the preview what its loader would refuse", (_, computation, message) => {
     const { rope: __, ...plain } = llama
     const of = { ...facts(), config: { ...plain, computation }, weights_bytes: 2 ** 20 }
     const answer = refused(preview({ runtime: "reference" }, [small, h100], of))
@@ -204,7 +204,7 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(preview({ runtime: "reference", max_context: 128 }, [small], silu).kind, "derived")
   })
 
-  it("layers with a window are refused where the reference engine computes, and nowhere else", () => {
+  it("refuses sliding-window layers only if the reference engine computes", () => {
     const shape = shapeOf(llama)
     const windowed = facts({
       shape: { ...shape, layers: shape.layers.map((group) => (group.kind === "full" ? { ...group, kind: "sliding", window: 512 } : group)) }
@@ -217,7 +217,7 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(preview({}, [h100], windowed).kind, "derived")
   })
 
-  it("a Qwen 3 of which only the body was saved is sent to SGLang, which completes its tensors' names", () => {
+  it("sends a Qwen 3 body without the prefix of its tensors to SGLang, which adds the prefix", () => {
     const bare = facts({ architecture: "Qwen3ForCausalLM", model_type: "qwen3", bare_names: true })
     const both = hostClass("both", ["vllm", "sglang"], h100.gpu_pool, 79, "9")
     const { reason, remedy } = refused(preview({}, [both], bare))
@@ -245,7 +245,7 @@ describe("what a preview says comes true", () => {
     if (broken) assert.match(refused(real).reason.message, /^The chat template of any\/model cannot be used: /)
   })
 
-  it("a tokenizer without a tokenizer.json is refused where the reference engine would read it, and another runtime is named", () => {
+  it("refuses a tokenizer without tokenizer.json if the reference engine would read it, and names another runtime", () => {
     const file = { path: "tokenizer.model", size: 1, blob_id: "b", sha256: null }
     const of = { ...facts(), files: [file] }
     const cheap = { ...small, gpu_memory_bytes: 64 * 2 ** 30 }
@@ -259,20 +259,20 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(preview({}, [cheap], { ...of, files: [file, { ...file, path: "tokenizer.json" }] }).kind, "derived")
   })
 
-  it("a chat template in words that the engines' own parser has beyond ours is refused where ours reads it alone", () => {
+  it("refuses a chat template beyond the preview's parser only if the engine uses the same parser", () => {
     for (const chat_template of ["{% raw %}{{ {% endraw %}", "{% include 'a' %}"]) {
       assert.strictEqual(preview({}, [h100], { ...facts(), chat_template }).kind, "derived")
       const simulated = { ...h100, name: "simulated", price_per_gpu_hour_micros: "1", simulated: true }
       assert.strictEqual(preview({}, [simulated], { ...facts(), chat_template }).kind, "refused")
-      // The cheaper class is passed over, and one that is named is refused for another.
+      // The cheaper class is skipped. If the request names it, it is refused and another one is proposed.
       const chosen = preview({}, [simulated, h100], { ...facts(), chat_template })
       assert.strictEqual(chosen.kind === "derived" ? chosen.serving.host_class : chosen.reason.message, "h100")
-      const named = refused(preview({ host_class: "simulated" }, [simulated, h100], { ...facts(), chat_template }))
-      assert.strictEqual(named.remedy.serving?.host_class, "h100")
+      const refusal = refused(preview({ host_class: "simulated" }, [simulated, h100], { ...facts(), chat_template }))
+      assert.strictEqual(refusal.remedy.serving?.host_class, "h100")
     }
   })
 
-  it("host classes are listed in one order, whoever lists them", () => {
+  it("lists host classes in the same order, whatever the input order is", () => {
     const classes = [
       { ...h100, name: "b" },
       { ...small, name: "c" },

@@ -19,13 +19,13 @@ const hostClasses = [hostClass("cheap", "vllm", "1"), hostClass("other", "sglang
 const preview = (architecture: string, request: ServingRequest) =>
   derivePreview({ facts: factsOf({ ...largeConfig, architecture }), ref: null, request, hostClasses, engines })
 
-/** An architecture that one of the two registers alone. */
+/** An architecture that only one of the two engines registers. */
 const ofOne = (runtime: Runtime, other: Runtime): string => {
-  const found = [...(engineFor(runtime)?.architectures ?? [])].find((name) => engineFor(other)?.architectures.has(name) === false)
-  return found ?? assert.fail(`no architecture of ${runtime} alone`)
+  const architecture = [...(engineFor(runtime)?.architectures ?? [])].find((name) => engineFor(other)?.architectures.has(name) === false)
+  return architecture ?? assert.fail(`no architecture of ${runtime} alone`)
 }
 
-describe("settings that only an engine takes which does not know the model", () => {
+describe("settings that only an engine accepts which does not support the model", () => {
   it.each([
     ["a flag of SGLang's", ofOne("vllm", "sglang"), { engine_flags: { mem_fraction_static: 0.8, seed: 1 } }, /mem_fraction_static is refused: vllm-/],
     ["a flag of vLLM's", ofOne("sglang", "vllm"), { engine_flags: { max_num_seqs: 8 } }, /max_num_seqs is refused: sglang-/],
@@ -40,12 +40,12 @@ describe("settings that only an engine takes which does not know the model", () 
     assert.deepStrictEqual(again.kind === "derived" ? again.serving : null, serving)
   })
 
-  it("lead a model that both know to the engine that takes them", () => {
+  it("select the engine that accepts them if both engines support the model", () => {
     const answer = preview("LlamaForCausalLM", { kv_cache_dtype: "fp8_e5m2" })
     assert.strictEqual(answer.kind === "derived" ? answer.serving.runtime : answer.reason.message, "sglang")
   })
 
-  it("let engines leave out what a repository says of sampling where no engine takes that, unless the caller says otherwise", () => {
+  it("make engines ignore invalid sampling defaults of the repository unless the caller decides otherwise", () => {
     const facts = { ...factsOf(largeConfig), refused_sampling: true } as const
     const flags = (request: ServingRequest) => {
       const answer = derivePreview({ facts, ref: null, request, hostClasses, engines })
@@ -61,17 +61,17 @@ describe("settings that only an engine takes which does not know the model", () 
     assert.strictEqual(flags({ runtime: "sglang" }).engine_flags?.sampling_defaults, "openai")
   })
 
-  it("are refused where they would cut the trial's own answers, or each request that leaves them open", () => {
+  it("are refused if they would cut the answers of the trial, or break requests that leave them out", () => {
     const taken = (given: object) => engineFor("vllm")?.flagIssue({ override_generation_config: given }) ?? null
-    for (const given of [{ max_new_tokens: 64 }, { top_p: 0 }]) assert.strictEqual(taken(given)?.flag, "override_generation_config")
+    for (const defaults of [{ max_new_tokens: 64 }, { top_p: 0 }]) assert.strictEqual(taken(defaults)?.flag, "override_generation_config")
     assert.isNull(taken({ max_new_tokens: longestCheckedAnswer, top_p: 0.1 }))
     assert.isAtLeast(longestCheckedAnswer, 2_048 + 256)
-    // What an earlier version took and verified is started with them all the same.
+    // A revision that an earlier version verified still starts with its flags.
     const earlier = { override_generation_config: { temperature: 0.6, max_new_tokens: 3_000 } }
     assert.deepStrictEqual(renderFlags(vllmFlags, earlier).args, ['--override-generation-config={"temperature":0.6,"max_new_tokens":3000}'])
   })
 
-  it("are refused by each engine in words, whatever they are called", () => {
+  it("are refused by each engine with a message, whatever their names are", () => {
     for (const flag of ["__proto__", "constructor", "toString", "valueOf", "hasOwnProperty", "toLocaleString", ""])
       for (const engine of engines) assert.strictEqual(engine.flagIssue(JSON.parse(`{${JSON.stringify(flag)}:1}`))?.flag, flag)
   })

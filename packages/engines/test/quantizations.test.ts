@@ -4,7 +4,7 @@ import { computeCapability } from "../src/computeCapability.ts"
 import { engines } from "../src/index.ts"
 import { registeredQuantizations as sglangRegistered } from "../src/sglang/quantizations.ts"
 import { registeredQuantizations as vllmRegistered } from "../src/vllm/quantizations.ts"
-import { found } from "./realEngine.ts"
+import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30
 const cards = {
@@ -65,7 +65,7 @@ const factsOf = (quantization: string, scheme: QuantizationScheme, more: Partial
 const decide = (facts: RepositoryFacts, hostClasses: ReadonlyArray<HostClass>, request = {}) =>
   decideServing({ facts, ref: null, request, hostClasses, engines }).preview
 
-/** `served`, or the words of the refusal. */
+/** `served`, or the message of the refusal. */
 const verdict = (runtime: "vllm" | "sglang", card: Card, facts: RepositoryFacts, gpus = 1) => {
   const preview = decide(facts, [classOf(card, only(runtime), gpus)])
   return preview.kind === "refused" ? `${preview.reason.code}: ${preview.reason.message}` : "served"
@@ -128,25 +128,25 @@ const rows: ReadonlyArray<Row> = [
   ["a method of nobody", factsOf("of_nobody", {}), { h100: "of_nobody" }, { h100: "of_nobody" }]
 ]
 
-describe("checkpoints that are quantized", () => {
+describe("quantized checkpoints", () => {
   for (const [what, facts, ...expected] of rows) {
     for (const [at, runtime] of (["vllm", "sglang"] as const).entries()) {
       for (const [card, wanted] of Object.entries(expected[at] ?? {})) {
         const known = Object.keys(cards).find((name): name is Card => name === card)
         it(`${what} by ${runtime} on ${card}: ${wanted === "served" ? "is served" : `is refused for ${wanted}`}`, () => {
           assert.isDefined(known)
-          const said = known === undefined ? "" : verdict(runtime, known, facts)
-          if (wanted === "served") assert.strictEqual(said, "served")
+          const verdictText = known === undefined ? "" : verdict(runtime, known, facts)
+          if (wanted === "served") assert.strictEqual(verdictText, "served")
           else {
-            assert.include(said, wanted)
-            assert.match(said, /^unsupported_architecture: /)
+            assert.include(verdictText, wanted)
+            assert.match(verdictText, /^unsupported_architecture: /)
           }
         })
       }
     }
   }
 
-  it("what another card or runtime serves is named with settings that can be sent as they are", () => {
+  it("that another card or runtime serves are refused with settings that can be sent unchanged", () => {
     const facts = factsOf("modelopt", { format: "FP8" })
     const classes = [classOf("t4", both), classOf("h100", both)]
     const refused = decide(facts, classes, { host_class: "t4x1" })
@@ -159,7 +159,7 @@ describe("checkpoints that are quantized", () => {
     assert.deepInclude(ordered.kind === "refused" ? ordered.remedy.serving : null, { runtime: "sglang" })
   })
 
-  it("groups of quantized values are not cut by a split over GPUs, and experts that are spread whole are not", () => {
+  it("are not split inside a group of quantized values, unless whole experts are distributed", () => {
     const narrow = { ...shape, intermediate_size: 29_568 }
     const wide = { num_attention_heads: 64, num_kv_heads: 8, hidden_size: 8_192, shape: { ...narrow, layers: [{ ...attention, kv_heads: 8 }] } }
     for (const runtime of ["vllm", "sglang"] as const) {
@@ -189,7 +189,7 @@ describe("checkpoints that are quantized", () => {
     }
   })
 
-  it("an 8-bit KV cache is for cards that read it, and the remedy leaves it out", () => {
+  it("get an 8-bit KV cache only on cards that support it, and the remedy leaves it out", () => {
     const ask = (card: Card, facts: RepositoryFacts, runtime: "vllm" | "sglang" = "vllm") =>
       decide(facts, [classOf(card, only(runtime))], { kv_cache_dtype: "fp8" })
     const plain = factsOf("none", {})
@@ -197,21 +197,21 @@ describe("checkpoints that are quantized", () => {
     const old = ask("t4", plain)
     assert.deepInclude(old.kind === "refused" ? old.reason : {}, { code: "unsupported_format" })
     assert.deepInclude(old.kind === "refused" ? old.remedy.serving : {}, { kv_cache_dtype: "auto" })
-    // No backend of these cards reads heads of 80 values in 8 bits.
+    // No backend of these cards supports an 8-bit cache with heads of 80 values.
     const odd = factsOf("none", {}, { shape: { ...shape, layers: [{ ...attention, head_size: 80, head_size_v: 80 }] } })
     assert.deepStrictEqual([ask("a100", odd).kind, ask("h100", odd).kind], ["refused", "derived"])
     assert.deepStrictEqual([ask("t4", plain, "sglang").kind, ask("a100", odd, "sglang").kind], ["refused", "derived"])
   })
 
-  it("what is offered is registered", () => {
+  it("are only offered if the engine registers the method", () => {
     for (const [runtime, registered] of [["vllm", vllmRegistered] as const, ["sglang", sglangRegistered] as const]) {
-      for (const method of found(runtime).quantizations)
+      for (const method of realEngine(runtime).quantizations)
         assert.isTrue(["none", "auto-round", "gptq"].includes(method) || Object.hasOwn(registered, method), `${runtime} ${method}`)
     }
   })
 })
 
-describe("a card's compute capability", () => {
+describe("the compute capability of a card", () => {
   const labels: ReadonlyArray<readonly [string, number | null]> = [
     ["NVIDIA-H100-80GB-HBM3", 90],
     ["NVIDIA-H100-NVL", 90],

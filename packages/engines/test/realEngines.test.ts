@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ModelConfig, ServingSettings } from "@seatrial/domain"
 import { commandLines, type EngineAdapter, engineReadings, parseCommandLine, versionOn } from "../src/index.ts"
 import { denied, values } from "./flagTables.ts"
-import { found } from "./realEngine.ts"
+import { realEngine } from "./realEngine.ts"
 
 const both = [
-  ["vllm", found("vllm")],
-  ["sglang", found("sglang")]
+  ["vllm", realEngine("vllm")],
+  ["sglang", realEngine("sglang")]
 ] as const
 
 const config: ModelConfig = {
@@ -51,8 +51,8 @@ for (const [runtime, engine] of both) {
   const known = commandLines[runtime]
   const refusalOf = (flag: string, value: unknown = true) => engine.flagIssue({ [flag]: value })
 
-  describe(`${engine.version}: what goes to it`, () => {
-    it("each argument is of a spelling that the engine has, whatever flags are set and whatever a model is called", () => {
+  describe(`${engine.version}: its arguments`, () => {
+    it("are spelled as the engine expects for every flag and every model name", () => {
       for (const [flag, [taken]] of Object.entries(values[runtime] ?? {})) {
         const { args, command } = started(engine, { engine_flags: JSON.parse(JSON.stringify({ [flag]: taken })), yarn: { factor: 2 } })
         assert.isNotEmpty(command)
@@ -63,7 +63,7 @@ for (const [runtime, engine] of both) {
         assert.instanceOf(read, Map, flag)
         assert.strictEqual(typeof read === "string" ? 0 : read.size, words.length)
       }
-      // A name that looks like an argument is none of the words.
+      // No name may look like an argument.
       for (const names of [
         ["org/--trust-remote-code", "--trust-remote-code"],
         ["--trust-remote-code", "org/--trust-remote-code"]
@@ -76,13 +76,13 @@ for (const [runtime, engine] of both) {
       }
     })
 
-    it("every flag that is offered is tried here", () => {
+    it("are tested here for every flag that is offered", () => {
       const offered = /takes ([a-z_0-9, ]+)\.$/.exec(refusalOf("nothing")?.message ?? "")?.[1]?.split(", ") ?? []
       assert.deepStrictEqual(offered.toSorted(), Object.keys(values[runtime] ?? {}).toSorted())
     })
 
     for (const [flag, [taken, refused]] of Object.entries(values[runtime] ?? {})) {
-      it(`${flag} is taken within its range and refused, by its name, outside`, () => {
+      it(`${flag} is accepted within its range and refused by name outside of it`, () => {
         assert.isNull(refusalOf(flag, taken))
         const issue = refusalOf(flag, refused)
         assert.strictEqual(issue?.flag, flag)
@@ -91,7 +91,7 @@ for (const [runtime, engine] of both) {
     }
 
     for (const [name, why] of Object.entries(denied)) {
-      it(`${name} is refused, and it is said why`, () => {
+      it(`${name} is refused with a reason`, () => {
         for (const flag of [name, name.replaceAll("-", "_"), `--${name}`, `${name.replaceAll("-", "_").toUpperCase()}`]) {
           const issue = refusalOf(flag)
           assert.strictEqual(issue?.flag, flag)
@@ -100,19 +100,19 @@ for (const [runtime, engine] of both) {
       })
     }
 
-    it("the beginning of a denied argument is no way round: the engine would take it for the whole", () => {
+    it("cannot be abbreviated to pass a denied argument", () => {
       for (const flag of ["trust_remote", "trust-remote-c", "tool_parser_plug", "allowed_local"]) {
         assert.match(refusalOf(flag)?.message ?? "", /^\S+ is refused: .*(run code|read files)/)
       }
     })
 
-    it("an argument of the engine that nobody reviewed is refused as that, and one that it has not is told apart; no prototype is a flag", () => {
+    it("that were not reviewed are distinguished from unknown ones, and no object prototype is a flag", () => {
       assert.match(refusalOf(runtime === "vllm" ? "block_size" : "radix_eviction_policy")?.message ?? "", /has not been reviewed/)
       assert.match(refusalOf("zzz_no_such")?.message ?? "", /has no such argument/)
       for (const flag of ["constructor", "__proto__", "toString"]) assert.isNotNull(engine.flagIssue(JSON.parse(`{"${flag}":1}`)))
     })
 
-    it("sequences, tokens of a step, memory and context are said, so that no default of the card decides", () => {
+    it("always set sequences, tokens per step, memory and context, so that no default of the card applies", () => {
       const { args } = started(engine)
       const names =
         runtime === "vllm"
@@ -125,25 +125,26 @@ for (const [runtime, engine] of both) {
         )
     })
 
-    it("what the fit counts with is what the engine is started with", () => {
+    it("start the engine with the values of the fit", () => {
       for (const flags of [
         {},
         runtime === "vllm" ? { max_num_seqs: 7, max_num_batched_tokens: 4_096 } : { max_running_requests: 7, chunked_prefill_size: 4_096 }
       ]) {
         const { args } = started(engine, { engine_flags: flags })
-        const said = (name: string) => Number(args.find((word) => word.startsWith(`--${name}=`))?.split("=")[1])
+        const argumentOf = (name: string) => Number(args.find((word) => word.startsWith(`--${name}=`))?.split("=")[1])
         const load = loadOf(flags)
-        assert.strictEqual(said(runtime === "vllm" ? "max-num-seqs" : "max-running-requests"), engine.memory.sequences(load))
-        assert.strictEqual(said(runtime === "vllm" ? "max-num-batched-tokens" : "chunked-prefill-size"), engine.memory.stepTokens(load))
+        assert.strictEqual(argumentOf(runtime === "vllm" ? "max-num-seqs" : "max-running-requests"), engine.memory.sequences(load))
+        assert.strictEqual(argumentOf(runtime === "vllm" ? "max-num-batched-tokens" : "chunked-prefill-size"), engine.memory.stepTokens(load))
       }
     })
 
-    it("of several chat templates it takes the one that previews and the trial go by", () => {
-      // SGLang would take the first; vLLM one for tools, where there is one: it is told the text then.
+    it("select the chat template that previews and the trial use if there are several", () => {
+      // SGLang would use the first template, and vLLM may use another one for tools. Therefore vLLM gets the template
+      // as text.
       assert.strictEqual(started(engine).args.includes("--hf-chat-template-name=default"), runtime === "sglang")
     })
 
-    it("no media is fetched, no request is logged, no plug-in is loaded, only safetensors are read, and nothing is sent home", () => {
+    it("prevent fetching of media, logging of requests, plug-ins, formats other than safetensors, and telemetry", () => {
       const { args, env } = started(engine)
       assert.include(args, "--allowed-media-domains=none.invalid")
       assert.include(args, "--load-format=safetensors")
@@ -163,13 +164,13 @@ for (const [runtime, engine] of both) {
       }
     })
 
-    it("YaRN writes the checkpoint's whole dictionary, in text_config where the model has one, and raises the limit", () => {
+    it("repeat the position encoding of the checkpoint for YaRN, in text_config if present, and raise the limit", () => {
       const parameters = { rope_theta: 5_000_000, type: "default", mrope_section: [24, 20, 20] }
       for (const nested of [true, false]) {
         const { args } = started(engine, { yarn: { factor: 4, original_context: 32_768 } }, { rope: { parameters, nested, max_positions: 40_960 } })
         const flag = runtime === "vllm" ? "--hf-overrides=" : "--json-model-override-args="
-        const said = JSON.parse(args.find((word) => word.startsWith(flag))?.slice(flag.length) ?? "null")
-        assert.deepStrictEqual(nested ? said.text_config : said, {
+        const argument = JSON.parse(args.find((word) => word.startsWith(flag))?.slice(flag.length) ?? "null")
+        assert.deepStrictEqual(nested ? argument.text_config : argument, {
           rope_parameters: { rope_theta: 5_000_000, mrope_section: [24, 20, 20], rope_type: "yarn", factor: 4, original_max_position_embeddings: 32_768 },
           max_position_embeddings: 131_072
         })
@@ -178,7 +179,7 @@ for (const [runtime, engine] of both) {
       assert.deepStrictEqual([engine.extendsContext?.(config), engine.extendsContext?.(without)], [true, false])
     })
 
-    it("an 8-bit cache has the name that the engine gives it", () => {
+    it("use the engine's name for an 8-bit cache", () => {
       for (const [ours, theirs] of [
         ["auto", "auto"],
         ["fp8", runtime === "vllm" ? "fp8" : "fp8_e4m3"],
@@ -190,8 +191,8 @@ for (const [runtime, engine] of both) {
     })
   })
 
-  describe(`${engine.version}: what it is for`, () => {
-    it("only architectures that answer in text are served, and others are told by what they are for", () => {
+  describe(`${engine.version}: its models`, () => {
+    it("are architectures that generate text, and other architectures are refused by their purpose", () => {
       for (const architecture of [
         "LlamaForCausalLM",
         "Qwen3MoeForCausalLM",
@@ -211,16 +212,16 @@ for (const [runtime, engine] of both) {
         assert.isFalse(engine.architectures.has(architecture), architecture)
         assert.match(engine.otherPurpose?.(architecture) ?? "", purpose, architecture)
       }
-      // Its fallback would import the repository's Python.
+      // The fallback would import Python code of the repository.
       assert.isFalse([...engine.architectures].some((name) => name.startsWith("Transformers")))
     })
 
-    it("on simulated GPUs its version says so", () => {
+    it("are served by a simulated version on simulated GPUs", () => {
       assert.strictEqual(versionOn(engine, { simulated: true }), `simulated-${engine.version}`)
       assert.strictEqual(versionOn(engine, { simulated: false }), engine.version)
     })
 
-    it("the readers that are chosen are readers that it has", () => {
+    it("get parsers that the engine has", () => {
       const template = "{% if tools %}<tool_call>{% endif %}{{ enable_thinking }}<think>"
       const flags = engine.chosenFlags?.(loadOf({}), { chat_template: template }) ?? {}
       assert.deepInclude(flags, { reasoning_parser: "qwen3", tool_call_parser: runtime === "vllm" ? "hermes" : "qwen25" })
@@ -230,7 +231,7 @@ for (const [runtime, engine] of both) {
       for (const parser of engineReadings[runtime].parsers.toolCalls) assert.isNull(refusalOf("tool_call_parser", parser), parser)
     })
 
-    it("a quantization on the fly is refused to a checkpoint that is quantized, experts in parallel to a model without", () => {
+    it("cannot be quantized twice, and expert parallelism requires experts", () => {
       const issue = (flags: Readonly<Record<string, unknown>>, more: Partial<ModelConfig> = {}) => engine.loadIssue?.(loadOf(flags, more))?.flag
       const shape = { layers: [], intermediate_size: 1, experts: null, vision: null, tied_embeddings: false, softcapped_logits: false }
       assert.strictEqual(issue({ quantization: "fp8" }, { quantization: "awq" }), "quantization")
@@ -239,8 +240,8 @@ for (const [runtime, engine] of both) {
         assert.strictEqual(issue({ enable_expert_parallel: true }, { shape }), "enable_expert_parallel")
         assert.strictEqual(issue({ max_num_seqs: 1_024, max_num_batched_tokens: 512 }), "max_num_batched_tokens")
         assert.strictEqual(issue({ enable_chunked_prefill: false, max_num_batched_tokens: 4_096 }), "enable_chunked_prefill")
-        const whole = { enable_chunked_prefill: false }
-        assert.isUndefined(issue({ ...engine.chosenFlags?.({ ...loadOf(whole), maxContext: 40_960 }, { chat_template: null }), ...whole }))
+        const unchunked = { enable_chunked_prefill: false }
+        assert.isUndefined(issue({ ...engine.chosenFlags?.({ ...loadOf(unchunked), maxContext: 40_960 }, { chat_template: null }), ...unchunked }))
       } else {
         assert.strictEqual(issue({ ep_size: 2 }, { shape }), "ep_size")
         assert.strictEqual(issue({ ep_size: 3 }), "ep_size")

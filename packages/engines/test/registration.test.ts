@@ -24,12 +24,12 @@ describe("the registration of engines", () => {
   it("is the only place that depends on the name of a runtime", () => {
     const files = globSync("*/src/**/*.ts", { cwd: packages }).filter((file) => !file.startsWith("engines"))
     assert.isAbove(files.length, 100)
-    const found = files.flatMap((file) =>
+    const decisions = files.flatMap((file) =>
       readFileSync(join(packages, file), "utf8")
         .split("\n")
         .filter((line) => decision.test(line))
         .map((line) => `${file}: ${line.trim()}`)
     )
-    assert.deepStrictEqual(found, [])
+    assert.deepStrictEqual(decisions, [])
   })
 })

@@ -1,2 +1,2 @@
-/** Words by which a failure's text says what to do about it. */
+/** Words of a failure text that tell the user what to do. */
 export const saysWhatToDo = /\b(?:Try|Choose|Ask)\b/

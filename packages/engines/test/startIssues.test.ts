@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Commit, decideServing, type HostClass, type KvCacheDtype, type LayerGroup, type ModelConfig } from "@seatrial/domain"
 import { engines } from "../src/index.ts"
-import { found } from "./realEngine.ts"
+import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30
 const pools = {
@@ -53,7 +53,7 @@ const models = {
 } as const
 type Model = keyof typeof models
 
-/** Flag that is refused, or null: on which card, of which model, with which flags and cache. */
+/** The flag that is refused (null: none) on a card, for a model, with flags and a cache type. */
 type Case = readonly [refused: string | null, card: Card, model: Model, flags: Readonly<Record<string, unknown>>, cache?: KvCacheDtype]
 
 const cases: Readonly<Record<"vllm" | "sglang", ReadonlyArray<Case>>> = {
@@ -126,12 +126,12 @@ const cases: Readonly<Record<"vllm" | "sglang", ReadonlyArray<Case>>> = {
 }
 
 for (const runtime of ["vllm", "sglang"] as const) {
-  describe(`flags with which ${runtime} would end at its start`, () => {
+  describe(`flags that prevent a start of ${runtime}`, () => {
     for (const [refused, card, of, flags, cacheDtype] of cases[runtime]) {
       const what = `of ${of} on ${card}, ${JSON.stringify(flags)}${cacheDtype === undefined ? "" : ` and a cache of ${cacheDtype}`}`
       it(`${what}: ${refused === null ? "none is refused" : `${refused} is refused`}`, () => {
         const load = { config: models[of], flags, card: { gpu_pool: pools[card], gpu_count: 1, gpu_memory_bytes: 80 * gib }, maxContext: 8_192 }
-        const issue = found(runtime).loadIssue?.(cacheDtype === undefined ? load : { ...load, cacheDtype }) ?? null
+        const issue = realEngine(runtime).loadIssue?.(cacheDtype === undefined ? load : { ...load, cacheDtype }) ?? null
         assert.strictEqual(issue?.flag ?? null, refused, issue?.message)
         if (issue !== null) assert.match(issue.message, /^[a-z_]+ .{20,}\.$/)
       })
@@ -164,7 +164,7 @@ describe("a preview", () => {
   const ask = (cards: ReadonlyArray<Card>) =>
     decideServing({ facts, ref: null, request: { engine_flags: { attention_backend: "FLASH_ATTN" } }, hostClasses: cards.map(classOf), engines }).preview
 
-  it("goes to a card on which they start, and where there is none says why, with settings that start", () => {
+  it("chooses a card on which the flags work, or refuses with settings that work", () => {
     const elsewhere = ask(["t4", "h100"])
     assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : null, "h100")
     assert.deepStrictEqual(elsewhere.kind === "derived" ? elsewhere.alternatives : null, [])
@@ -175,7 +175,7 @@ describe("a preview", () => {
     assert.notProperty(serving?.engine_flags ?? {}, "attention_backend")
   })
 
-  it("leaves a chat template with endless gaps alone, in which the parser of templates would be lost for a quarter of a minute", () => {
+  it("skips a chat template with long whitespace, which would block the parser for 15 seconds", () => {
     for (const gap of [" ", "\n", "\t"]) {
       const template = `{{ messages[0].content }}${gap.repeat(60_000)}{% endif %}`
       const { preview } = decideServing({ facts: { ...facts, chat_template: template }, ref: null, request: {}, hostClasses: [classOf("h100")], engines })
@@ -183,8 +183,8 @@ describe("a preview", () => {
     }
   })
 
-  it("says how a flag is written that was written as on a command line", () => {
+  it("explains the spelling of a flag that was written as on a command line", () => {
     for (const flag of ["max-num-seqs", "--max-num-seqs", "MAX_NUM_SEQS"])
-      assert.match(found("vllm").flagIssue({ [flag]: 4 })?.message ?? "", new RegExp(`^${flag} is refused: it is written max_num_seqs\\.`))
+      assert.match(realEngine("vllm").flagIssue({ [flag]: 4 })?.message ?? "", new RegExp(`^${flag} is refused: it is written max_num_seqs\\.`))
   })
 })

@@ -13,7 +13,7 @@ const marks = {
   qwen3_coder: "<tool_call><function=f>"
 }
 
-it("a strict tool is taken where the engine's reader of the model's format has a grammar, and refused where it would pass like every other", () => {
+it("a strict tool is accepted only if the engine's parser for the model's format has a grammar", () => {
   const strict = (runtime: Runtime) =>
     Object.fromEntries(
       Object.entries(marks).map(([format, mark]) => {
@@ -24,7 +24,7 @@ it("a strict tool is taken where the engine's reader of the model's format has a
         return [format, supports_tool_calls ? tool_calling.strict_arguments : null]
       })
     )
-  // Null: it does not read that format at all.
+  // Null: the engine does not parse this format.
   assert.deepStrictEqual(strict("vllm"), { hermes: true, granite: false, mistral: false, glm45: true, lfm2: false, qwen3_coder: true })
   assert.deepStrictEqual(strict("sglang"), { hermes: true, granite: null, mistral: true, glm45: false, lfm2: false, qwen3_coder: true })
   assert.deepStrictEqual(strict("reference"), { hermes: true, granite: null, mistral: null, glm45: null, lfm2: null, qwen3_coder: null })

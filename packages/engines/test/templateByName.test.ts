@@ -23,21 +23,21 @@ const preview = (repo: string, options: { readonly chat_template?: string | null
   return derivePreview({ facts, ref: null, request: { runtime: "sglang" }, hostClasses: [hostClass(simulated)], engines })
 }
 
-describe("a repository for whose name SGLang takes a chat template of its own", () => {
+describe("a repository whose name makes SGLang use a built-in chat template", () => {
   it.each([
     ["someone/llama-unlimited-8b", "unlimited-ocr"],
     ["lmsys/vicuna-7b-v1.5", "vicuna_v1.1"],
     ["Points/any", "points-v15-chat"],
     ["deepseek-fans/any-VL2", "deepseek-vl2"],
     ["any/MiniCPM-V-2", "minicpmv"]
-  ])("%s is refused there, and served by vLLM", (repo, template) => {
+  ])("%s is refused by SGLang and served by vLLM", (repo, template) => {
     const answer = preview(repo)
     assert(answer.kind === "refused")
     assert.include(answer.reason.message, `uses its built-in chat template ${template} for a model named ${repo}`)
     assert.strictEqual(answer.remedy.serving?.runtime, "vllm")
   })
 
-  it("is taken where there is none to lose, for the family that it is made for, where the reference engine stands in, and with other words", () => {
+  it("is accepted without a template, for the template's own family, on simulated GPUs, and with another name", () => {
     assert.strictEqual(preview("lmsys/vicuna-7b-v1.5", { chat_template: null }).kind, "derived")
     assert.strictEqual(preview("OpenGVLab/InternVL-any", { model_type: "internvl_chat" }).kind, "derived")
     assert.strictEqual(preview("someone/llama-unlimited-8b", { simulated: true }).kind, "derived")

@@ -8,7 +8,7 @@ const cases: ReadonlyArray<readonly [runtime: Runtime, flag: string, least: numb
   ["sglang", "max_queued_requests", mostTrialRequests, "the checks of a deployment's trial send up to 128 requests at once."]
 ]
 
-describe("a flag with which no trial can pass is refused before it, with the reason", () => {
+describe("a flag that would fail every trial is refused before the trial, with the reason", () => {
   it.each(cases)("%s %s", (runtime, flag, least, why) => {
     const issue = (value: number) => (engineFor(runtime) ?? assert.fail()).flagIssue({ [flag]: value })
     assert.isNull(issue(least))

@@ -28,7 +28,7 @@ const refusalOf = (of: RepositoryFacts, hostClasses: ReadonlyArray<HostClass>, r
   return answer.kind === "refused" ? answer : assert.fail("it was derived")
 }
 
-describe("the remedy for a model that an engine does not compute can help", () => {
+describe("the remedy for an unsupported model", () => {
   const operator = "Ask the cluster's operator for real GPUs with the runtime vllm or sglang."
   const cases: ReadonlyArray<readonly [why: string, of: RepositoryFacts, hostClass: HostClass, remedy: string]> = [
     ["an activation that the others have", facts(gelu), processor, operator],
@@ -49,7 +49,7 @@ describe("the remedy for a model that an engine does not compute can help", () =
     })
   }
 
-  it("the host class that computes it is chosen where it has room, and named where it has none", () => {
+  it("chooses the host class that supports the model if it is large enough, and names it otherwise", () => {
     assert.deepInclude(refusalOf(facts(gelu), [processor, h100], { host_class: "processor" }).remedy.serving, { host_class: "h100", runtime: "vllm" })
     const { remedy } = refusalOf(facts(gelu, 200 * 2 ** 30), [processor, h100], { host_class: "processor" })
     assert.deepStrictEqual(remedy, {
@@ -58,7 +58,7 @@ describe("the remedy for a model that an engine does not compute can help", () =
     })
   })
 
-  it("a quantization for which the card is too old is answered with those that it has, and with other cards", () => {
+  it("for a quantization that the card is too old for names supported methods and other cards", () => {
     const { remedy } = refusalOf(facts({ quantization: "mxfp4", quantization_scheme: {} }), [t4])
     assert.match(
       remedy.message,
@@ -67,7 +67,7 @@ describe("the remedy for a model that an engine does not compute can help", () =
     assert.notInclude(remedy.message, "mxfp4")
   })
 
-  it("a method that no engine has is answered with those that they have, and a model that none computes with another one", () => {
+  it("for an unknown method names the known ones, and for a model without an engine another model", () => {
     assert.match(
       refusalOf(facts({ quantization: "of_nobody" }), [h100]).remedy.message,
       /^Choose a checkpoint of one of these quantizations: .*\bawq\b.*\bnone\b[^']*\.$/

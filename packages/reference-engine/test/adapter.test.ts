@@ -15,13 +15,16 @@ import { emptyDirectory, randomTensors, small, type Tensors, writeModel } from "
 
 const tokens = [504, 3, 77, 300, 77, 12, 499, 8, 256, 41, 41, 41, 130, 2]
 
-/** What an adapter's configuration says of one module. */
+/** An adapter's configuration for one module. */
 interface Said {
   readonly rank: number
   readonly alpha: number
 }
 
-/** Random pairs for the named weights, of the rank that each is said to have; multiples of 1/64, which bfloat16 holds exactly. */
+/**
+ * Random pairs for the named weights with the configured ranks. The values are multiples of 1/64, which bfloat16
+ * represents exactly.
+ */
 const pairsFor = (tensors: Tensors, names: ReadonlyArray<string>, of: (name: string) => Said): ReadonlyArray<NamedTensor> => {
   const random = new Random(23)
   return names.flatMap((name) => {
@@ -36,7 +39,7 @@ const pairsFor = (tensors: Tensors, names: ReadonlyArray<string>, of: (name: str
   })
 }
 
-/** The weights with W + s B A in the place of each adapted W, summed in float64. */
+/** The weights with W + s B A instead of each adapted W, summed in float64. */
 const merged = (tensors: Tensors, pairs: ReadonlyArray<NamedTensor>, scaleOf: (name: string) => number): Tensors => {
   const all = new Map(tensors)
   for (const a of pairs) {
@@ -103,7 +106,7 @@ describe("a LoRA adapter in the forward pass", () => {
       const base = run(new Llama(model, weights, 64))
       expect(furthest(base, expected)).toBeGreaterThan(0.05)
       expect(furthest(run(new Llama(model, weights, 64, adapter)), expected)).toBeLessThan(1e-3)
-      // The adapter changes nothing for those who do not ask for it.
+      // Requests without the adapter are not affected.
       expect(run(new Llama(model, weights, 64))).toEqual(base)
     })
   }
@@ -119,7 +122,7 @@ describe("an engine with a LoRA adapter", () => {
     return directory
   }
 
-  it("answers with it by its name, without it by the model's, at once and in one batch, and lists both", async () => {
+  it("applies the adapter by its name and not by the model's, concurrently and in one batch, and lists both", async () => {
     const { client, close } = await serve(tiny, "--enable-lora", `--lora-modules=tuned=${adapter()}`)
     try {
       const ask = (model: string) => client.chat("Tell me about a ship.", { model, max_tokens: 24 })
@@ -153,7 +156,7 @@ describe("an engine with a LoRA adapter", () => {
     await expect(serve(tiny, "--enable-lora", `--lora-modules=tuned=${directory}`, ...words)).rejects.toThrow(said)
   })
 
-  it("takes an adapter only where LoRA is enabled, and a template from a file or as text", async () => {
+  it("accepts an adapter only with LoRA enabled, and a template from a file or as text", async () => {
     expect(parseArguments([`--model=${tiny}`, "--lora-modules=tuned=/adapter"])).toMatch(/Use --enable-lora/)
     expect(parseArguments([`--model=${tiny}`, "--enable-lora", "--lora-modules=tuned"])).toMatch(/invalid value/)
     const file = join(emptyDirectory(), "own.jinja")

@@ -26,41 +26,41 @@ const deltas = (chunks: ReadonlyArray<Chunk>) =>
     .join("")
 
 describe("answers", () => {
-  it("repeats greedy answers, and gives different prompts different answers", async () => {
+  it("are the same for the same greedy request, and differ between prompts", async () => {
     const first = await Promise.all(prompts.map((prompt) => client.chat(prompt, { max_tokens: 48 })))
     const again = await Promise.all(prompts.map((prompt) => client.chat(prompt, { max_tokens: 48 })))
     expect(again.map((answer) => answer.choices)).toEqual(first.map((answer) => answer.choices))
     expect(new Set(first.map((answer) => answer.choices[0].message.content)).size).toBe(prompts.length)
   })
 
-  it("never falls into one repeated token", async () => {
+  it("do not degenerate into one repeated token", async () => {
     for (const prompt of prompts) {
       const { choices } = await client.chat(prompt, { max_tokens: 64, ignore_eos: true, return_token_ids: true })
       expect(new Set(choices[0].token_ids).size).toBeGreaterThan(8)
     }
   })
 
-  it("computes requests that run together as it computes each alone", async () => {
+  it("of concurrent requests equal those of separate requests", async () => {
     const alone = []
     for (const prompt of prompts) alone.push((await client.chat(prompt, { max_tokens: 40, ignore_eos: true })).choices)
     const together = await Promise.all(prompts.map((prompt) => client.chat(prompt, { max_tokens: 40, ignore_eos: true })))
     expect(together.map(({ choices }) => choices)).toEqual(alone)
   })
 
-  it("streams what it would have answered whole, with one role, one end and one usage", async () => {
+  it("are the same when streamed, with one role, one end and one usage", async () => {
     for (const prompt of prompts) {
       const body = { messages: [{ role: "user", content: prompt }], max_tokens: 40 }
-      const whole = await client.chat(prompt, { max_tokens: 40 })
+      const complete = await client.chat(prompt, { max_tokens: 40 })
       const chunks = await client.stream("/v1/chat/completions", { ...body, stream_options: { include_usage: true } })
-      expect(deltas(chunks)).toBe(whole.choices[0].message.content)
+      expect(deltas(chunks)).toBe(complete.choices[0].message.content)
       expect(chunks.filter(({ choices }) => choices[0]?.delta?.role !== undefined)).toHaveLength(1)
-      expect(chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.finish_reason ?? []))).toEqual([whole.choices[0].finish_reason])
-      expect(chunks.filter(({ usage }) => usage !== undefined)).toEqual([expect.objectContaining({ choices: [], usage: whole.usage })])
+      expect(chunks.flatMap(({ choices }) => choices.flatMap((choice) => choice.finish_reason ?? []))).toEqual([complete.choices[0].finish_reason])
+      expect(chunks.filter(({ usage }) => usage !== undefined)).toEqual([expect.objectContaining({ choices: [], usage: complete.usage })])
       expect(new Set(chunks.map(({ id }) => id)).size).toBe(1)
     }
   })
 
-  it("reports growing usage with every chunk when asked", async () => {
+  it("report growing usage with every chunk on request", async () => {
     const chunks = await client.stream("/v1/completions", {
       prompt: "The ship",
       max_tokens: 12,
@@ -74,20 +74,20 @@ describe("answers", () => {
     expect((await client.stream("/v1/completions", { prompt: "The ship", max_tokens: 3 })).every(({ usage }) => usage === undefined)).toBe(true)
   })
 
-  it("counts tokens exactly, streamed too", async () => {
+  it("have exact token counts, also when streamed", async () => {
     const { count } = await client.ask(Tokens, "/tokenize", { messages: [{ role: "user", content: "Hello" }] })
     for (const max_tokens of [1, 2, 7, 33]) {
       const usage = { prompt_tokens: count, completion_tokens: max_tokens, total_tokens: count + max_tokens }
-      const whole = await client.chat("Hello", { max_tokens, ignore_eos: true, return_token_ids: true })
-      expect(whole.usage).toEqual(usage)
-      expect(whole.choices[0].finish_reason).toBe("length")
-      expect(whole.choices[0].token_ids).toHaveLength(max_tokens)
+      const complete = await client.chat("Hello", { max_tokens, ignore_eos: true, return_token_ids: true })
+      expect(complete.usage).toEqual(usage)
+      expect(complete.choices[0].finish_reason).toBe("length")
+      expect(complete.choices[0].token_ids).toHaveLength(max_tokens)
       const body = { messages: [{ role: "user", content: "Hello" }], max_completion_tokens: max_tokens, ignore_eos: true }
       expect((await client.stream("/v1/chat/completions", { ...body, stream_options: { include_usage: true } })).at(-1)?.usage).toEqual(usage)
     }
   })
 
-  it("counts the end token of a natural end and keeps it out of the text", async () => {
+  it("count the end token and leave it out of the text", async () => {
     const settings = { max_tokens: 200, logit_bias: { [end]: 2 }, return_token_ids: true }
     const { choices, usage } = await client.chat("Hello", settings)
     expect(choices[0].finish_reason).toBe("stop")
@@ -99,12 +99,12 @@ describe("answers", () => {
     expect(atOnce.usage.completion_tokens).toBe(1)
   })
 
-  it("takes 16 tokens for a completion and the room left for a chat where none are asked for", async () => {
+  it("have 16 tokens for a completion and the remaining context for a chat by default", async () => {
     expect((await client.text("The ship", { ignore_eos: true })).usage.completion_tokens).toBe(16)
     expect((await client.chat("Hello", { ignore_eos: true })).usage.total_tokens).toBe(1024)
   })
 
-  it("ends before a stop string and never sends a part of it, streamed too", async () => {
+  it("end before a stop string and never contain a part of it, also when streamed", async () => {
     const settings = { max_tokens: 60, ignore_eos: true }
     const text = (await client.text("The ship leaves", settings)).choices[0].text
     for (const [from, length] of [
@@ -115,8 +115,8 @@ describe("answers", () => {
     ] as const) {
       const stop = text.slice(from, from + length)
       const before = text.slice(0, text.indexOf(stop))
-      const whole = await client.text("The ship leaves", { ...settings, stop: ["zzzz", stop] })
-      expect(whole.choices[0]).toMatchObject({ text: before, finish_reason: "stop", stop_reason: stop })
+      const complete = await client.text("The ship leaves", { ...settings, stop: ["zzzz", stop] })
+      expect(complete.choices[0]).toMatchObject({ text: before, finish_reason: "stop", stop_reason: stop })
       const chunks = await client.stream("/v1/completions", { prompt: "The ship leaves", ...settings, stop })
       expect(deltas(chunks)).toBe(before)
     }
@@ -124,7 +124,7 @@ describe("answers", () => {
     expect(deltas(never)).toBe(text)
   })
 
-  it("obeys seeds, top_k, temperature and penalties", async () => {
+  it("respect seeds, top_k, temperature and penalties", async () => {
     const answer = async (settings: object) => (await client.text("The ship", { max_tokens: 24, ignore_eos: true, ...settings })).choices[0].text
     const likeliest = await answer({})
     const drawn = await Promise.all([1, 2, 3, 4, 5, 6].map((seed) => answer({ temperature: 1, seed })))
@@ -140,7 +140,7 @@ describe("answers", () => {
     expect(await answer({ repetition_penalty: 1.8 })).not.toBe(likeliest)
   })
 
-  it("takes every seed of 64 bits, and draws the several answers of one request apart", async () => {
+  it("accept every 64-bit seed, and differ between the choices of one request", async () => {
     const Several = Schema.Struct({ choices: Schema.Array(Schema.Struct({ text: Schema.String })) })
     const drawn = async (seed: number) => {
       const body = { prompt: "The ship", ...greedy, max_tokens: 24, ignore_eos: true, temperature: 1, n: 3, seed }
@@ -157,7 +157,7 @@ describe("answers", () => {
     }
   })
 
-  it("reports log-probabilities that add up, with the greedy token first", async () => {
+  it("have log-probabilities that sum to one, with the greedy token first", async () => {
     const { choices } = await client.chat("Hello", { max_tokens: 8, logprobs: true, top_logprobs: 5, ignore_eos: true })
     const content = choices[0].logprobs?.content ?? []
     expect(content).toHaveLength(8)
@@ -169,7 +169,7 @@ describe("answers", () => {
     }
   })
 
-  it("scores an answer as a prompt as it scored it while writing it", async () => {
+  it("get the same scores as a prompt as they had during generation", async () => {
     const prompt = (await client.ask(Tokens, "/tokenize", { prompt: "The ship" })).tokens
     const written = await client.text(prompt, { max_tokens: 20, ignore_eos: true, return_token_ids: true })
     const ids = [...prompt, ...(written.choices[0].token_ids ?? [])]
@@ -179,7 +179,7 @@ describe("answers", () => {
     for (let i = prompt.length; i < ids.length; i++) expect(Object.keys(scored[i] ?? {})).toEqual([String(ids[i])])
   })
 
-  it("turns text into tokens and back, whatever the text", async () => {
+  it("survive tokenizing and detokenizing, whatever the text is", async () => {
     const texts = [
       "",
       "The ship leaves",
@@ -201,7 +201,7 @@ describe("answers", () => {
     expect((await client.ask(Tokens, "/tokenize", { prompt: "The ship", add_special_tokens: false })).count).toBeLessThan(5)
   })
 
-  it("renders a conversation with one begin token and the generation prompt", async () => {
+  it("follow a conversation that is rendered with one begin token and the generation prompt", async () => {
     const messages = [
       { role: "system", content: "Be short." },
       { role: "user", content: [{ type: "text", text: "Hello" }] }

@@ -31,7 +31,7 @@ const lacking = (name: string) => {
   return writeModel(small, tensors)
 }
 
-describe("an engine starts without what other engines do without too", () => {
+describe("optional files", () => {
   const tokensOf = async (directory: string, body: object) => {
     const { client, close } = await serve(directory)
     const { tokens } = await client.ask(Tokens, "/tokenize", body)
@@ -40,7 +40,7 @@ describe("an engine starts without what other engines do without too", () => {
   }
   const template = "{% for message in messages %}{{ message.content }}{% endfor %}"
 
-  it("with several templates it takes the one that is named default, and the special tokens go without a file of settings", async () => {
+  it("of several templates the one named default is used, and special tokens work without a configuration file", async () => {
     const several = copied((directory) => {
       rmSync(join(directory, "chat_template.jinja"), { force: true })
       writeAt(directory, "tokenizer_config.json", {
@@ -62,16 +62,16 @@ describe("an engine starts without what other engines do without too", () => {
       rmSync(join(directory, "tokenizer_config.json"))
       writeFileSync(join(directory, "chat_template.jinja"), template)
     })
-    const asked = { messages: [{ role: "user", content: "The ship" }], add_special_tokens: false }
+    const request = { messages: [{ role: "user", content: "The ship" }], add_special_tokens: false }
     const tokens = await tokensOf(tiny, { prompt: "The ship", add_special_tokens: false })
-    expect([await tokensOf(several, asked), await tokensOf(without, asked)]).toEqual([tokens, tokens])
-    await expect(tokensOf(unnamed, asked)).rejects.toThrow()
-    // Whoever screens a repository takes a dictionary for none: it serves completions.
+    expect([await tokensOf(several, request), await tokensOf(without, request)]).toEqual([tokens, tokens])
+    await expect(tokensOf(unnamed, request)).rejects.toThrow()
+    // The repository screening also ignores a dictionary, and serves completions only.
     expect(await tokensOf(dictionary, { prompt: "The ship", add_special_tokens: false })).toEqual(tokens)
-    await expect(tokensOf(dictionary, asked)).rejects.toThrow()
+    await expect(tokensOf(dictionary, request)).rejects.toThrow()
   })
 
-  it("an added token without a row in the embedding is a prompt's fault, and not the model's", async () => {
+  it("an added token without a row in the embedding makes a prompt invalid, but not the model", async () => {
     const directory = copied((directory) => {
       const tokenizer = Schema.decodeUnknownSync(Added)(readFileSync(join(directory, "tokenizer.json"), "utf8"))
       const added = { id: 600, content: "<|late|>", single_word: false, lstrip: false, rstrip: false, normalized: false, special: true }
@@ -84,21 +84,21 @@ describe("an engine starts without what other engines do without too", () => {
   })
 })
 
-describe("the repository's settings of sampling", () => {
+describe("the repository's sampling defaults", () => {
   const defaultsOf = async (generation: object) => {
     const { booted, close } = await serve(copied((directory) => writeAt(directory, "generation_config.json", generation)))
     await close()
     return booted.engine.defaults
   }
 
-  it("are those that requests may have too, and neutral where they are none", async () => {
+  it("are used if requests could set them, and ignored otherwise", async () => {
     const neutral = { temperature: 1, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1 }
     expect(await defaultsOf({ temperature: 0.6, top_k: 20 })).toEqual({ ...neutral, temperature: 0.6, topK: 20 })
     expect(await defaultsOf({ temperature: 3, top_p: 0, top_k: "many", min_p: null, repetition_penalty: -1 })).toEqual(neutral)
   })
 })
 
-describe("what ends an answer", () => {
+describe("the end of an answer", () => {
   const endsOf = async (change: (directory: string) => void): Promise<ReadonlyArray<number>> => {
     const { booted, close } = await serve(copied(change))
     await close()
@@ -112,11 +112,11 @@ describe("what ends an answer", () => {
     writeAt(directory, "config.json", { ...config, eos_token_id: null })
   }
 
-  it("is the tokenizer's own end too, where the configurations name another or none", async () => {
-    const named = await endsOf(() => {})
-    expect(named).toHaveLength(1)
-    expect(await endsOf(unnamed)).toEqual(named)
-    expect(await endsOf((directory) => writeAt(directory, "generation_config.json", { eos_token_id: 7 }))).toEqual([...named, 7].sort())
+  it("includes the end token of the tokenizer, even if the configuration names another one or none", async () => {
+    const ends = await endsOf(() => {})
+    expect(ends).toHaveLength(1)
+    expect(await endsOf(unnamed)).toEqual(ends)
+    expect(await endsOf((directory) => writeAt(directory, "generation_config.json", { eos_token_id: 7 }))).toEqual([...ends, 7].sort())
     const without = (directory: string) => {
       unnamed(directory)
       rmSync(join(directory, "tokenizer_config.json"))
@@ -125,7 +125,7 @@ describe("what ends an answer", () => {
   })
 })
 
-describe("an engine that cannot start says why", () => {
+describe("an engine that cannot start", () => {
   const cases: ReadonlyArray<readonly [string, () => string, ReadonlyArray<string>, string]> = [
     ["no directory", () => "/nonexistent/model", [], "Invalid repository ID or local directory specified: '/nonexistent/model'"],
     ["no config", () => copied((directory) => rmSync(join(directory, "config.json"))), [], "has no config.json"],
@@ -185,7 +185,7 @@ describe("an engine that cannot start says why", () => {
     })
   }
 
-  it("names a length that would fit, and that length fits", async () => {
+  it("names a context that fits, and this context fits", async () => {
     const words = ["--gpu-memory-bytes=3000000"]
     const failure = await serve(tiny, ...words).catch(String)
     const length = /estimated maximum model length is (\d+)/.exec(String(failure))?.[1]
@@ -195,7 +195,7 @@ describe("an engine that cannot start says why", () => {
 })
 
 describe("the log", () => {
-  it("gives vLLM's figures, and they agree with each other and with the metrics", async () => {
+  it("has vLLM's figures, which agree with each other and with the metrics", async () => {
     const { booted, close, lines } = await serve(tiny)
     const text = lines.join("\n")
     const number = (pattern: RegExp) => Number(pattern.exec(text)?.[1]?.replaceAll(",", ""))
@@ -212,7 +212,7 @@ describe("the log", () => {
     await close()
   })
 
-  it("tells of two GPUs what one of them holds: half of the weights and of the cache, and all that it computes with", async () => {
+  it("reports for two GPUs the share of one: half of the weights and the cache, and all working buffers", async () => {
     const figures = async (...words: ReadonlyArray<string>) => {
       const { booted, close, lines } = await serve(tiny, ...words)
       await close()
@@ -235,7 +235,7 @@ describe("the log", () => {
 })
 
 describe("arguments", () => {
-  it("are refused when unknown, repeated, without value or out of range", () => {
+  it("are refused if unknown, repeated, without value or out of range", () => {
     for (const words of [
       ["--model=x", "--trust-remote-code"],
       ["--model=x", "--model=y"],
@@ -251,7 +251,7 @@ describe("arguments", () => {
     }
   })
 
-  it("are taken as they are given", () => {
+  it("are used as given", () => {
     expect(parseArguments(["--model=/m", "--max-model-len=512", "--kv-cache-dtype=float32", "--enable-prompt-tokens-details"])).toMatchObject({
       model: "/m",
       servedModelNames: ["/m"],

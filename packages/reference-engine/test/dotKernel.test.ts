@@ -6,7 +6,7 @@ import { bfloat16Table, multiply } from "../src/Tensor.ts"
 const Matrix = Schema.Struct({
   rows: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })),
   columns: Schema.Literals([4, 8, 36, 128, 4_096, 8_192]),
-  /** Whether any pattern of bits comes: infinities, subnormal numbers and what is no number too. */
+  /** Whether every bit pattern may occur, including infinities, subnormal numbers and NaN. */
   any: Schema.Boolean,
   seed: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
 })
@@ -29,8 +29,8 @@ const filled = (rows: number, columns: number, seed: number, any = false) => {
   return { bits, x }
 }
 
-describe("the products of bfloat16 weights", () => {
-  it.prop("are to the bit those of the same weights in float32, whatever the sizes", [Matrix], ([{ any, columns, rows, seed }]) => {
+describe("products of bfloat16 weights", () => {
+  it.prop("have the same bits as those of float32 weights for all sizes", [Matrix], ([{ any, columns, rows, seed }]) => {
     const { bits, x } = filled(rows, columns, seed, any)
     const shape = [rows, columns]
     const [fast, plain] = [new Float32Array(rows), new Float32Array(rows)]
@@ -39,7 +39,7 @@ describe("the products of bfloat16 weights", () => {
     assert.deepStrictEqual([...fast], [...plain])
   })
 
-  it.each([6, 8_196])("are computed without the kernel where it does not take so many columns: %d", (columns) => {
+  it.each([6, 8_196])("are computed without the kernel if there are too many columns: %d", (columns) => {
     const { bits, x } = filled(3, columns, 7)
     const [slow, plain] = [new Float32Array(3), new Float32Array(3)]
     assert.isFalse(dotKernel(slow, bits, x))

@@ -46,10 +46,10 @@ const Chunk = Schema.Struct({
 })
 export type Chunk = typeof Chunk.Type
 
-/** Every knob set so that the answer is the likeliest one, whatever the repository proposes. */
+/** Sampling parameters that select the likeliest token, whatever the repository's defaults are. */
 export const greedy = { temperature: 0, top_p: 1, top_k: -1, min_p: 0, repetition_penalty: 1, presence_penalty: 0, frequency_penalty: 0, seed: 0 }
 
-/** Speaks to an engine at an address and decodes what it answers. */
+/** Sends requests to an engine and decodes the answers. */
 export class EngineClient {
   readonly address: string
 
@@ -74,13 +74,13 @@ export class EngineClient {
     return this.ask(Text, "/v1/completions", { prompt, ...greedy, ...settings })
   }
 
-  /** The status and the error of a request that is refused. */
+  /** The status and error of a refused request. */
   async refusal(path: string, body: unknown) {
     const response = await this.send(path, body)
     return { status: response.status, ...Schema.decodeUnknownSync(Refusal)(await response.json()).error }
   }
 
-  /** The chunks of a stream; throws where it does not end with `[DONE]`. */
+  /** The chunks of a stream. Throws if it does not end with `[DONE]`. */
   async stream(path: string, body: object): Promise<ReadonlyArray<Chunk>> {
     const response = await this.send(path, { ...greedy, ...body, stream: true })
     const frames = (await response.text()).split("\n\n")
@@ -94,7 +94,7 @@ export class EngineClient {
     return line === undefined ? Number.NaN : Number(line.slice(line.lastIndexOf(" ") + 1))
   }
 
-  /** Waits until a metric has a value, looking again and again; the test's own time limit ends a wait in vain. */
+  /** Polls until a metric has the wanted value. The timeout of the test limits the wait. */
   async until(name: string, wanted: (value: number) => boolean): Promise<void> {
     while (!wanted(await this.metric(name))) await new Promise((resolve) => setImmediate(resolve))
   }

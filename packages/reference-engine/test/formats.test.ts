@@ -23,14 +23,14 @@ const schemas: ReadonlyArray<Readonly<Record<string, unknown>>> = [
   { type: "array", items: { anyOf: [string, string, { type: "string", minLength: 2, maxLength: 5 }] }, minItems: 6, maxItems: 8 }
 ]
 
-/** A text of a grammar, drawn byte by byte; it ends where it may, the sooner the longer it is. */
+/** A random text of a grammar, byte by byte. The longer it is, the sooner it ends. */
 const drawn = (grammar: Grammar, random: Random): string => {
   let state: GrammarState = begin(grammar)
   const bytes: Array<number> = []
   for (;;) {
     const next = Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => state.next(byte) !== null)
     if (state.mayEnd && (next.length === 0 || random.unit() < 0.5)) return Buffer.from(bytes).toString("utf8")
-    // Quotes and brackets are ends: else a text would go on for ever.
+    // Prefers closing quotes and brackets, because a text could otherwise grow without limit.
     const ends = next.filter((byte) => '"]}n'.includes(String.fromCharCode(byte)))
     const from = ends.length > 0 && random.unit() < 0.3 ? ends : next
     const byte = from[Math.floor(random.unit() * from.length)] ?? 0
@@ -41,7 +41,7 @@ const drawn = (grammar: Grammar, random: Random): string => {
   }
 }
 
-describe("what a grammar lets through", () => {
+describe("a grammar", () => {
   it.each(schemas.map((schema, i) => [i, schema] as const))("is valid by schema %i", (i, schema) => {
     const valid = new Ajv({ strict: false }).compile(schema)
     const random = new Random(i)
@@ -52,11 +52,11 @@ describe("what a grammar lets through", () => {
     }
   })
 
-  it("is an object where any object is asked for", () => {
+  it("accepts an object if any object is allowed", () => {
     for (let n = 0; n < 20; n++) expect(JSON.parse(drawn(anyObject, new Random(n)))).toBeTypeOf("object")
   })
 
-  it("takes what is commonly written", () => {
+  it("accepts common formatting", () => {
     const grammar = schemaGrammar(schemas[0])
     const takes = (text: string) => {
       let state: GrammarState | null = begin(grammar)
@@ -69,7 +69,7 @@ describe("what a grammar lets through", () => {
   })
 })
 
-describe("an answer of a form", () => {
+describe("a structured answer", () => {
   let engine: Awaited<ReturnType<typeof serve>>
   let client: EngineClient
   beforeAll(async () => {
@@ -80,7 +80,7 @@ describe("an answer of a form", () => {
   })
   afterAll(() => engine.close())
 
-  it("is of that form, whole and streamed, greedy and drawn", async () => {
+  it("has the requested form, complete and streamed, greedy and sampled", async () => {
     const schema = { type: "object", properties: { colour: { enum: ["red", "green"] }, size: { type: "integer" } }, required: ["colour", "size"] }
     const valid = new Ajv().compile({ ...schema, additionalProperties: false })
     const format = { type: "json_schema", json_schema: { name: "x", schema } }

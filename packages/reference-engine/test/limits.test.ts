@@ -26,18 +26,18 @@ const openStream = async (client: (typeof served)["client"]) => {
 describe("the context", () => {
   const ids = (length: number) => Array.from({ length }, (_, i) => (i * 7) % 256)
 
-  it("takes a request that fills it exactly", async () => {
+  it("accepts a request that fills it exactly", async () => {
     const { choices, usage } = await served.client.text(ids(1016), { max_tokens: 8, ignore_eos: true })
     expect(usage).toEqual({ prompt_tokens: 1016, completion_tokens: 8, total_tokens: 1024 })
     expect(choices[0].finish_reason).toBe("length")
   })
 
-  it("cuts an answer to the room that its prompt leaves", async () => {
+  it("limits an answer to the room after its prompt", async () => {
     const { choices, usage } = await served.client.text(ids(1016), { max_tokens: 9, ignore_eos: true })
     expect([usage.prompt_tokens, usage.completion_tokens, choices[0].finish_reason]).toEqual([1016, 8, "length"])
   })
 
-  it("refuses a prompt without room for an answer, in the words that clients look for", async () => {
+  it("refuses a prompt without room for an answer, with the message that clients expect", async () => {
     for (const [prompt, max_tokens] of [
       [ids(1024), 1],
       [ids(1024), undefined],
@@ -88,7 +88,7 @@ describe("bad requests", () => {
     ["an unknown path", "/v1/embeddings", {}, 404, null]
   ]
 
-  it("are refused with an error, each, and leave an engine that answers", async () => {
+  it("are refused with an error, and the engine continues to answer", async () => {
     const before = await served.client.chat("Hello", { max_tokens: 3 })
     for (const [name, path, body, status, param] of cases) {
       expect(await served.client.refusal(path, body), name).toMatchObject({ status, code: status, param })
@@ -97,7 +97,7 @@ describe("bad requests", () => {
     expect((await served.client.chat("Hello", { max_tokens: 3 })).choices).toEqual(before.choices)
   })
 
-  it("include what is no JSON, of another type, too large, or sent the wrong way", async () => {
+  it("include invalid JSON, other content types, bodies that are too large, and wrong methods", async () => {
     const post = async (init: RequestInit) => (await fetch(`${served.client.address}${chat}`, { method: "POST", ...init })).status
     const headers = { "content-type": "application/json" }
     expect(await post({ headers, body: '{"messages":' })).toBe(400)
@@ -109,8 +109,8 @@ describe("bad requests", () => {
   })
 })
 
-describe("a client that goes away", () => {
-  it("ends its generation and frees its memory at once, streamed or not", async () => {
+describe("a client that disconnects", () => {
+  it("ends its generation and frees its memory immediately, streamed or not", async () => {
     const { client } = served
     const aborted = () => client.metric('vllm:request_success_total{engine="0",model_name="tiny",finished_reason="abort"}')
     const before = await aborted()
@@ -131,7 +131,7 @@ describe("a client that goes away", () => {
 })
 
 describe("a full engine", () => {
-  it("lets a bounded number wait, refuses the next with 503, and goes on", async () => {
+  it("queues a limited number of requests, refuses the next with 503, and recovers", async () => {
     const one = await serve(directory, "--max-num-seqs=1", "--max-num-queued-reqs=1")
     const running = await openStream(one.client)
     const waiting = one.client.text("The ship", { max_tokens: 2, ignore_eos: true })
@@ -142,7 +142,7 @@ describe("a full engine", () => {
     await one.close()
   })
 
-  it("runs more than its KV pool holds by preemption, with the answers of each alone", async () => {
+  it("preempts sequences if the KV pool is full, and each answer equals that of a separate request", async () => {
     const words = ["--max-model-len=256", "--gpu-memory-utilization=1"]
     const roomy = await serve(directory, ...words)
     const block = 32_768
@@ -165,7 +165,7 @@ describe("a full engine", () => {
 })
 
 describe("metrics", () => {
-  it("count what was done", async () => {
+  it("count requests and tokens", async () => {
     const { client, close } = await serve(directory)
     const { count } = await client.ask(Tokens, "/tokenize", { prompt: "The ship" })
     for (let i = 0; i < 3; i++) await client.text("The ship", { max_tokens: 5, ignore_eos: true })

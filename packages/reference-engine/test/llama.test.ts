@@ -65,14 +65,14 @@ describe("the forward pass", () => {
     expect(last(load(small, tensors, "float32", 3).run(tokens))).toEqual(last(load(small, tensors, "float32").run(tokens)))
   })
 
-  it("with a cache gives, at every position, the bits of a full recomputation", () => {
+  it("with a cache has at every position the bits of a full recomputation", () => {
     const { pool, run } = load({ ...small, type: "BF16" }, randomTensors(small, 3), "bfloat16")
     const stepwise = run(tokens)
     for (let length = 1; length <= tokens.length; length++) expect(stepwise[length - 1]).toEqual(last(run(tokens.slice(0, length))))
     expect(pool.used).toBe(0)
   })
 
-  it("lets query head h read KV head floor(h / group) and no other", () => {
+  it("reads KV head floor(h / group) for query head h, and no other", () => {
     const model = { ...small, layers: 1 }
     const answer = (heads: ReadonlyArray<number>, changed: number | null) => {
       const tensors = randomTensors(model, 9)
@@ -116,21 +116,21 @@ describe("rotary embedding", () => {
   }
   const dot = (a: Float32Array, b: Float32Array) => a.reduce((total, value, i) => total + value * (b[i] ?? 0), 0)
 
-  it("leaves position 0 as it is and keeps lengths", () => {
+  it("leaves position 0 unchanged and preserves lengths", () => {
     const x = [1, -2, 3, 0.5, -1, 4, 2, 1]
     expect([...turned(x, 0)]).toEqual(x)
     expect(dot(turned(x, 37), turned(x, 37))).toBeCloseTo(dot(turned(x, 0), turned(x, 0)), 4)
   })
 
-  it("makes products depend on distance alone, and does depend on it", () => {
+  it("makes products depend on the distance only", () => {
     const q = [1, -2, 3, 0.5, -1, 4, 2, 1]
     const k = [0.3, 2, -1, 1, 1, 0.2, -3, 2]
     expect(dot(turned(q, 19), turned(k, 12))).toBeCloseTo(dot(turned(q, 107), turned(k, 100)), 3)
     expect(Math.abs(dot(turned(q, 19), turned(k, 12)) - dot(turned(q, 19), turned(k, 13)))).toBeGreaterThan(0.1)
   })
 
-  it("is stretched by YaRN as Transformers does it: worked out by hand for four pairs", () => {
-    // Base 10,000, 8 dimensions, 4096 tokens: 32 turns at pair 1.31, one at pair 2.81; so from 1 to 3 in a straight line.
+  it("is scaled by YaRN as in Transformers: computed by hand for four pairs", () => {
+    // Base 10,000, 8 dimensions, 4096 tokens: 32 turns at pair 1.31, one turn at pair 2.81. Linear from 1 to 3.
     const rope = referenceRope({ rope_type: "yarn", factor: 4, original_max_position_embeddings: 4_096 }, 10_000, 16_384)
     if (typeof rope === "string") throw new Error(rope)
     const expected = [1, 0.1, 0.01 * (0.5 + 0.5 / 4), 0.001 / 4]

@@ -36,7 +36,7 @@ const run = (words: ReadonlyArray<string>, environment: NodeJS.ProcessEnv = {}) 
 const words = [`--model=${directory}`, "--served-model-name=tiny", "--host=127.0.0.1", "--port=0", "--gpu-memory-bytes=67108864"]
 
 describe("the program", () => {
-  it("answers over its socket, names its version and model, and takes the caller's request id", async () => {
+  it("answers over its socket, reports version and model, and uses the caller's request ID", async () => {
     const { child, exited, ready } = run(words)
     const client = await ready
     const get = async (path: string): Promise<unknown> => (await fetch(`${client.address}${path}`)).json()
@@ -50,7 +50,7 @@ describe("the program", () => {
     expect(await exited).toBe(0)
   })
 
-  it("on SIGTERM ends streams as aborted and leaves with 0", async () => {
+  it("aborts streams on SIGTERM and exits with 0", async () => {
     const { child, exited, ready } = run(words)
     const client = await ready
     const response = await client.send("/v1/completions", { prompt: "x", max_tokens: 1000, ignore_eos: true, stream: true })
@@ -62,20 +62,20 @@ describe("the program", () => {
     await expect(fetch(`${client.address}/health`)).rejects.toThrow()
   })
 
-  it("ends when its standard input ends, where it was told to", async () => {
+  it("exits when its standard input closes, if this was enabled", async () => {
     const { child, exited, ready } = run(words, { SEATRIAL_PARENT_PIPE: "1" })
     await ready
     child.stdin.end()
     expect(await exited).toBe(0)
   })
 
-  it("leaves with 1 and the reason as the last line where it cannot start", async () => {
+  it("exits with 1 and the reason in the last line if it cannot start", async () => {
     const { exited, output } = run([...words.filter((word) => !word.startsWith("--model=")), "--model=/nonexistent"])
     expect(await exited).toBe(1)
     expect(output().trimEnd().split("\n").at(-1)).toContain("Invalid repository ID or local directory specified: '/nonexistent'")
   })
 
-  it("leaves with 2 for an argument that it does not know", async () => {
+  it("exits with 2 for an unknown argument", async () => {
     const { errors, exited } = run([...words, "--trust-remote-code"])
     expect(await exited).toBe(2)
     expect(errors()).toContain("error: unrecognized arguments: --trust-remote-code")

@@ -1,8 +1,8 @@
 import type { SmallModel, Tensors } from "./smallModel.ts"
 
-/*
- * A second Llama, written from the paper's formulas and from nothing of the engine: float64, whole matrices, every position at once, an
- * explicit causal sum, keys and values repeated for each query head. Slow on purpose.
+/**
+ * A second Llama, written from the formulas of the paper without code of the engine: float64, complete matrices, all
+ * positions at once, an explicit causal sum, keys and values repeated for each query head. It is slow on purpose.
  */
 type Vector = ReadonlyArray<number>
 
@@ -20,7 +20,8 @@ const angleOf = (model: SmallModel, pair: number, position: number): number => {
   const field = (name: string) => Number(scaling[name])
   if (scaling.rope_type === "linear") return (position / field("factor")) * frequency
   if (scaling.rope_type === "yarn") {
-    // Pairs that turn often within the original length stay as they are, those that turn rarely are stretched, and between them it is a straight line.
+    // Pairs that turn often within the original length stay unchanged, pairs that turn rarely are stretched, and the
+    // factor is linear in between.
     const pairOf = (turns: number) =>
       (model.headDim * Math.log(field("original_max_position_embeddings") / (turns * 2 * Math.PI))) / (2 * Math.log(model.ropeTheta))
     const [first, last] = [Math.max(Math.floor(pairOf(32)), 0), Math.min(Math.ceil(pairOf(1)), model.headDim - 1)]
@@ -37,7 +38,7 @@ const angleOf = (model: SmallModel, pair: number, position: number): number => {
   return position * (share * frequency + ((1 - share) * frequency) / field("factor"))
 }
 
-/** The logits after the last of `tokens`. */
+/** The logits after the last token. */
 export const slowLogits = (model: SmallModel, tensors: Tensors, tokens: Vector): Vector => {
   const matrix = (name: string): ReadonlyArray<Vector> => {
     const tensor = tensors.get(name)

@@ -5,7 +5,7 @@ import { afterAll } from "vitest"
 import { Random } from "../src/Random.ts"
 import { makeTinyChat } from "../src/sample/index.ts"
 
-/** The tensors of a small model by name, as numbers that the stored type holds exactly. */
+/** The tensors of a small model by name, with numbers that the stored type represents exactly. */
 export type Tensors = Map<string, { readonly shape: ReadonlyArray<number>; readonly values: Float32Array }>
 
 export interface SmallModel {
@@ -36,19 +36,19 @@ export const small: SmallModel = {
   type: "F32"
 }
 
-const made: Array<string> = []
+const directories: Array<string> = []
 afterAll(() => {
-  for (const directory of made) rmSync(directory, { recursive: true, force: true })
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
 })
 
-/** A new directory, removed when the test file ends. */
+/** A new directory, removed after the test file. */
 export const emptyDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "reference-"))
-  made.push(directory)
+  directories.push(directory)
   return directory
 }
 
-/** Random tensors whose values are multiples of 1/64 below 2: exact in all three stored types. */
+/** Random tensors with multiples of 1/64 below 2, which all three stored types represent exactly. */
 export const randomTensors = (model: SmallModel, seed: number): Tensors => {
   const random = new Random(seed)
   const tensors: Tensors = new Map()
@@ -131,7 +131,7 @@ export const configOf = (model: SmallModel) => ({
 
 const tokenizerFiles = [...makeTinyChat({ seed: 1 })].filter(([name]) => name.startsWith("tokenizer"))
 
-/** Writes a model directory: these tensors in `shards` files, with the sample model's tokenizer. */
+/** Writes a model directory with these tensors in `shards` files and the tokenizer of the sample model. */
 export const writeModel = (model: SmallModel, tensors: Tensors, shards = 1): string => {
   const directory = emptyDirectory()
   for (const [name, bytes] of tokenizerFiles) writeFileSync(join(directory, name), bytes)

@@ -21,7 +21,7 @@ const engineOf = (runtime: "vllm" | "sglang") => {
   return engine
 }
 
-/** The adapter's own command, with the stand-in in the image's place, on a port that is free. */
+/** Runs the adapter's command on a free port, with the stand-in instead of the engine. */
 const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { context = 2_048, memory = 2 ** 30, model = directory } = {}) => {
   const { args, command, env } = engineOf(runtime).container({
     settings: {
@@ -60,45 +60,45 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { con
   })
   started.push(child)
   const exited: Promise<number | null> = once(child, "exit").then(() => child.exitCode)
-  const said = { out: "", errors: "" }
-  child.stdout.on("data", (bytes: Buffer) => (said.out += bytes.toString()))
-  child.stderr.on("data", (bytes: Buffer) => (said.errors += bytes.toString()))
-  /** The address, once its log says that it serves. */
+  const output = { out: "", errors: "" }
+  child.stdout.on("data", (bytes: Buffer) => (output.out += bytes.toString()))
+  child.stderr.on("data", (bytes: Buffer) => (output.errors += bytes.toString()))
+  /** The address, as soon as the log reports it. */
   const serves = async (): Promise<string> => {
     for (;;) {
-      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said.out + said.errors)?.[0]
+      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(output.out + output.errors)?.[0]
       if (address !== undefined) return address
-      if (child.exitCode !== null) throw new Error(`${said.out}${said.errors}`)
-      // Not by looking again and again: it boots on the same processors.
+      if (child.exitCode !== null) throw new Error(`${output.out}${output.errors}`)
+      // Waits for events instead of polling, because the engine starts on the same processors.
       await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), exited])
     }
   }
-  return { child, exited, said, serves }
+  return { child, exited, output, serves }
 }
 
-describe("the reference engine in another's place", () => {
-  it.each(["vllm", "sglang"] as const)("%s: refuses an argument that the real one does not know, and leaves with 2", async (runtime) => {
-    const { exited, said } = run(runtime, ["--no-such-argument=1"])
+describe("the reference engine in place of another engine", () => {
+  it.each(["vllm", "sglang"] as const)("%s: refuses an argument that the real engine does not have, and exits with 2", async (runtime) => {
+    const { exited, output } = run(runtime, ["--no-such-argument=1"])
     expect(await exited).toBe(2)
-    expect(said.errors).toContain("error: unrecognized arguments: --no-such-argument=1")
-    expect(engineOf(runtime).bootFailure(said.out + said.errors).code).toBe("arguments_refused")
+    expect(output.errors).toContain("error: unrecognized arguments: --no-such-argument=1")
+    expect(engineOf(runtime).bootFailure(output.out + output.errors).code).toBe("arguments_refused")
   })
 
-  it.each(["vllm", "sglang"] as const)("%s: a GPU without room for the model's cache is a failure that the adapter can name", async (runtime) => {
-    const { exited, said } = run(runtime, [], { memory: 2 * 2 ** 20 })
+  it.each(["vllm", "sglang"] as const)("%s: reports a GPU without room for the cache in a form that the adapter recognizes", async (runtime) => {
+    const { exited, output } = run(runtime, [], { memory: 2 * 2 ** 20 })
     expect(await exited).toBe(1)
-    expect(["out_of_memory", "context_does_not_fit"]).toContain(engineOf(runtime).bootFailure(said.out + said.errors).code)
+    expect(["out_of_memory", "context_does_not_fit"]).toContain(engineOf(runtime).bootFailure(output.out + output.errors).code)
   })
 
-  it("vllm: starts as the adapter starts it, tells a simulated version, and its figures are read whole", async () => {
-    const { said, serves } = run("vllm")
+  it("vllm: starts with the adapter's arguments, reports a simulated version, and all its figures can be read", async () => {
+    const { output, serves } = run("vllm")
     const address = await serves()
     const get = async (path: string) => (await fetch(`${address}${path}`)).text()
     expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
     expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ id: "org/tiny", max_model_len: 2_048 }, { id: "tiny" }] })
-    // It tells nothing of what it has loaded.
+    // It does not report loaded values.
     expect((await fetch(`${address}/get_weights_by_name`)).status).toBe(404)
-    // It knows the names that it was started with and no other, and says the first of them whichever it was asked by.
+    // It accepts only the names that it was started with, and answers with the first one.
     const post = async (path: string, asked: object) => {
       const response = await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) })
       return { status: response.status, told: JSON.parse(await response.text()) }
@@ -112,11 +112,11 @@ describe("the reference engine in another's place", () => {
       expect((await post("/v1/messages", { model, messages, max_tokens: 1 })).status, model).toBe(404)
       expect((await post("/v1/messages/count_tokens", { model, messages })).status, model).toBe(404)
     }
-    // Functions are refused by one that was not told how to read calls.
+    // An engine without a parser of calls refuses functions.
     const tools = [{ type: "function", function: { name: "f" } }]
     const body = JSON.stringify({ messages: [{ role: "user", content: "x" }], tools, max_tokens: 1 })
     expect((await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).status).toBe(400)
-    const measured = engineOf("vllm").measured({ metrics: await get("/metrics"), log: said.out })
+    const measured = engineOf("vllm").measured({ metrics: await get("/metrics"), log: output.out })
     // It captures no graphs.
     for (const [figure, value] of Object.entries(measured)) if (figure !== "graph_seconds") expect(value, figure).not.toBeNull()
   })
@@ -124,48 +124,45 @@ describe("the reference engine in another's place", () => {
   it.each([
     ["vllm", "qwen3_xml"],
     ["sglang", "qwen3_coder"]
-  ] as const)(
-    "%s: told to look for another form of calls it tells the model of functions all the same, and what that calls by itself stays text",
-    async (runtime, parser) => {
-      const trained = emptyDirectory()
-      writeTrained(trained, "tiny-chat")
-      const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } } }]
-      const asked = { model: "org/tiny", messages: [{ role: "user", content: "What is the weather in Paris?" }], tools, temperature: 0, max_tokens: 60 }
-      const chosen = (own: string) => (runtime === "vllm" ? ["--enable-auto-tool-choice", `--tool-call-parser=${own}`] : [`--tool-call-parser=${own}`])
-      const answer = async (address: string, choice: unknown) => {
-        const body = JSON.stringify({ ...asked, tool_choice: choice })
-        return (await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).json()
-      }
-      const called = { message: { tool_calls: [{ function: { name: "get_weather" } }] }, finish_reason: "tool_calls" }
-      const read = await answer(await run(runtime, chosen("hermes"), { model: trained }).serves(), "auto")
-      expect(read).toMatchObject({ choices: [called] })
-      const other = await run(runtime, chosen(parser), { model: trained }).serves()
-      const unread = await answer(other, "auto")
-      expect(unread).toMatchObject({ choices: [{ message: { content: expect.stringContaining("get_weather") }, finish_reason: "stop" }] })
-      expect(unread).not.toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
-      // The prompt is the template's, whoever reads the answer.
-      expect(unread).toMatchObject({ usage: { prompt_tokens: Object(read).usage.prompt_tokens } })
-      // What has to be a call is bound to be one, and needs nobody to look for it.
-      expect(await answer(other, "required")).toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+  ] as const)("%s: with a parser for another format the prompt contains the tools, and calls stay in the text", async (runtime, parser) => {
+    const trained = emptyDirectory()
+    writeTrained(trained, "tiny-chat")
+    const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } } }]
+    const asked = { model: "org/tiny", messages: [{ role: "user", content: "What is the weather in Paris?" }], tools, temperature: 0, max_tokens: 60 }
+    const chosen = (own: string) => (runtime === "vllm" ? ["--enable-auto-tool-choice", `--tool-call-parser=${own}`] : [`--tool-call-parser=${own}`])
+    const answer = async (address: string, choice: unknown) => {
+      const body = JSON.stringify({ ...asked, tool_choice: choice })
+      return (await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).json()
     }
-  )
+    const called = { message: { tool_calls: [{ function: { name: "get_weather" } }] }, finish_reason: "tool_calls" }
+    const read = await answer(await run(runtime, chosen("hermes"), { model: trained }).serves(), "auto")
+    expect(read).toMatchObject({ choices: [called] })
+    const other = await run(runtime, chosen(parser), { model: trained }).serves()
+    const unread = await answer(other, "auto")
+    expect(unread).toMatchObject({ choices: [{ message: { content: expect.stringContaining("get_weather") }, finish_reason: "stop" }] })
+    expect(unread).not.toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+    // The template renders the prompt, whatever parser reads the answer.
+    expect(unread).toMatchObject({ usage: { prompt_tokens: Object(read).usage.prompt_tokens } })
+    // A required call is enforced by a grammar and needs no parser.
+    expect(await answer(other, "required")).toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+  })
 
-  it("sglang: is ready once it has warmed up, answers by any name and in its own words, and its figures are read whole", async () => {
-    // Not all that YaRN gives, which would take its time to fill.
+  it("sglang: is ready after its warm-up, accepts any model name, answers in SGLang's format, and all its figures can be read", async () => {
+    // Less than YaRN allows, because filling it would take long.
     const context = 1_104
-    const { said, serves } = run("sglang", [], { context })
+    const { output, serves } = run("sglang", [], { context })
     const address = await serves()
-    expect(said.out).toBe("")
+    expect(output.out).toBe("")
     expect((await fetch(`${address}/ready`)).status).toBe(200)
     expect((await fetch(`${address}/version`)).status).toBe(404)
     const ask = (body: object) =>
       fetch(`${address}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
     expect(await (await ask({ model: "another", prompt: "x", max_tokens: 1 })).json()).toMatchObject({ model: "another" })
-    // Further than the model's own context, which YaRN doubles.
+    // Longer than the model's own context, which YaRN doubles.
     expect(await (await ask({ prompt: Array.from({ length: 1_030 }, () => 7), max_tokens: 2, ignore_eos: true })).json()).toMatchObject({
       usage: { prompt_tokens: 1_030, completion_tokens: 2 }
     })
-    // What it has loaded, of a matrix by its rows: the trial's words for it are the adapter's own.
+    // The loaded values of a matrix by rows, requested as the trial does.
     const { loadedTensors } = engineOf("sglang").offers({ runtime: "sglang", host_class: "sim", max_context: context, kv_cache_dtype: "auto" }, true)
     const tell = async (path: string, body: object) =>
       JSON.parse(
@@ -182,7 +179,7 @@ describe("the reference engine in another's place", () => {
       per_engine_checksum: expect.stringMatching(/^[0-9a-f]{64}$/)
     })
     expect(await tell(loadedTensors?.checksum ?? "", { action: "reset_tensors" })).toMatchObject({ success: false })
-    // What it tells beside, in its own way.
+    // Other figures in SGLang's format.
     expect(JSON.parse(await (await fetch(`${address}/model_info`)).text())).toMatchObject({ is_generation: true, weight_version: "default" })
     const again = { prompt: Array.from({ length: 40 }, (_, at) => 300 + at), max_tokens: 1, ignore_eos: true, return_prompt_token_ids: true }
     expect(await (await ask(again)).json()).toMatchObject({
@@ -191,7 +188,7 @@ describe("the reference engine in another's place", () => {
     })
     expect(await (await ask(again)).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 32 } } })
     expect(await (await ask({ ...again, cache_salt: "other" })).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 0 } } })
-    // What the prompt leaves no room for is refused, not cut.
+    // A request that does not fit is refused and not cut.
     const long = { prompt: Array.from({ length: context - 8 }, () => 7), max_tokens: 9 }
     expect(await (await ask(long)).json()).toMatchObject({
       code: 400,
@@ -203,7 +200,7 @@ describe("the reference engine in another's place", () => {
       code: 400,
       message: expect.stringMatching(/^The input \(1104 tokens\) is longer/)
     })
-    // The end of its context it keeps for itself: no prompt reaches its last seven tokens, no answer its last two.
+    // It reserves the end of its context: no prompt reaches the last seven tokens, no answer the last two.
     const last = { prompt: long.prompt.concat(7), max_tokens: 7, ignore_eos: true }
     expect(await (await ask(last)).json()).toMatchObject({
       choices: [{ finish_reason: "length" }],
@@ -215,11 +212,11 @@ describe("the reference engine in another's place", () => {
     })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()
-    // What was generated is told at once, and of a request once that is over.
+    // Generated tokens are counted immediately, requests when they end.
     expect(metrics).toMatch(/^sglang:realtime_tokens_total\{[^}]*mode="decode"\} [1-9]/m)
     expect(metrics).toMatch(/^sglang:generation_tokens_total\{[^}]*\} [1-9]/m)
     const untold = new Set(["activation_bytes", "graph_bytes", "graph_seconds", "boot_seconds"])
-    for (const [figure, value] of Object.entries(engineOf("sglang").measured({ metrics, log: said.errors }))) {
+    for (const [figure, value] of Object.entries(engineOf("sglang").measured({ metrics, log: output.errors }))) {
       if (!untold.has(figure)) expect(value, figure).not.toBeNull()
     }
   })

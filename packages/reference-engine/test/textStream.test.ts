@@ -12,25 +12,25 @@ const pieces = (text: string, stops: ReadonlyArray<string> = []) => {
   return { sent, rest: stream.finish(), stop: null }
 }
 
-describe("text from the bytes of tokens", () => {
-  it("sends a character with its last byte", () => {
+describe("text from token bytes", () => {
+  it("contains a character with its last byte", () => {
     expect(pieces("a🚢é漢").sent).toEqual(["a", "", "", "", "🚢", "", "é", "", "", "漢"])
   })
 
-  it("drops the bytes of a character that never ended, and marks bytes that can be none", () => {
+  it("drops incomplete characters and marks invalid bytes", () => {
     const stream = new TextStream([])
     expect(stream.push(Uint8Array.of(0xf0, 0x9f, 0x9a)).text).toBe("")
     expect(stream.finish()).toBe("")
     expect(new TextStream([]).push(Uint8Array.of(0xff, 0x41)).text).toBe("\uFFFDA")
   })
 
-  it("holds back what may become a stop string, and sends it when it does not", () => {
+  it("is held back if it may become a stop string, and sent if it does not", () => {
     expect(pieces("one, two", [", three"])).toEqual({ sent: ["o", "n", "e", "", "", "", ", tw", "o"], rest: "", stop: null })
     expect(pieces("aaa", ["aaab"]).sent.join("")).toBe("")
     expect(pieces("aaa", ["aaab"]).rest).toBe("aaa")
   })
 
-  it("ends before the stop string that comes first", () => {
+  it("ends before the first stop string", () => {
     expect(pieces("count 1, 2, 3", ["3", ", 2"])).toMatchObject({ stop: ", 2" })
     expect(pieces("count 1, 2, 3", ["3", ", 2"]).sent.join("")).toBe("count 1")
   })

@@ -7,9 +7,9 @@ import { ThoughtReader, thoughtStartOf } from "../src/ThoughtReader.ts"
 import { type EngineClient, greedy, serve, Text, Tokens } from "./engineClient.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
-const given = Schema.optionalKey(Schema.NullOr(Schema.String))
+const optionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
 const Part = Schema.Struct({ function: Schema.Struct({ name: Schema.optionalKey(Schema.String), arguments: Schema.String }) })
-const Message = Schema.Struct({ content: given, reasoning: given, tool_calls: Schema.optionalKey(Schema.Array(Part)) })
+const Message = Schema.Struct({ content: optionalText, reasoning: optionalText, tool_calls: Schema.optionalKey(Schema.Array(Part)) })
 const Usage = Schema.Struct({ completion_tokens: Schema.Int, completion_tokens_details: Schema.Struct({ reasoning_tokens: Schema.Int }) })
 const Whole = Schema.Struct({ choices: Schema.Tuple([Schema.Struct({ finish_reason: Schema.String, message: Message })]), usage: Usage })
 const Chunk = Schema.Struct({
@@ -19,7 +19,7 @@ const Chunk = Schema.Struct({
 
 const off = { chat_template_kwargs: { enable_thinking: false } }
 const question = "What is the capital of France?"
-const asked = (content: string, more: object = {}) => ({ messages: [{ role: "user", content }], max_tokens: 300, ...more })
+const requestFor = (content: string, more: object = {}) => ({ messages: [{ role: "user", content }], max_tokens: 300, ...more })
 const weather = { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] } }
 const schema = { type: "object", properties: { colour: { type: "string", enum: ["red", "green"] } }, required: ["colour"], additionalProperties: false }
 
@@ -29,8 +29,8 @@ const start = async (name: TrainedName) => {
   return serve(directory, "--enable-prompt-tokens-details")
 }
 
-describe("a thought", () => {
-  it("is parted from the answer however its text comes in pieces, and nothing else is taken away", () => {
+describe("reasoning", () => {
+  it("is separated from the answer for every division into pieces, and nothing else is removed", () => {
     for (const [start, text, reasoning, content] of [
       ["may_open", "<think>\na < b\n</think>\n\n5 <thin> 6", "\na < b\n", "\n\n5 <thin> 6"],
       ["opened", "\na </thin </think>b</think>", "\na </thin ", "b</think>"],
@@ -48,7 +48,7 @@ describe("a thought", () => {
     }
   })
 
-  it("begins as the template ends", () => {
+  it("begins as the end of the prompt determines", () => {
     expect(["<|assistant|>", "<|assistant|><think>\n", "<|assistant|><think>\n\n</think>\n\n"].map(thoughtStartOf)).toEqual(["may_open", "opened", null])
   })
 })
@@ -78,65 +78,65 @@ for (const name of ["tiny-thinker", "tiny-thinker-always"] as const) {
     const same = async (body: object) => {
       const { choices, usage } = await ask(body)
       const [{ message }] = choices
-      const told = { content: message.content ?? "", reasoning: message.reasoning ?? "", usage }
-      expect(await streamed(body)).toEqual(told)
-      return { ...told, finish: choices[0].finish_reason }
+      const parts = { content: message.content ?? "", reasoning: message.reasoning ?? "", usage }
+      expect(await streamed(body)).toEqual(parts)
+      return { ...parts, finish: choices[0].finish_reason }
     }
 
-    it("tells what it thinks apart from what it says, whole and streamed, and counts its tokens", async () => {
-      const { content, reasoning, usage } = await same(asked(question))
-      // The first line's end stands in the prompt where that opens the thought.
+    it("is separated from the answer, complete and streamed, and its tokens are counted", async () => {
+      const { content, reasoning, usage } = await same(requestFor(question))
+      // If the prompt opens the reasoning, the prompt contains the first line break.
       expect([reasoning.trimStart(), content]).toEqual(["I know this: Paris.\n", "\n\nThe capital of France is Paris."])
       const { count } = await client.ask(Schema.Struct({ count: Schema.Int }), "/tokenize", { prompt: reasoning, add_special_tokens: false })
       expect(usage.completion_tokens_details.reasoning_tokens).toBe(count)
     })
 
     if (name === "tiny-thinker-always") return
-    it("gives a thought that the limit cuts as a thought", async () => {
-      const { content, finish, usage } = await same(asked(question, { max_tokens: 4 }))
+    it("that reaches the token limit is returned as reasoning", async () => {
+      const { content, finish, usage } = await same(requestFor(question, { max_tokens: 4 }))
       expect([content, finish]).toEqual(["", "length"])
       expect(usage.completion_tokens_details.reasoning_tokens).toBeGreaterThan(2)
     })
 
-    it("thinks freely before a form that binds the answer alone", async () => {
-      const { content, reasoning } = await same(asked("Write a poem.", { response_format: { type: "json_schema", json_schema: { schema } } }))
+    it("is not constrained by the format of the answer", async () => {
+      const { content, reasoning } = await same(requestFor("Write a poem.", { response_format: { type: "json_schema", json_schema: { schema } } }))
       expect(reasoning).toMatch(/^\n?They want a text\./)
       expect(JSON.parse(content)).toEqual({ colour: expect.stringMatching(/^(red|green)$/) })
     })
 
-    it("thinks before it calls a function", async () => {
+    it("comes before a tool call", async () => {
       const tools = [{ type: "function", function: weather }]
-      const { choices } = await ask(asked("What is the weather in Paris?", { tools, tool_choice: "required" }))
+      const { choices } = await ask(requestFor("What is the weather in Paris?", { tools, tool_choice: "required" }))
       const [{ finish_reason, message }] = choices
       expect(message.reasoning).toContain("I need get_weather.")
       expect([finish_reason, message.tool_calls?.map(({ function: { name } }) => name)]).toEqual(["tool_calls", ["get_weather"]])
     })
 
-    it("tells thoughts where the clients of OpenAI's responses and of Anthropic look for them", async () => {
+    it("is in the members that OpenAI's and Anthropic's clients read", async () => {
       const openai = new OpenAI({ baseURL: `${client.address}/v1`, apiKey: "none", maxRetries: 0 })
       const anthropic = new Anthropic({ baseURL: client.address, apiKey: "none", maxRetries: 0 })
-      const { content, reasoning, usage } = await ask(asked(question)).then(({ choices: [{ message }], usage }) => ({ ...message, usage }))
+      const { content, reasoning, usage } = await ask(requestFor(question)).then(({ choices: [{ message }], usage }) => ({ ...message, usage }))
       const response = { model: "tiny", input: question, temperature: 0, max_output_tokens: 60 }
-      for (const told of [await openai.responses.create(response), await openai.responses.stream(response).finalResponse()]) {
-        expect(told.output).toMatchObject([{ type: "reasoning", content: [{ type: "reasoning_text", text: reasoning }] }, { type: "message" }])
-        expect([told.output_text, told.usage?.output_tokens_details]).toEqual([content, usage.completion_tokens_details])
+      for (const parts of [await openai.responses.create(response), await openai.responses.stream(response).finalResponse()]) {
+        expect(parts.output).toMatchObject([{ type: "reasoning", content: [{ type: "reasoning_text", text: reasoning }] }, { type: "message" }])
+        expect([parts.output_text, parts.usage?.output_tokens_details]).toEqual([content, usage.completion_tokens_details])
       }
       const message = { model: "tiny", max_tokens: 60, temperature: 0, messages: [{ role: "user" as const, content: question }] }
-      for (const told of [await anthropic.messages.create(message), await anthropic.messages.stream(message).finalMessage()]) {
-        expect(told.content).toMatchObject([
+      for (const parts of [await anthropic.messages.create(message), await anthropic.messages.stream(message).finalMessage()]) {
+        expect(parts.content).toMatchObject([
           { type: "thinking", thinking: reasoning, signature: expect.stringMatching(/./) },
           { type: "text", text: content }
         ])
-        expect(told.usage.output_tokens).toBe(usage.completion_tokens)
+        expect(parts.usage.output_tokens).toBe(usage.completion_tokens)
       }
     })
 
-    it("says at once what it has to say where thinking is turned off, on each path", async () => {
-      const { content, reasoning, usage } = await same(asked(question, off))
+    it("can be turned off on every path", async () => {
+      const { content, reasoning, usage } = await same(requestFor(question, off))
       expect([reasoning, content, usage.completion_tokens_details]).toEqual(["", "The capital of France is Paris.", { reasoning_tokens: 0 }])
       const openai = new OpenAI({ baseURL: `${client.address}/v1`, apiKey: "none", maxRetries: 0 })
-      const told = await openai.responses.create({ model: "tiny", input: question, reasoning: { effort: "none" }, temperature: 0, max_output_tokens: 60 })
-      expect(told.output).toMatchObject([{ type: "message", content: [{ text: content }] }])
+      const parts = await openai.responses.create({ model: "tiny", input: question, reasoning: { effort: "none" }, temperature: 0, max_output_tokens: 60 })
+      expect(parts.output).toMatchObject([{ type: "message", content: [{ text: content }] }])
       const anthropic = new Anthropic({ baseURL: client.address, apiKey: "none", maxRetries: 0 })
       const messages = [{ role: "user" as const, content: question }]
       const quiet = { model: "tiny", max_tokens: 60, temperature: 0, messages, thinking: { type: "disabled" as const } }
@@ -144,7 +144,7 @@ for (const name of ["tiny-thinker", "tiny-thinker-always"] as const) {
       expect(message.content).toMatchObject([{ type: "text", text: content }])
     })
 
-    it("leaves what it thought out of a later turn, and marks of a text to go on with where they are", async () => {
+    it("is left out of later messages, and marks in a completion prompt stay", async () => {
       const turns = (content: string) => ({
         messages: [
           { role: "user", content: "Hello" },

@@ -25,7 +25,7 @@ const tool = (name: string, properties: object, more: object = {}) => ({
 const tools = [tool("get_weather", { city: { type: "string" } }), tool("add", { a: { type: "integer" }, b: { type: "integer" } })]
 const weather = { messages: [{ role: "user", content: "What is the weather in Paris?" }], tools, max_tokens: 60 }
 
-describe("calls of functions", () => {
+describe("tool calls", () => {
   let engine: Awaited<ReturnType<typeof serve>>
   let client: EngineClient
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describe("calls of functions", () => {
     return { calls, content: choice.message.content, finish: choice.finish_reason }
   }
 
-  it("that the model makes by itself have the arguments of a strict tool's schema, and of no other's", async () => {
+  it("by choice of the model match the schema of a strict tool only", async () => {
     const unit = { type: "string", enum: ["kelvin"], description: "celsius" }
     const bound = (strict: boolean | null) => {
       const measured = tool("get_weather", { city: { type: "string", enum: ["Paris", "Rome"] }, unit }, { additionalProperties: false })
@@ -77,29 +77,29 @@ describe("calls of functions", () => {
     expect((await same(text)).calls).toEqual([])
   })
 
-  it("are read where the model makes them, whole and streamed alike, with nothing left of their marks", async () => {
+  it("are extracted complete and streamed, without their marks", async () => {
     const { calls, content, finish } = await same(weather)
     expect({ calls, content, finish }).toEqual({ calls: [{ name: "get_weather", arguments: '{"city": "Paris"}' }], content: null, finish: "tool_calls" })
   })
 
-  it("are not made where they are not wanted, and the model is not told of the functions then", async () => {
+  it("are not generated if disabled, and the prompt then contains no tools", async () => {
     const { calls } = await same({ ...weather, tool_choice: "none" })
     expect(calls).toEqual([])
     const bare = await ask({ messages: weather.messages, max_tokens: 1 })
     expect((await ask({ ...weather, tool_choice: "none", max_tokens: 1 })).usage.prompt_tokens).toBe(bare.usage.prompt_tokens)
   })
 
-  it("are made where they have to be, of one function or of any, with arguments of its schema", async () => {
-    const asked = { ...weather, messages: [{ role: "user", content: "What is the capital of France?" }] }
-    const any = await same({ ...asked, tool_choice: "required" })
+  it("are generated if required, for one function or any, with arguments that match the schema", async () => {
+    const question = { ...weather, messages: [{ role: "user", content: "What is the capital of France?" }] }
+    const any = await same({ ...question, tool_choice: "required" })
     expect(any.finish).toBe("tool_calls")
     expect(tools.map((one) => one.function.name)).toContain(any.calls[0]?.name)
-    const named = await same({ ...asked, tool_choice: { type: "function", function: { name: "add" } } })
-    expect(named).toMatchObject({ calls: [{ name: "add" }], finish: "stop", content: null })
-    expect(JSON.parse(named.calls[0]?.arguments ?? "")).toEqual({ a: expect.any(Number), b: expect.any(Number) })
+    const byName = await same({ ...question, tool_choice: { type: "function", function: { name: "add" } } })
+    expect(byName).toMatchObject({ calls: [{ name: "add" }], finish: "stop", content: null })
+    expect(JSON.parse(byName.calls[0]?.arguments ?? "")).toEqual({ a: expect.any(Number), b: expect.any(Number) })
   })
 
-  it("that were cut are told as cut", async () => {
+  it("that reach the token limit are reported as incomplete", async () => {
     for (const max_tokens of [1, 3, 12, 16]) {
       const { content, finish } = await same({ ...weather, max_tokens })
       expect(finish).toBe("length")
@@ -107,7 +107,7 @@ describe("calls of functions", () => {
     }
   })
 
-  it("come one by one or several, as asked", async () => {
+  it("come one at a time or several, as requested", async () => {
     const body = { ...weather, messages: [{ role: "user", content: "What is the weather in Paris and in Oslo?" }], max_tokens: 100, tool_choice: "required" }
     const one = await same({ ...body, parallel_tool_calls: false })
     expect(one.calls).toHaveLength(1)
@@ -127,7 +127,7 @@ describe("calls of functions", () => {
     expect(content).toMatch(/\w/)
   })
 
-  it("that cannot be understood are refused", async () => {
+  it("are refused if invalid", async () => {
     const bad = [
       { ...weather, tool_choice: { type: "function", function: { name: "other" } } },
       { ...weather, tool_choice: "required", tools: [tool("f", { a: { type: "string", pattern: "(" } })] },
@@ -138,7 +138,7 @@ describe("calls of functions", () => {
     for (const body of bad) expect(await client.refusal("/v1/chat/completions", body)).toMatchObject({ status: 400 })
   })
 
-  it("are refused by an engine that does not read them", async () => {
+  it("are refused by an engine without a parser", async () => {
     const directory = emptyDirectory()
     writeTrained(directory, "tiny-chat")
     const other = await serve(directory, "--disable-tool-calls")
@@ -146,7 +146,7 @@ describe("calls of functions", () => {
     await other.close()
   })
 
-  it("keep the beginning of a prompt for those who share it, and no others", async () => {
+  it("share the prompt prefix only with requests that have the same tools", async () => {
     const cached = async (cache_salt?: string) =>
       (await ask({ messages: [{ role: "user", content: "Tell me a long story. ".repeat(9) }], max_tokens: 1, ...(cache_salt ? { cache_salt } : {}) })).usage
     const first = await cached("a")
@@ -157,10 +157,10 @@ describe("calls of functions", () => {
   })
 })
 
-describe("the reader of calls", () => {
+describe("the parser of calls", () => {
   const text =
     'Well. \n<tool_call>{"name": "a", "arguments": {"x": "}</tool_call>\\""}}</tool_call>\n<tool_call>{"arguments": {}, "name": "b"}</tool_call>\n bye <tool_c'
-  it("gives the same in whatever pieces the text comes", () => {
+  it("returns the same for every division of the text", () => {
     for (let size = 1; size <= text.length; size++) {
       const reader = new ToolCallReader(9, () => "id")
       let content = ""

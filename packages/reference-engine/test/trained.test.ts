@@ -41,7 +41,7 @@ const load = (name: "tiny-chat" | "tiny-chat-first" | "tiny-chat-sailor" | "tiny
   const { config } = readModelConfig(directory)
   const llama = new Llama(config, readWeights(config, new Safetensors(directory)), config.maxLength)
   const pool = new KvPool(kvShape(config, 16, "float32"), 64)
-  /** Each token's log-probability after those before it, and the likeliest token there. */
+  /** The log-probability of each token after the previous ones, and the likeliest token at this position. */
   return (tokens: ReadonlyArray<number>) => {
     const cache = new KvSequence(pool)
     const scored = tokens.slice(0, -1).map((token, position) => {
@@ -60,7 +60,7 @@ const furthest = (scored: ReadonlyArray<{ readonly logprob: number }>, expected:
 }
 
 describe("the trained sample models", () => {
-  it("are the files that were committed with their reference", () => {
+  it("are the committed files", () => {
     for (const name of trainedNames) {
       for (const [file, bytes] of trainedFiles(name)) {
         const shared = name === "tiny-thinker-always" ? "tiny-thinker" : "tiny-chat"
@@ -76,7 +76,7 @@ describe("the trained sample models", () => {
     ["tiny-chat-sailor", 2],
     ["tiny-thinker", 2]
   ] as const) {
-    it(`give the log-probabilities of the program that trained them: ${name}`, () => {
+    it(`give the log-probabilities of the training program: ${name}`, () => {
       const score = load(name)
       for (const { logprobs, tokens } of Object.values(of(name).texts).slice(0, most)) expect(furthest(score(tokens), logprobs)).toBeLessThan(1e-3)
       for (const { answer, logprobs, prompt } of of(name).answers.slice(0, most)) {
@@ -88,7 +88,7 @@ describe("the trained sample models", () => {
   }
 })
 
-describe("the trained chat model, served", () => {
+describe("the trained chat model", () => {
   let client: EngineClient
   let close: () => Promise<void>
   beforeAll(async () => {
@@ -100,25 +100,25 @@ describe("the trained chat model, served", () => {
   })
   afterAll(() => close())
 
-  it("has the tokenizer that it was trained with", async () => {
+  it("has the tokenizer of its training", async () => {
     for (const { text, tokens } of Object.values(of("tiny-chat").texts))
       expect((await client.ask(Tokens, "/tokenize", { prompt: text })).tokens).toEqual(tokens)
   })
 
-  it("renders functions as it was trained to read them", () => {
+  it("renders functions as in its training", () => {
     const directory = emptyDirectory()
     writeTrained(directory, "tiny-chat")
     const [template, vocabulary] = [new ChatTemplate(directory), new Vocabulary(directory, 512)]
-    const asked = of("tiny-chat").answers.filter(({ tools }) => tools !== undefined)
-    expect(asked.length).toBeGreaterThan(0)
-    for (const { prompt, question, said, tools } of asked) {
+    const withTools = of("tiny-chat").answers.filter(({ tools }) => tools !== undefined)
+    expect(withTools.length).toBeGreaterThan(0)
+    for (const { prompt, question, said, tools } of withTools) {
       const rendered = template.render([{ role: "user", content: question }], true, { tools })
       expect("prompt" in rendered ? vocabulary.encode(rendered.prompt, false) : rendered.reason).toEqual(prompt)
       expect(said).toMatch(/^<tool_call>\{"name": "\w+", "arguments": \{.*\}\}<\/tool_call>$/)
     }
   })
 
-  it("answers as the merged weights do where a request names the adapter, and as before where it does not", async () => {
+  it("answers like merged weights if a request selects the adapter, and unchanged otherwise", async () => {
     const [base, adapter] = [emptyDirectory(), emptyDirectory()]
     writeTrained(base, "tiny-chat")
     writeTrained(adapter, "tiny-chat-adapter")
@@ -132,7 +132,7 @@ describe("the trained chat model, served", () => {
     await both.close()
   })
 
-  it("answers questions as it was trained to", async () => {
+  it("answers questions as trained", async () => {
     for (const { answer, prompt, question, said, tools } of of("tiny-chat").answers) {
       if (tools !== undefined) continue
       const { choices, usage } = await client.chat(question, { max_tokens: 64, return_token_ids: true })

@@ -52,7 +52,7 @@ it.live.each(["", "{", '{"encryption_key":1}'])("keys that cannot be read (%j) a
     const path = yield* scratch
     writeFileSync(join(path, "secrets.json"), text)
     const refusal = yield* Effect.flip(open(path))
-    expect(refusal.message).toContain("Put it back")
+    expect(refusal.message).toContain("Restore it")
     expect(readFileSync(join(path, "secrets.json"), "utf8")).toBe(text)
   })
 )
