@@ -60,7 +60,10 @@ describe("a preview predicts what a deployment does", () => {
       const untyped = refused(previewOfType("unknown")).reason
       assert.strictEqual(untyped.code, "unsupported_architecture")
       assert.include(untyped.message, "needs a model_type")
-      assert.include(refused(previewOfType("nonsense")).reason.message, 'has no class for the model_type "nonsense", and neither has its version of Transformers')
+      assert.include(
+        refused(previewOfType("nonsense")).reason.message,
+        'has no class for the model_type "nonsense", and neither has its version of Transformers'
+      )
       // One type of the engine, and one of Transformers.
       for (const known of ["kimi_k2", "qwen3"]) assert.strictEqual(previewOfType(known).kind, "derived")
     }
