@@ -80,7 +80,10 @@ describe("a preview predicts what a deployment does", () => {
     const both = hostClass("both", ["reference", "vllm"], "any", 79, "9")
     const problem = (request: ServingRequest, classes = [both]) => servingProblem(request, classes, engines)?.message ?? ""
     assert.match(problem({ kv_cache_dtype: "fp8" }), /^reference does not take.* Request the runtime vllm, which accepts it\.$/)
-    assert.match(problem({ engine_flags: { enable_chunked_prefill: true } }), /^The runtime reference has no flag.* Request the runtime vllm, which accepts it\.$/)
+    assert.match(
+      problem({ engine_flags: { enable_chunked_prefill: true } }),
+      /^The runtime reference has no flag.* Request the runtime vllm, which accepts it\.$/
+    )
     for (const request of [{ kv_cache_dtype: "fp8" }, { engine_flags: { enable_chunked_prefill: true } }] as const) {
       assert.isNull(servingProblem({ ...request, runtime: "vllm" }, [both], engines))
       assert.notInclude(problem(request, [small]), "Request the runtime")
