@@ -1,7 +1,7 @@
 import { type ModelCapabilities, modelCapabilities, type TensorPrefix } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles } from "@seatrial/reference-engine/sample"
-import { lookedAt, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
+import { comparedTensors, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import { factsOf } from "./sampleFacts.ts"
 import type { Files, Served } from "./serveSample.ts"
@@ -14,7 +14,7 @@ const firstValuesOf = (pinned: Files): ReadonlyArray<TensorPrefix> => {
   const bytes = pinned.get("model.safetensors") ?? new Uint8Array()
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true))
   const tensors = Schema.decodeUnknownSync(Header)(Buffer.from(bytes.subarray(8, 8 + length)).toString("utf8"))
-  return lookedAt.flatMap((name) => {
+  return comparedTensors.flatMap((name) => {
     const tensor = tensors[name]
     if (tensor === undefined || !("shape" in tensor) || typeof tensor.shape === "string" || typeof tensor.data_offsets === "string") return []
     const from = 8 + length + tensor.data_offsets[0]

@@ -7,19 +7,22 @@ import { monotonicMillis } from "./monotonicMillis.ts"
 /** The engine could not be reached, or did not answer in time. */
 export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
   readonly message: string
-  /** Seconds that it had, where it was there and did not answer; absent where it could not be reached. */
+  /**
+   * The seconds that the client waited, if the engine accepted the connection but sent nothing; absent if it could not
+   * be reached.
+   */
   readonly silentFor?: number
 }> {}
 
-/** The engine answered something else than it must. `detail`: numbers and codes only, never generated text. */
+/** The engine gave an unexpected answer. `detail`: numbers and codes only, never generated text. */
 export class Unexpected extends Data.TaggedError("Unexpected")<{
   readonly detail: string
-  /** Whether a second run decides: it is a share, which is judged over both. */
+  /** Whether the second attempt decides, because the check judges a share over both attempts. */
   readonly open?: boolean
-  /** The failure that this is, if the check knows it better than its name says. */
+  /** The failure code, if the check determines it more exactly than its name does. */
   readonly code?: CheckOutcome["code"]
   readonly cause?: CheckOutcome["cause"]
-  /** The HTTP status that came, if that is what was unexpected. */
+  /** The HTTP status, if it was unexpected. */
   readonly status?: number
 }> {}
 
@@ -53,49 +56,53 @@ export interface Answer {
   readonly usage: Usage
 }
 
-/** A call of a tool; `arguments` is a text of JSON. */
+/** A tool call. `arguments` is JSON text. */
 export interface Call {
   readonly id?: string | null
   readonly function: { readonly name: string; readonly arguments: string }
 }
 
-/** A streamed answer, with what only a stream can get wrong. Times are monotonic milliseconds. */
+/** A streamed answer with the properties that only a stream has. Times are monotonic milliseconds. */
 export interface StreamedAnswer extends Answer {
   readonly sentAt: number
-  /** When each piece of content or reasoning came. */
+  /** The time of each piece of content or reasoning. */
   readonly arrivals: ReadonlyArray<number>
   readonly roles: number
   readonly finishReasons: number
   readonly usageFrames: number
   readonly toolCalls: ReadonlyArray<Call>
-  /** The numbers that its calls have in the stream, by which clients put their parts together: from 0 on, in their order. */
+  /** The numbers by which clients assemble the parts of calls: 0, 1, 2, in this order. */
   readonly callNumbers: ReadonlyArray<number>
-  /** Whether `[DONE]` came, once, and nothing after it. */
+  /** Whether `[DONE]` came exactly once, with nothing after it. */
   readonly done: boolean
 }
 
 export interface EngineClient {
   /** Status and text of a GET. */
   readonly get: (path: string) => Effect.Effect<{ readonly status: number; readonly text: string }, EngineUnreachable>
-  /** Status and text of a POST of that body as it is. */
+  /** Status and text of a POST with this body. */
   readonly post: (path: string, body: string) => Effect.Effect<{ readonly status: number; readonly text: string }, EngineUnreachable>
   readonly ask: (path: string, body: object) => Effect.Effect<Answer, EngineUnreachable | Unexpected>
   readonly stream: (path: string, body: object) => Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected>
-  /** Milliseconds until the first piece of a streamed answer came; then the stream is closed, whatever was still to come. */
+  /** Milliseconds until the first piece of a streamed answer. The stream is then closed. */
   readonly firstPiece: (path: string, body: object) => Effect.Effect<number, EngineUnreachable | Unexpected>
-  /** When the engine last answered anything or moved a counter of tokens, in monotonic milliseconds. Reads its counters. */
+  /**
+   * The time of the last answer or the last movement of a token counter, in monotonic milliseconds. Reads the counters.
+   */
   readonly lastSignAt: Effect.Effect<number>
 }
 
-/** How long an engine may take to tell its counters: one that computes tells them from beside its work. */
+/** Time limit for reading the counters. A computing engine answers this in parallel. */
 const lookFor = Duration.seconds(5)
 
-/** How many times the usual silence ends an exchange with an engine whose counters cannot be read: one that is busy may not answer that either. */
+/**
+ * Factor by which the silence limit is extended if the counters cannot be read: a busy engine may fail to report them.
+ */
 const unreadPatience = 3
 
 const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
 
-/** Collects the frames of one stream as they come. */
+/** Collects the frames of one stream. */
 const makeCollector = (sentAt: number) => {
   const arrivals: Array<number> = []
   let content = ""
@@ -165,21 +172,23 @@ const makeCollector = (sentAt: number) => {
 }
 
 /**
- * What moves as long as an engine computes. SGLang counts `realtime_tokens` with each batch, and other tokens only at the end of a request. vLLM counts the tokens of a
- * prompt only when all of it is read: until then its KV cache fills.
+ * Metrics that move while an engine computes. SGLang counts `realtime_tokens` with each batch, and other tokens only at
+ * the end of a request. vLLM counts the tokens of a prompt only once all of it is processed; until then its KV cache
+ * usage grows.
  */
 const counters = [
   ...["prompt_tokens_total", "generation_tokens_total", "num_preemptions_total", "kv_cache_usage_perc"].map((name) => `vllm:${name}`),
   ...["realtime_tokens_total", "prompt_tokens_total", "generation_tokens_total", "num_retracted_requests_total", "token_usage"].map((name) => `sglang:${name}`)
 ].join("|")
 
-/** What an engine has read, written and set aside since it started, whoever is answered. */
+/** The sum of the engine's work since its start, for all clients. */
 const workDone = (metrics: string) => gauge(metrics, counters)
 
 /**
- * Speaks to one engine at its own address. Nothing that it sends is kept or logged. An exchange fails once the engine has sent none of this client's exchanges anything
- * for `timeout`, and has by its own counters read and written no token meanwhile: a request that waits while others are answered waits in the engine's queue, and one
- * that computes more slowly than it was thought to is slow. How long an exchange may take in all is the caller's to say.
+ * A client for one engine. Nothing that it sends is stored or logged. An exchange fails if for `timeout` the engine has
+ * sent nothing to any exchange of this client, and its counters show no processed tokens. A request that waits while
+ * others are answered is queued in the engine, and an engine that computes slowly is only slow. The caller limits the
+ * total time of an exchange.
  */
 export const makeEngineClient = Effect.fnUntraced(function* (
   url: string,
@@ -195,7 +204,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (
     return at
   })
   let done: number | null = null
-  // All exchanges that wait share a look. It succeeds with whether the counters could be read.
+  // Shared by all waiting exchanges. Succeeds with whether the counters could be read.
   const look = yield* Effect.cachedWithTTL(
     http.execute(HttpClientRequest.get(`${url}/metrics`)).pipe(
       Effect.flatMap((response) => response.text),
@@ -210,25 +219,25 @@ export const makeEngineClient = Effect.fnUntraced(function* (
     ),
     "1 second"
   )
-  // It is looked at in the middle of a silence and at its end: that costs an engine that answers nothing.
+  // Reads the counters in the middle and at the end of a silence: each read costs an engine that answers nothing.
   const silence = Effect.gen(function* () {
     const begunAt = yield* monotonicMillis
     const quiet = Effect.map(monotonicMillis, (at) => at - Math.max(begunAt, heardAt))
-    const whole = silentFor * 1_000
-    let looked = false
+    const limitMillis = silentFor * 1_000
+    let hasRead = false
     while (true) {
       const spent = yield* quiet
-      if (spent < whole / 2) {
-        looked = false
-        yield* Effect.sleep(whole / 2 - spent)
-      } else if (!looked) {
-        looked = true
+      if (spent < limitMillis / 2) {
+        hasRead = false
+        yield* Effect.sleep(limitMillis / 2 - spent)
+      } else if (!hasRead) {
+        hasRead = true
         yield* look
-      } else if (spent < whole) yield* Effect.sleep(whole - spent)
+      } else if (spent < limitMillis) yield* Effect.sleep(limitMillis - spent)
       else {
         const isRead = yield* look
-        if ((yield* quiet) >= whole * (isRead ? 1 : unreadPatience)) return yield* silent()
-        if (!isRead) yield* Effect.sleep(whole / 2)
+        if ((yield* quiet) >= limitMillis * (isRead ? 1 : unreadPatience)) return yield* silent()
+        if (!isRead) yield* Effect.sleep(limitMillis / 2)
       }
     }
   })
@@ -251,14 +260,14 @@ export const makeEngineClient = Effect.fnUntraced(function* (
     ask: Effect.fnUntraced(function* (path, body) {
       const { status, text } = yield* read(posted(path, JSON.stringify(body)))
       if (status !== 200) return yield* refused(status)
-      const whole = decodeWhole(text)
-      if (Option.isNone(whole)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
-      const [choice] = whole.value.choices
+      const decoded = decodeWhole(text)
+      if (Option.isNone(decoded)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
+      const [choice] = decoded.value.choices
       return {
         content: choice.message?.content ?? choice.text ?? "",
         reasoning: reasoningOf(choice.message),
         finishReason: choice.finish_reason ?? null,
-        usage: whole.value.usage
+        usage: decoded.value.usage
       }
     }),
     stream: (path, body) =>
@@ -288,8 +297,8 @@ export const makeEngineClient = Effect.fnUntraced(function* (
           Stream.filterMap((line) => {
             const frame = Option.getOrNull(decodeFrame(line.slice(5).trim()))
             const choice = frame?.choices[0]
-            const said = (choice?.delta?.content ?? choice?.text ?? "") + reasoningOf(choice?.delta)
-            return said === "" && (choice?.delta?.tool_calls ?? []).length === 0 ? Result.fail(undefined) : Result.succeed(said)
+            const piece = (choice?.delta?.content ?? choice?.text ?? "") + reasoningOf(choice?.delta)
+            return piece === "" && (choice?.delta?.tool_calls ?? []).length === 0 ? Result.fail(undefined) : Result.succeed(piece)
           }),
           Stream.runHead,
           Effect.mapError(unreachable)

@@ -1,25 +1,25 @@
 import type { EngineClient } from "./EngineClient.ts"
 
-/** What a trial is made against: one engine, and what it must be. */
+/** The engine under trial and the properties that it must have. */
 export interface Subject {
   readonly client: EngineClient
-  /** The name that it must serve the model under. */
+  /** The name under which it must serve the model. */
   readonly servedName: string
-  /** The name that its list of models shows where that is another; an adapter may be asked for by more than its name. */
+  /** The name in its list of models, if different. An adapter may be requested by more names. */
   readonly listedName?: string
-  /** Whether it answers by any other name too, of its own nature; absent: it refuses them. */
+  /** Whether it accepts any model name by design; absent: it refuses unknown names. */
   readonly takesAnyName?: boolean
-  /** Tokens of its longest context. */
+  /** Length of the longest context in tokens. */
   readonly maxContext: number
   readonly engineVersion: string
   readonly vocabSize: number
-  /** Whether the model has a chat template; without one it is asked to complete text. */
+  /** Whether the model has a chat template. Without one, the checks request completions of text. */
   readonly chat: boolean
   /** `<GPU product label> x<count>`. */
   readonly card: string
 }
 
-/** Every knob set, so that neither the engine's defaults nor the repository's change what is greedy. */
+/** All sampling settings, so that neither defaults of the engine nor of the repository change the greedy answer. */
 export const greedy = {
   temperature: 0,
   top_p: 1,

@@ -1,5 +1,8 @@
-/** The sum of a metric's series in the text of `/metrics`, whichever of these names it has (divided by `|`); null where it is not told. */
+/**
+ * The sum over all series of a metric in the text of `/metrics`, under any of the names (separated by `|`); null if
+ * none is present.
+ */
 export const gauge = (metrics: string, names: string): number | null => {
-  const found = [...metrics.matchAll(new RegExp(`^(?:${names})(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, "gm"))]
-  return found.length === 0 ? null : found.reduce((sum, [, count]) => sum + Number(count), 0)
+  const series = [...metrics.matchAll(new RegExp(`^(?:${names})(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, "gm"))]
+  return series.length === 0 ? null : series.reduce((sum, [, count]) => sum + Number(count), 0)
 }

@@ -1,11 +1,11 @@
 /**
- * Token ids in the middle of the vocabulary, where no tokenizer keeps its special ones: the same for the same seed, and for different seeds different from the first token
- * on, so that no prefix is shared.
+ * Token ids from the middle of the vocabulary, where tokenizers have no special tokens. The ids depend only on the
+ * seed. Different seeds differ from the first token on, so that no prefix is shared.
  */
 export const promptTokens = (vocabSize: number, length: number, seed: number): ReadonlyArray<number> => {
   const low = Math.floor(vocabSize / 4)
   const span = Math.max(1, Math.floor(vocabSize / 2))
-  // Two rounds of SplitMix's mixing: neighbouring seeds have nothing in common, and all bits of a draw are good.
+  // Two rounds of SplitMix's mixing: neighboring seeds are uncorrelated, and all bits of a draw are usable.
   let state = seed >>> 0
   return Array.from({ length }, () => {
     state = (state + 0x9e3779b9) >>> 0

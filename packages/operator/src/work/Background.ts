@@ -35,7 +35,7 @@ const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): Ending =>
   if (error instanceof WorkUnavailable)
     return { failure: null, message: error.message, byRepository: false, ...(error.isEngineError === true ? { isEngineError: true } : {}) }
   const [ended] = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) && reason.defect instanceof ProcessEnded ? [reason.defect] : []))
-  return { failure: null, message: ended?.message ?? "An internal fault.", byRepository: Predicate.isNotNullish(ended?.asked) }
+  return { failure: null, message: ended?.message ?? "An internal fault.", byRepository: Predicate.isNotNullish(ended?.part) }
 }
 
 const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done" | "refused" | "unavailable" | "fault" => {

@@ -1,7 +1,7 @@
 import { type CheckReport, isFailedCheck, revisionCapabilities, weightCommits, withdrawCapabilities } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { Runs } from "@seatrial/store"
-import { lookedAt, runSuite, thresholds } from "@seatrial/trial"
+import { comparedTensors, runSuite, thresholds } from "@seatrial/trial"
 import { Effect, Semaphore } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
@@ -22,7 +22,7 @@ const firstValuesOf = Effect.fnUntraced(function* ({ revision: { facts }, run }:
   const runs = yield* Runs
   const [{ commit, files, repo }] = weightCommits(facts)
   const token = yield* runs.hubToken(run.orgId, run.startedBy)
-  return yield* reading.withPermits(1)(hub.readTensors({ repo, commit, files, names: lookedAt, values: thresholds.loadedValues, token }))
+  return yield* reading.withPermits(1)(hub.readTensors({ repo, commit, files, names: comparedTensors, values: thresholds.loadedValues, token }))
 })
 
 /** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */

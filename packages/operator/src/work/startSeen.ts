@@ -1,13 +1,13 @@
 import { weightCommits } from "@seatrial/domain"
 import type { Pod } from "@seatrial/kube"
 import type { RunRevision } from "@seatrial/store"
-import type { StartSeen } from "@seatrial/trial"
+import type { ObservedStart } from "@seatrial/trial"
 import type { PodSeen } from "../decide/Observation.ts"
 import { firstContainer } from "../gather/copySeen.ts"
 import { weightsPath, weightsWords } from "../resources/weightFiles.ts"
 
 /** How the engine's pod was started, as the API server tells: which files were looked at before, and what the engine's container may read. */
-export const startSeen = (pod: Pod | undefined, seen: PodSeen, revision: RunRevision): StartSeen => {
+export const startSeen = (pod: Pod | undefined, seen: PodSeen, revision: RunRevision): ObservedStart => {
   const first = pod?.spec?.initContainers?.find(({ name }) => name === firstContainer(pod))
   const engine = pod?.spec?.containers[0]
   // The list of files in one hash, which the container that came first held every file to.

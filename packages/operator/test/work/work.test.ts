@@ -47,7 +47,7 @@ describe("background work", () => {
       const { background } = yield* told
       const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
       for (const [defect, said] of [
-        [new ProcessEnded({ message, fromOutside: false, asked: "chat template" }), message],
+        [new ProcessEnded({ message, fromOutside: false, part: "chat template" }), message],
         [new Error("secret"), "An internal fault."]
       ] as const) {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
@@ -60,7 +60,7 @@ describe("background work", () => {
   it.effect("blames a repository only where its tokenizer or template was too much for their process at each try", () =>
     Effect.gen(function* () {
       const { background } = yield* told
-      const ended = (asked: ProcessEnded["asked"]) => new ProcessEnded({ message: "Too much.", fromOutside: asked === null, asked })
+      const ended = (part: ProcessEnded["part"]) => new ProcessEnded({ message: "Too much.", fromOutside: part === null, part })
       const tries = Effect.fnUntraced(function* (about: string, defects: ReadonlyArray<ProcessEnded>) {
         for (const defect of defects) {
           yield* background.want(deploymentId, { kind: "checking", about, with: "pod-1" }, Effect.die(defect))

@@ -1,28 +1,31 @@
 import { connect, type Socket } from "node:net"
 import { StreamReader } from "./StreamReader.ts"
 
-/** How an exchange ended, and when its chunks came: milliseconds of `now`. */
+/** How an exchange ended and when its chunks arrived, in milliseconds of `now`. */
 export interface Exchange {
   readonly sentAt: number
   readonly arrivals: ReadonlyArray<number>
-  /** `ended`, or the kind of its error. */
+  /** `ended`, or the kind of error. */
   readonly outcome: string
   readonly usage: { readonly prompt: number; readonly completion: number } | null
 }
 
-/** Of the process, hence the same in all its threads. */
+/** A clock of the process, the same in all its threads. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
-/** Without a byte for so long the engine hangs, milliseconds. */
+/** Milliseconds without a byte after which the engine counts as hung. */
 const stallMillis = 60_000
 
-/** When the engine last said anything to any of the streams: one that waits for its first token while others get theirs stands in a queue. */
+/**
+ * When the engine last sent something to any of the streams. A stream that waits for its first token while others
+ * receive theirs is queued.
+ */
 export interface Pulse {
   readonly beat: (at: number) => void
   readonly last: () => number
 }
 
-/** Of a connection beside which there is no other. */
+/** For a single connection. */
 const noPulse: Pulse = { beat: () => {}, last: () => Number.NEGATIVE_INFINITY }
 
 interface Pending {
@@ -32,8 +35,8 @@ interface Pending {
 }
 
 /**
- * One kept connection to an engine with one streamed request at a time. It reads only what a benchmark needs, since what the client takes of a core is taken from what it
- * measures: `node:http` costs several times as much.
+ * A persistent connection to an engine with one streamed request at a time. It reads only what a benchmark needs: CPU
+ * time of the client distorts the measurement, and `node:http` takes several times as much.
  */
 export class EngineConnection {
   readonly #host: string
@@ -44,7 +47,7 @@ export class EngineConnection {
   #opening: Socket | undefined
   #pending: Pending | undefined
 
-  /** `stall`: milliseconds without a byte after which the engine hangs. */
+  /** `stall`: milliseconds without a byte after which the engine counts as hung. */
   constructor(host: string, port: number, { pulse = noPulse, stall = stallMillis }: { readonly pulse?: Pulse; readonly stall?: number } = {}) {
     this.#host = host
     this.#port = port
@@ -52,7 +55,7 @@ export class EngineConnection {
     this.#pulse = pulse
   }
 
-  /** Sends a POST of that body, once there is a connection; the time to open one is none of the engine's. */
+  /** Sends a POST with this body once the connection is open. The time to open it does not count. */
   async exchange(path: string, body: string): Promise<Exchange> {
     const socket = this.#socket ?? (await this.#open())
     if (socket === null) return { sentAt: now(), arrivals: [], outcome: "unreachable", usage: null }
@@ -64,12 +67,12 @@ export class EngineConnection {
     })
   }
 
-  /** What the request under way has so far; null where there is none. */
+  /** The partial exchange of the current request; null if there is none. */
   get underWay(): Exchange | null {
     return this.#pending === undefined ? null : exchangeOf(this.#pending, "unfinished")
   }
 
-  /** Ends the connection; a request under way ends as `unfinished`, and the engine hears of it. */
+  /** Closes the connection. A current request ends as `unfinished`, and the engine is notified. */
   close(): void {
     this.#settle("unfinished")
     this.#opening?.destroy()
@@ -118,7 +121,7 @@ export class EngineConnection {
     const before = reader.arrivals.length
     reader.take(bytes, at)
     if (reader.arrivals.length > before) {
-      // Whoever has waited longer than usual for the first token is held to the usual time between tokens.
+      // A request that waited longer for its first token must keep the usual time between tokens.
       if (before === 0) this.#socket?.setTimeout(this.#stall)
       this.#pulse.beat(at)
     }

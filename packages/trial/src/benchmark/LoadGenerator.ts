@@ -3,33 +3,33 @@ import { Worker } from "node:worker_threads"
 import { Data, Effect, Fiber, type Scope } from "effect"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import { now } from "./EngineConnection.ts"
-import { isThreadAnswer, type Orders, sharedAt, sharedBytes, type ThreadAnswer, type ThreadMessage } from "./generatorWords.ts"
+import { isThreadAnswer, type Orders, sharedAt, sharedBytes, type ThreadAnswer, type ThreadMessage } from "./generatorMessages.ts"
 import type { RequestRecord, ThreadReport } from "./RequestRecord.ts"
 
-/** The load generator itself broke: no fault of the engine. */
+/** The load generator itself failed, which is not a fault of the engine. */
 export class GeneratorFailed extends Data.TaggedError("GeneratorFailed")<{ readonly message: string }> {}
 
-/** Streams that one thread keeps. */
+/** Number of streams per thread. */
 const streamsPerThread = 16
-/** How often it is looked whether a step is over, milliseconds: it ends only between two requests of a stream anyway. */
+/** Milliseconds between two checks whether a step is over. It ends only between two requests of a stream. */
 const glance = 20
 
-/** How far a step has come. Times are milliseconds of the streams' own clock. */
+/** The progress of a step. Times are milliseconds of the streams' own clock. */
 export interface Progress {
   readonly elapsed: number
   readonly ended: number
-  /** Looks at what came so far. */
+  /** Reads the chunks so far. */
   readonly peek: Effect.Effect<{ readonly firsts: ReadonlyArray<number>; readonly arrivals: ReadonlyArray<number>; readonly at: number }, GeneratorFailed>
 }
 
 export interface Load {
   readonly concurrency: number
   readonly outputTokens: number
-  /** Requests of each stream at most; absent: any number. */
+  /** Maximum number of requests per stream; absent: no limit. */
   readonly perStream?: number
-  /** Asked again and again whether the streams are to send no more. */
+  /** Called repeatedly: whether the streams should stop sending. */
   readonly isOver: (progress: Progress) => Effect.Effect<boolean, GeneratorFailed>
-  /** How long what is under way then may take, milliseconds; what takes longer is cut. */
+  /** Milliseconds that current requests may still take. Longer requests are cut. */
   readonly drainMillis: number
 }
 
@@ -37,7 +37,7 @@ export interface LoadSeen {
   readonly records: ReadonlyArray<RequestRecord>
   /** When the first stream found no further request. */
   readonly closedAt: number
-  /** When the last of what was under way had ended. */
+  /** When the last current request ended. */
   readonly endedAt: number
   readonly delayP99: number
 }
@@ -54,11 +54,11 @@ type Thread = {
 const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Return<Thread, never, Scope.Scope> {
   const worker = yield* Effect.acquireRelease(
     Effect.sync(() => new Worker(new URL("generatorThread.ts", import.meta.url), { workerData: orders })),
-    // Its sockets go with it, so that the engine ends what is under way.
+    // This closes its sockets, so that the engine aborts the current requests.
     (running) => Effect.promise(() => running.terminate())
   )
   const tell = (message: ThreadMessage) => worker.postMessage(message)
-  // One that was ended on purpose concerns nobody.
+  // Errors of a thread that was ended on purpose are ignored.
   worker.on("error", () => {})
   return {
     tell,
@@ -85,8 +85,8 @@ const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Retu
 })
 
 /**
- * Streams of requests to one engine, in threads of their own, 16 streams each: a busy event loop would lengthen what it measures. They live as long as the scope. `most`:
- * streams of the largest load.
+ * Streams of requests to one engine for the lifetime of the scope. Each thread runs 16 streams: a busy event loop would
+ * lengthen the measured times. `most`: number of streams of the largest load.
  */
 export const makeLoadGenerator = Effect.fnUntraced(function* (
   url: string,
@@ -104,7 +104,7 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
     body: JSON.stringify({
       model: subject.servedName,
       ...greedy,
-      // The prompts are the same each time: an engine that was asked before must compute them all the same.
+      // The prompts repeat between benchmarks: the engine must compute them each time.
       cache_salt: randomUUID(),
       ignore_eos: true,
       stream: true,
@@ -119,17 +119,17 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
     Array.from({ length: Math.ceil(options.most / streamsPerThread) }, () => startThread(orders)),
     { concurrency: "unbounded" }
   )
-  // They are up once they answer: the time that it takes is none of a step's.
+  // The threads are ready once they answer. Their start time does not count.
   yield* Effect.forEach(threads, (thread) => thread.ask({ kind: "peek" }, "peeked"), { concurrency: "unbounded" })
 
   const run = Effect.fnUntraced(function* ({ concurrency, drainMillis, isOver, outputTokens, perStream = Number.MAX_SAFE_INTEGER }: Load) {
     Atomics.store(shared, sharedAt.stop, 0)
     Atomics.store(shared, sharedAt.ended, 0)
-    // Spread evenly, so that no thread has more to do than another.
+    // Spread evenly, so that all threads have the same load.
     const used = threads.slice(0, Math.ceil(concurrency / streamsPerThread))
     const streamsOf = (index: number) => Array.from({ length: concurrency }, (_, stream) => stream).filter((stream) => stream % used.length === index)
     const startedAt = now()
-    const reports = yield* Effect.forkChild(
+    const running = yield* Effect.forkChild(
       Effect.forEach(used, (thread, index) => thread.ask({ kind: "run", step: { streams: streamsOf(index), perStream, outputTokens } }, "ended"), {
         concurrency: "unbounded"
       })
@@ -141,7 +141,7 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
         return { firsts: peeked.flatMap(({ firsts }) => firsts), arrivals: peeked.flatMap(({ arrivals }) => [...arrivals]), at: now() }
       }
     )
-    while (reports.pollUnsafe() === undefined) {
+    while (running.pollUnsafe() === undefined) {
       if (yield* isOver({ elapsed: now() - startedAt, ended: Atomics.load(shared, sharedAt.ended), peek })) break
       yield* Effect.sleep(glance)
     }
@@ -152,15 +152,15 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
       for (const thread of used) thread.tell({ kind: "cut" })
     })
     const late = yield* Effect.forkChild(Effect.delay(cut, drainMillis))
-    const answers = yield* Fiber.join(reports)
+    const answers = yield* Fiber.join(running)
     const endedAt = now()
     yield* Fiber.interrupt(late)
-    const told = answers.flatMap((answer): ReadonlyArray<ThreadReport> => (answer.kind === "ended" ? [answer.report] : []))
+    const reports = answers.flatMap((answer): ReadonlyArray<ThreadReport> => (answer.kind === "ended" ? [answer.report] : []))
     return {
-      records: told.flatMap(({ records }) => records),
-      closedAt: Math.min(cutAt, ...told.flatMap(({ idleAt }) => idleAt)),
+      records: reports.flatMap(({ records }) => records),
+      closedAt: Math.min(cutAt, ...reports.flatMap(({ idleAt }) => idleAt)),
       endedAt,
-      delayP99: Math.max(...told.map(({ delayP99 }) => delayP99))
+      delayP99: Math.max(...reports.map(({ delayP99 }) => delayP99))
     }
   })
   return { run }

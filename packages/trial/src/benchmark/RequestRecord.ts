@@ -1,20 +1,23 @@
-/** How one request of the benchmark went. Times are milliseconds of one monotonic clock. */
+/** The result of one request of the benchmark. Times are milliseconds of one monotonic clock. */
 export interface RequestRecord {
   readonly stream: number
   readonly sentAt: number
-  /** When each chunk with content, reasoning or a tool call came. */
+  /** The time of each chunk with content, reasoning or a tool call. */
   readonly arrivals: ReadonlyArray<number>
-  /** `answered`: in full, with as many tokens as were asked for. `unfinished`: under way when time was over. Else the kind of its error. */
+  /**
+   * `answered`: complete, with the requested number of tokens. `unfinished`: still running at the end of the step.
+   * Otherwise the kind of error.
+   */
   readonly outcome: string
-  /** Output tokens by the engine's own count; 0 where it told none. */
+  /** Output tokens as counted by the engine; 0 if it reported none. */
   readonly tokens: number
 }
 
-/** What one thread of the load generator saw of a step. */
+/** The results of one thread of the load generator for a step. */
 export interface ThreadReport {
   readonly records: ReadonlyArray<RequestRecord>
-  /** When each of its streams first found no further request; fewer than its streams while the step goes on. */
+  /** When each stream first found no further request. Has fewer entries than streams while the step runs. */
   readonly idleAt: ReadonlyArray<number>
-  /** 99th percentile of the delay of the thread's event loop so far, milliseconds. */
+  /** 99th percentile of the event loop delay of the thread so far, in milliseconds. */
   readonly delayP99: number
 }

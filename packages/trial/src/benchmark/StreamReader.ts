@@ -6,7 +6,7 @@ const isObject = (value: unknown): value is Parsed => typeof value === "object" 
 
 const isText = (value: unknown) => typeof value === "string" && value !== ""
 
-/** Whether a choice brings content, reasoning or a part of a tool call: a chunk with a role only is no token. */
+/** Whether a choice has content, reasoning or a part of a tool call. A chunk with only a role is not a token. */
 const bringsTokens = (choice: unknown): boolean => {
   if (!isObject(choice)) return false
   if (isText(choice.text)) return true
@@ -17,31 +17,31 @@ const bringsTokens = (choice: unknown): boolean => {
   )
 }
 
-/** Reads one answer of an engine, an HTTP/1.1 response with server-sent events, as its bytes come. */
+/** Reads one answer of an engine, an HTTP/1.1 response with server-sent events, as its bytes arrive. */
 export class StreamReader {
-  /** When each chunk with tokens came. */
+  /** The time of each chunk with tokens. */
   readonly arrivals: Array<number> = []
   usage: { readonly prompt: number; readonly completion: number } | null = null
   /** Whether the answer has ended. */
   over = false
   keepsConnection = true
-  /** Whether the answer's end is its connection's, and its last event came. */
+  /** Whether the end of the connection ends the answer, and its last event came. */
   endsWithConnection = false
   #problem: string | null = null
-  /** Whether the status is another than 200: the body is then no stream of events. */
+  /** Whether the status is not 200, so that the body is not an event stream. */
   #isRefused = false
   #head: Buffer | null = Buffer.alloc(0)
-  /** Bytes of the body, or of its chunk, that are still to come; null: until the connection ends. */
+  /** Remaining bytes of the body or of its chunk; null: until the connection closes. */
   #left: number | null = null
   #chunked = false
-  /** A chunk's size line, while it is read. */
+  /** The size line of a chunk while it is read. */
   #size: string | null = null
   #lastChunk = false
   #line = Buffer.alloc(0)
   #finished = false
   #done = false
 
-  /** Why the answer is none; null where it is whole. */
+  /** Why the answer is invalid; null if it is complete. */
   get problem(): string | null {
     if (this.#problem !== null) return this.#problem
     if (!this.#done) return "no_done"
@@ -98,7 +98,7 @@ export class StreamReader {
         if (end === -1) return
         from = end + 1
         const line = this.#size.trim()
-        // The blank line behind a chunk; behind the last one it is the answer's end.
+        // The blank line after a chunk. After the last chunk it ends the answer.
         if (line === "") {
           this.#size = ""
           if (this.#lastChunk) this.over = true
@@ -142,7 +142,7 @@ export class StreamReader {
   }
 
   #takeLine(line: Buffer, at: number): void {
-    // "data:" and nothing else: comments, names of events and blank lines.
+    // Only "data:" lines: comments, event names and blank lines are skipped.
     if (line[0] !== 0x64 || line[4] !== 0x3a) return
     const text = line.toString("utf8", 5).trim()
     if (text === "[DONE]") {

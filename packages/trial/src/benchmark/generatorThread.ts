@@ -3,14 +3,14 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { parentPort, workerData } from "node:worker_threads"
 import { promptTokens } from "../promptTokens.ts"
 import { EngineConnection, type Exchange, now, type Pulse } from "./EngineConnection.ts"
-import { isOrders, isThreadMessage, type Orders, sharedAt, type ThreadAnswer, type ThreadMessage, type ThreadStep } from "./generatorWords.ts"
+import { isOrders, isThreadMessage, type Orders, sharedAt, type ThreadAnswer, type ThreadMessage, type ThreadStep } from "./generatorMessages.ts"
 import type { RequestRecord, ThreadReport } from "./RequestRecord.ts"
 
-// One thread of the load generator: some of the streams of a closed loop, each sending its next request when the last one ended.
+// One thread of the load generator. Each stream of its closed loop sends the next request when the last one has ended.
 
-/** Resolution of the delay's histogram, milliseconds; every sample of it holds as much. */
+/** Resolution of the delay histogram in milliseconds. Every sample includes it. */
 const resolution = 2
-/** A fast failure is no fast answer, and must not become a storm, milliseconds. */
+/** Milliseconds to wait after an error: fast failures must not become a flood of requests. */
 const afterFailure = 100
 
 const delays = monitorEventLoopDelay({ resolution })
@@ -44,7 +44,8 @@ const makeThread = (orders: Orders) => {
   const arrivalsUnderWay = ({ underWay }: EngineConnection, index: number) =>
     underWay === null ? [] : [{ arrivals: underWay.arrivals, stream: streams[index] ?? index }]
   const runStream = async (connection: EngineConnection, stream: number, step: ThreadStep) => {
-    // The first one is sent also where this thread began when time was over: nothing asked would be nothing seen.
+    // Sends the first request even if the thread started after the end of the step: otherwise nothing would be
+    // measured.
     for (let sent = 0; sent < step.perStream && (sent === 0 || Atomics.load(shared, sharedAt.stop) === 0); sent++) {
       const seed = Atomics.add(shared, sharedAt.seed, 1)
       const prompt = promptTokens(orders.vocabSize, orders.inputTokens, seed).join(",")
@@ -61,7 +62,7 @@ const makeThread = (orders: Orders) => {
       records = []
       idleAt = []
       streams = step.streams
-      // Fresh ones: an engine may close at any moment what was idle between two steps.
+      // Opens new connections: an engine may close idle ones between two steps at any moment.
       for (const connection of connections) connection.close()
       while (connections.length < step.streams.length) connections.push(connect())
       delays.reset()
@@ -70,7 +71,7 @@ const makeThread = (orders: Orders) => {
       delays.disable()
       return { records, idleAt, delayP99: Math.max(0, delays.percentile(99) / 1e6 - resolution) }
     },
-    /** Chunks only: a report of everything would hold the streams up. */
+    /** Reports only chunks: a report of everything would delay the streams. */
     peek: (): ThreadAnswer => {
       const answersSoFar = [...records.map(({ arrivals, stream }) => ({ arrivals, stream })), ...connections.flatMap(arrivalsUnderWay)]
       const firsts = new Map<number, number>()
@@ -80,7 +81,7 @@ const makeThread = (orders: Orders) => {
       }
       return { kind: "peeked", firsts: [...firsts.values()], arrivals: Float64Array.from(answersSoFar.flatMap(({ arrivals }) => arrivals)) }
     },
-    /** Ends what is under way; those requests are unfinished. */
+    /** Ends the current requests as `unfinished`. */
     cut: () => {
       for (const connection of connections) connection.close()
     }

@@ -9,7 +9,7 @@ import type { Workload } from "./workload.ts"
 const suite = "seatrial-bench"
 const suiteVersion = 1
 
-/** What is benchmarked, beyond what a trial's subject tells. */
+/** The settings of a benchmark in addition to the subject of the trial. */
 export interface Benchmarked {
   readonly subject: Pick<Subject, "servedName" | "vocabSize">
   /** `http://address:port`. */
@@ -17,19 +17,23 @@ export interface Benchmarked {
   readonly key: BenchmarkKey
   readonly hostClass: string
   readonly simulated: boolean
-  /** Whether other pods may use the same GPUs meanwhile; absent: they are its own. */
+  /** Whether other pods may use the same GPUs during the benchmark; absent: no. */
   readonly shared?: boolean
 }
 
-/** Beyond its budget a benchmark may take a fifth more, and what two requests may hang where that is more; then it ends without figures. */
+/**
+ * Milliseconds after which a benchmark ends without figures: its budget and a fifth more, or the time in which two
+ * requests can hang, if that is longer.
+ */
 const limitMillis = (budgetSeconds: number) => Math.max(1_200 * budgetSeconds, 1_000 * budgetSeconds + 150_000)
 
-/** Tokens of the answers of the warm-up at full concurrency. */
+/** Number of tokens per answer in the warm-up at full concurrency. */
 const warmTokens = 32
 
 /**
- * The benchmark `seatrial-bench`: token ids from a fixed seed, no prefix shared, greedy and streamed, after a warm-up that is thrown away. Errors are counted, never
- * dropped. Whatever keeps it from ending is no fault of the model, and the benchmark says so as `missing`.
+ * Runs the benchmark `seatrial-bench`: token ids from a fixed seed, no shared prefix, greedy and streamed, after a
+ * warm-up whose figures are discarded. Errors are counted, never dropped. Anything that prevents the benchmark from
+ * ending is not a fault of the model and is reported as `missing`.
  */
 export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, key, shared = false, simulated, subject, url }: Benchmarked, work: Workload) {
   const startedAt = yield* Clock.currentTimeMillis
@@ -43,13 +47,13 @@ export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, ke
     const alone = generator.run({ ...bounded, concurrency: 1, outputTokens: work.outputTokens })
     const first = yield* alone
     const cut = first.records.some(({ outcome }) => outcome === "unfinished")
-    const seen = cut ? first : yield* alone
-    const told = silentAreErrors(seen, work.drainMillis)
-    const records = cut ? told : [...first.records, ...told]
-    // Nothing that is asked alone is answered, or not in all the time that a step has: that is all there is to measure.
+    const load = cut ? first : yield* alone
+    const judged = silentAreErrors(load, work.drainMillis)
+    const records = cut ? judged : [...first.records, ...judged]
+    // Single requests got no answer within the time of a step, so nothing else can be measured.
     if (!records.some(({ outcome }) => outcome === "answered")) {
       const { blockMillis, inputTokens } = work
-      steps.push(stepFigures({ ...seen, records, concurrency: 1, inputTokens, gpus: key.gpu_count, blockMillis, prolonged: false }))
+      steps.push(stepFigures({ ...load, records, concurrency: 1, inputTokens, gpus: key.gpu_count, blockMillis, prolonged: false }))
       return null
     }
     yield* generator.run({ ...warm, concurrency: most, outputTokens: Math.min(warmTokens, work.outputTokens) })

@@ -5,14 +5,17 @@ import type { RequestRecord } from "./RequestRecord.ts"
 import { blocksOf, stepFigures } from "./stepFigures.ts"
 import type { Workload, WorkloadStep } from "./workload.ts"
 
-/** Whether throughput so far is steady, as far as can be said: of its whole blocks since all streams have their first token. */
+/** Whether throughput has been steady so far, over the complete blocks since all streams have their first token. */
 const isSteady = ({ arrivals, at, firsts }: Effect.Success<Progress["peek"]>, concurrency: number, blockMillis: number): boolean => {
   if (firsts.length < concurrency) return false
   const record = { stream: 0, sentAt: 0, arrivals, outcome: "unfinished", tokens: 0 }
   return blocksOf([record], { from: Math.max(...firsts), to: at }, blockMillis).steady ?? false
 }
 
-/** When a step ends: after its least time and requests, at the latest after its most time, and once prolonged where it is not steady. */
+/**
+ * When a step ends: after its least time and requests, at the latest after its maximum time. It is prolonged once if
+ * throughput is not steady.
+ */
 const endOf = (work: Workload, step: WorkloadStep) => {
   let prolonged = false
   let until: number | null = null
@@ -30,12 +33,16 @@ const endOf = (work: Workload, step: WorkloadStep) => {
   }
 }
 
-/** What is sent within so long comes to an engine in any order, milliseconds: the threads of the generator send at once. */
+/**
+ * Milliseconds within which requests arrive at an engine in any order, because the threads of the generator send at the
+ * same time.
+ */
 const atOnceMillis = 1_000
 
 /**
- * The records of a load: a request that was cut, and of which nothing came in all that time, is an error where the engine said nothing to anybody either, or where one that
- * was sent later has long had its first token. Any other stood in the engine's queue: slow is not broken.
+ * The records of a load. A request that was cut without having received anything is an error if the engine sent nothing
+ * to any stream either, or if a later request received its first token long before. Any other request was queued: slow
+ * is not broken.
  */
 export const silentAreErrors = (
   { closedAt, endedAt, records }: Pick<LoadSeen, "closedAt" | "endedAt" | "records">,
@@ -53,14 +60,14 @@ export const silentAreErrors = (
   })
 }
 
-/** One step of the workload; once more where the generator was its own limit. */
+/** Runs one step of the workload, and a second time if the generator itself was the limit. */
 export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, work: Workload, step: WorkloadStep, gpus: number) {
   const once = Effect.gen(function* () {
     const { isOver, wasProlonged } = endOf(work, step)
-    const seen = yield* generator.run({ concurrency: step.concurrency, outputTokens: work.outputTokens, isOver, drainMillis: work.drainMillis })
-    const records = silentAreErrors(seen, work.drainMillis)
+    const load = yield* generator.run({ concurrency: step.concurrency, outputTokens: work.outputTokens, isOver, drainMillis: work.drainMillis })
+    const records = silentAreErrors(load, work.drainMillis)
     const { concurrency } = step
-    return stepFigures({ ...seen, records, concurrency, inputTokens: work.inputTokens, gpus, blockMillis: work.blockMillis, prolonged: wasProlonged() })
+    return stepFigures({ ...load, records, concurrency, inputTokens: work.inputTokens, gpus, blockMillis: work.blockMillis, prolonged: wasProlonged() })
   })
   const first: BenchmarkStep = yield* once
   return first.figures?.client_limited === true && work.scale >= sketchScale ? yield* once : first

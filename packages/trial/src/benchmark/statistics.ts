@@ -3,9 +3,9 @@ import type { Distribution } from "@seatrial/domain"
 /** Rounded to microseconds. */
 export const rounded = (value: number): number => Math.round(value * 1_000) / 1_000
 
-/** P(X <= k) for X binomial with n tries of probability p. */
+/** P(X <= k) for X binomial with n trials of probability p. */
 const binomialAtMost = (k: number, n: number, p: number): number => {
-  // In logarithms, since (1 - p)^n may be nothing to a double.
+  // In logarithms, since (1 - p)^n may underflow.
   let term = n * Math.log(1 - p)
   let sum = 0
   for (let i = 0; i <= k; i++) {
@@ -17,13 +17,14 @@ const binomialAtMost = (k: number, n: number, p: number): number => {
 
 const confidence = 0.95
 
-/** Past it the binomial's normal approximation gives the same ranks to one, and costs nothing. */
+/** Above this size the normal approximation of the binomial gives the same ranks within one, at no cost. */
 const mostExact = 1_000
 const normalQuantile = 1.6449
 
 /**
- * Ranks (from 1) of the order statistics that bound a quantile from below and from above, each with 95% confidence and no assumption on the distribution; null where the
- * sample is too small for the upper one to exist: n < ln 0.05 / ln q.
+ * Ranks (from 1) of the order statistics that bound a quantile from below and from above, each with 95% confidence and
+ * without an assumption on the distribution; null if the sample is too small for the upper one to exist: n < ln 0.05 /
+ * ln q.
  */
 export const boundRanks = (n: number, q: number): { readonly low: number; readonly high: number } | null => {
   if (1 - q ** n < confidence) return null
@@ -46,17 +47,20 @@ const percentile = (sorted: ReadonlyArray<number>, q: number): Distribution["p50
   return { value: at(Math.max(1, Math.ceil(q * sorted.length))), low: at(ranks.low), high: at(ranks.high) }
 }
 
-/** A sample's size and its percentiles by nearest rank, each null where the sample is too small to bound it. */
+/**
+ * The size of a sample and its percentiles by nearest rank. A percentile is null if the sample is too small to bound
+ * it.
+ */
 export const distributionOf = (values: ReadonlyArray<number>): Distribution => {
   const sorted = [...values].sort((a, b) => a - b)
   return { n: sorted.length, p50: percentile(sorted, 0.5), p90: percentile(sorted, 0.9), p95: percentile(sorted, 0.95), p99: percentile(sorted, 0.99) }
 }
 
-/** The median of however few values; null of none. */
+/** The median of any number of values; null without values. */
 export const medianOf = (values: ReadonlyArray<number>): number | null =>
   [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(values.length / 2) - 1)] ?? null
 
-/** Mean and its standard error; null below two values. */
+/** Mean and standard error; null with fewer than two values. */
 export const meanOf = (values: ReadonlyArray<number>): { readonly mean: number; readonly standardError: number } | null => {
   const n = values.length
   if (n < 2) return null

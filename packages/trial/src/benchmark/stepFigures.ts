@@ -2,27 +2,27 @@ import type { BenchmarkStep, StepFigures } from "@seatrial/domain"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { distributionOf, meanOf, medianOf, rounded } from "./statistics.ts"
 
-/** Limits of goodput, milliseconds. */
+/** Limits of goodput in milliseconds. */
 export const goodputLimits = { ttft_ms: 2_000, tpot_ms: 100 } as const
 
-/** Delay of the generator's event loop (99th percentile, milliseconds) from which its figures are void. */
+/** Delay of the generator's event loop (99th percentile, milliseconds) from which the figures are invalid. */
 export const mostDelay = 10
 
-/** Standard error of the blocks' mean, as a share of it, up to which a step is steady. */
+/** Maximum standard error of the blocks' mean, as a share of the mean, at which a step is steady. */
 export const steadyShare = 0.05
 
-/** What a step was and what came of it. */
-export interface StepSeen {
+/** The settings and records of a step. */
+export interface MeasuredStep {
   readonly concurrency: number
   readonly inputTokens: number
   readonly gpus: number
-  /** Length of a block of throughput, milliseconds. */
+  /** Length of a throughput block in milliseconds. */
   readonly blockMillis: number
   readonly prolonged: boolean
   readonly records: ReadonlyArray<RequestRecord>
-  /** When the first stream found no further request, or time was over. */
+  /** When the first stream found no further request, or the time was over. */
   readonly closedAt: number
-  /** Worst of the generator's threads, milliseconds. */
+  /** The largest value of the generator's threads in milliseconds. */
   readonly delayP99: number
 }
 
@@ -32,10 +32,13 @@ const counted = (record: RequestRecord) => answered(record) || record.outcome ==
 const hasTold = (record: RequestRecord) => answered(record) && record.arrivals.length > 0
 const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
 
-/** Tokens that each chunk of a record brought: its share of what the engine counted, and where it told no count yet, what the others had; one where none told any. */
+/**
+ * Tokens per chunk of a record: its token count divided by its chunks. If the engine reported no count yet, the mean of
+ * the other records; 1 without any.
+ */
 const tokensPerChunk = (records: ReadonlyArray<RequestRecord>) => {
-  const told = records.filter(hasTold)
-  const usual = told.length === 0 ? 1 : sum(told.map(({ tokens }) => tokens)) / sum(told.map(({ arrivals }) => arrivals.length))
+  const counted = records.filter(hasTold)
+  const usual = counted.length === 0 ? 1 : sum(counted.map(({ tokens }) => tokens)) / sum(counted.map(({ arrivals }) => arrivals.length))
   return (record: RequestRecord) => (hasTold(record) ? record.tokens / record.arrivals.length : usual)
 }
 
@@ -44,7 +47,10 @@ const tokensWithin = (records: ReadonlyArray<RequestRecord>, from: number, to: n
   return sum(records.map((record) => record.arrivals.filter((at) => at >= from && at < to).length * perChunk(record)))
 }
 
-/** From when all streams have their first token until the first found no further request: no ramp, no drain. */
+/**
+ * The time from the first token of the last stream to the first stream without a further request, excluding ramp and
+ * drain.
+ */
 export const windowOf = (records: ReadonlyArray<RequestRecord>, concurrency: number, closedAt: number): { readonly from: number; readonly to: number } => {
   const firsts = new Map<number, number>()
   for (const { arrivals, stream } of records) {
@@ -55,7 +61,9 @@ export const windowOf = (records: ReadonlyArray<RequestRecord>, concurrency: num
   return { from, to: Math.max(from, closedAt) }
 }
 
-/** Output tokens/s of the whole blocks of a window, with their mean and its standard error where there are two. */
+/**
+ * Output tokens/s of the complete blocks of a window, with their mean and its standard error if there are at least two.
+ */
 export const blocksOf = (records: ReadonlyArray<RequestRecord>, window: { readonly from: number; readonly to: number }, blockMillis: number) => {
   const rates = Array.from({ length: Math.floor((window.to - window.from) / blockMillis) }, (_, index) => {
     const from = window.from + index * blockMillis
@@ -68,7 +76,7 @@ export const blocksOf = (records: ReadonlyArray<RequestRecord>, window: { readon
 const latencies = (records: ReadonlyArray<RequestRecord>) => {
   const known = records.filter(counted)
   return {
-    // That of a request whose answer is not over is known as well, and to leave it out would favour the quick.
+    // Includes unfinished requests: their first token is known, and a figure without them would favor fast requests.
     ttft: known.flatMap(({ arrivals: [first], sentAt }) => (first === undefined ? [] : [first - sentAt])),
     gaps: known.flatMap(({ arrivals }) => arrivals.slice(1).map((at, index) => at - (arrivals[index] ?? at))),
     tpot: known.filter(answered).flatMap(tpotOf),
@@ -76,10 +84,13 @@ const latencies = (records: ReadonlyArray<RequestRecord>) => {
   }
 }
 
-/** A gap is a stall from so many milliseconds on, and from so many times the median gap on. */
+/** A gap is a stall if it lasts at least this many milliseconds, and this many times the median gap. */
 const [leastStall, timesMedian] = [200, 10] as const
 
-/** What percentiles of gaps do not show: an engine that stands still for a second once in five loses a sixth of its time in a gap of every hundredth token. */
+/**
+ * Percentiles of gaps hide stalls: an engine that stops for a second every five seconds loses a sixth of its time in
+ * one of a hundred gaps.
+ */
 const stallsOf = (gaps: ReadonlyArray<number>): NonNullable<StepFigures["stalls"]> => {
   const least = Math.max(leastStall, timesMedian * (medianOf(gaps) ?? 0))
   const stalls = gaps.filter((gap) => gap >= least)
@@ -97,27 +108,27 @@ const isGood = (record: RequestRecord): boolean => {
   return first !== undefined && first - record.sentAt <= goodputLimits.ttft_ms && tpotOf(record).every((tpot) => tpot <= goodputLimits.tpot_ms)
 }
 
-/** The arithmetic of one step, of what was recorded. */
-export const stepFigures = (seen: StepSeen): BenchmarkStep => {
-  const { concurrency, records } = seen
-  const window = windowOf(records, concurrency, seen.closedAt)
+/** Computes the figures of one step from its records. */
+export const stepFigures = (step: MeasuredStep): BenchmarkStep => {
+  const { concurrency, records } = step
+  const window = windowOf(records, concurrency, step.closedAt)
   const seconds = (window.to - window.from) / 1_000
   const perSecond = (amount: number) => (seconds <= 0 ? 0 : rounded(amount / seconds))
   const tokens = tokensWithin(records.filter(counted), window.from, window.to)
   const { e2e, gaps, tpot, ttft } = latencies(records)
-  const whole = records.filter(answered)
-  const ended = whole.filter(({ arrivals }) => {
+  const complete = records.filter(answered)
+  const ended = complete.filter(({ arrivals }) => {
     const last = arrivals.at(-1) ?? Number.NEGATIVE_INFINITY
     return last >= window.from && last < window.to
   })
-  const { rates, spread, steady } = blocksOf(records.filter(counted), window, seen.blockMillis)
+  const { rates, spread, steady } = blocksOf(records.filter(counted), window, step.blockMillis)
   const errors = records.filter((record) => !counted(record))
   const kinds = [...new Set(errors.map(({ outcome }) => outcome))].sort()
   const firstToken = medianOf(ttft)
   const [ttftFigures, tpotFigures] = [distributionOf(ttft), distributionOf(tpot)]
   return {
     concurrency,
-    requests: whole.length,
+    requests: complete.length,
     errors: errors.length,
     seconds: rounded(seconds),
     ttft_ms_p50: ttftFigures.p50?.value ?? null,
@@ -132,22 +143,22 @@ export const stepFigures = (seen: StepSeen): BenchmarkStep => {
       stalls: stallsOf(gaps),
       e2e_ms: distributionOf(e2e),
       requests_per_s: perSecond(ended.length),
-      prefill_tokens_per_s: concurrency === 1 && firstToken !== null && firstToken > 0 ? rounded((seen.inputTokens / firstToken) * 1_000) : null,
-      output_tokens_per_s_per_gpu: rounded(perSecond(tokens) / seen.gpus),
+      prefill_tokens_per_s: concurrency === 1 && firstToken !== null && firstToken > 0 ? rounded((step.inputTokens / firstToken) * 1_000) : null,
+      output_tokens_per_s_per_gpu: rounded(perSecond(tokens) / step.gpus),
       goodput_per_s: perSecond(ended.filter(isGood).length),
       blocks: {
-        seconds: seen.blockMillis / 1_000,
+        seconds: step.blockMillis / 1_000,
         tokens_per_s: rates.map(rounded),
         mean: spread === null ? null : rounded(spread.mean),
         standard_error: spread === null ? null : rounded(spread.standardError)
       },
       steady,
-      prolonged: seen.prolonged,
+      prolonged: step.prolonged,
       unfinished: records.filter(({ outcome }) => outcome === "unfinished").length,
       wrong_counts: errors.filter(({ outcome }) => outcome === "wrong_counts").length,
       error_kinds: Object.fromEntries(kinds.map((kind) => [kind, errors.filter(({ outcome }) => outcome === kind).length])),
-      event_loop_delay_ms_p99: rounded(seen.delayP99),
-      client_limited: seen.delayP99 > mostDelay
+      event_loop_delay_ms_p99: rounded(step.delayP99),
+      client_limited: step.delayP99 > mostDelay
     }
   }
 }

@@ -1,9 +1,12 @@
 import { type ServingSettings, sketchScale } from "@seatrial/domain"
 
-/** One step of a workload: so many streams, each with one request at a time. Times in milliseconds. */
+/** One step of a workload: this many streams, each with one request at a time. Times in milliseconds. */
 export interface WorkloadStep {
   readonly concurrency: number
-  /** It goes on until both are reached, at most for `mostMillis`, and once for `prolongMillis` more where its throughput is not steady. */
+  /**
+   * The step runs until both minimums are reached, at most for `mostMillis`, and once for `prolongMillis` more if its
+   * throughput is not steady.
+   */
   readonly leastRequests: number
   readonly leastMillis: number
   readonly mostMillis: number
@@ -14,18 +17,18 @@ export interface Workload {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly seed: number
-  /** Seconds that the host class gives, and the share of the full times that this allows. */
+  /** The budget of the host class in seconds, and the share of the full times that it allows. */
   readonly budgetSeconds: number
   readonly scale: number
   readonly blockMillis: number
-  /** What an answer under way may still take when its step is over, whatever the scale, milliseconds. */
+  /** Milliseconds that current answers may still take after a step, independent of the scale. */
   readonly drainMillis: number
   readonly steps: ReadonlyArray<WorkloadStep>
 }
 
 const seed = 20_261_121
 
-/** Seconds for which the full workload is made. */
+/** The budget in seconds for which the full workload is designed. */
 export const fullBudget = 300
 
 interface Size {
@@ -34,14 +37,19 @@ interface Size {
   readonly streams: number
 }
 
-/** Below a minute the workload is a sketch of the full one, and below ten seconds a glance: shorter prompts, few streams. Its figures say so by their token counts. */
+/**
+ * With less than a minute the workload is reduced, and with less than ten seconds it is minimal: shorter prompts, few
+ * streams. The token counts in its figures show that.
+ */
 const sizeFor = (budget: number): Size =>
   budget < 10 ? { input: 64, output: 16, streams: 4 } : budget < 60 ? { input: 128, output: 32, streams: 8 } : { input: 1_024, output: 256, streams: 64 }
 
 /**
- * What the benchmark `seatrial-bench` 1 sends within a budget in seconds: 1,024 tokens in and 256 out (half and an eighth of a context below 1,536), at concurrency 1, S/4
- * and S, where S is what the KV cache and the engine's slots hold, at most 64. In 300 seconds alone for at least 5 requests and 20 s, else 30 and 40 s, each at most 75 s and
- * once 30 s more; a smaller budget has all these times by its share of 300 s, and a larger one the same.
+ * The requests of the benchmark `seatrial-bench` 1 for a budget in seconds: 1,024 tokens in and 256 out (half and an
+ * eighth of a context below 1,536), at concurrency 1, S/4 and S, where S is the capacity of the KV cache and of the
+ * engine's slots, at most 64. With 300 seconds: single requests for at least 5 requests and 20 s, the other steps for
+ * 30 requests and 40 s, each at most 75 s and once 30 s more. A smaller budget scales these times by its share of 300
+ * s; a larger one does not.
  */
 export const workload = (budget: number, maxContext: number, kvTokens: number | null, settings: Pick<ServingSettings, "engine_flags">): Workload => {
   const size = sizeFor(budget)

@@ -8,14 +8,14 @@ const headerOf = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(
 const entryOf = Schema.decodeUnknownOption(Entry)
 const maxHeaderBytes = 64 * 2 ** 20
 
-/** One tensor: where it lies, and how its bytes are read. */
+/** A tensor, its position in the file, and a reader for its bytes. */
 export interface StoredTensor {
   readonly name: string
   readonly dtype: string
   readonly shape: ReadonlyArray<number>
   readonly bytes: number
   readonly file: string
-  /** The bytes from `from` to `to` of the tensor itself. */
+  /** Reads bytes of the tensor from `from` to `to`. */
   readonly read: (from: number, to: number) => Promise<Uint8Array<ArrayBuffer>>
 }
 
@@ -29,10 +29,10 @@ const readAt = async (file: FileHandle, position: number, length: number): Promi
   return bytes
 }
 
-/** What a file of weights begins with, and its tensors in the order of their bytes. */
+/** The head of a weight file, and its tensors in the order of their bytes. */
 export interface TensorFile {
   readonly name: string
-  /** Length and header, as they stand before the tensors. */
+  /** The length and the header, as they precede the tensors. */
   readonly head: Uint8Array
   readonly tensors: ReadonlyArray<StoredTensor>
 }
@@ -67,11 +67,14 @@ const openFile = Effect.fnUntraced(function* (folder: string, name: string) {
       read: (from, to) => readAt(file, start + from, to - from)
     })
   }
-  const found: TensorFile = { name, head, tensors: tensors.sort((a, b) => a.start - b.start) }
-  return found
+  const opened: TensorFile = { name, head, tensors: tensors.sort((a, b) => a.start - b.start) }
+  return opened
 })
 
-/** The files of weights in a folder, whose headers alone are in memory; they are closed with the scope. Fails where one is not what it should be. */
+/**
+ * Opens the weight files of a folder for the lifetime of the scope. Only their headers are in memory. Fails if a file
+ * is invalid.
+ */
 export const openTensors = Effect.fnUntraced(function* (folder: string) {
   const names = yield* Effect.tryPromise({ try: () => readdir(folder), catch: () => new NotMergeable({ message: "There is no folder of weights." }) })
   const files = yield* Effect.forEach(names.filter((name) => name.endsWith(".safetensors")).sort(), (name) => openFile(folder, name))

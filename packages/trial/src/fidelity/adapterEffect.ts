@@ -5,22 +5,26 @@ import { type SuiteSubject, scoreOf } from "../suite/SuiteSubject.ts"
 import { likelihoodTexts } from "../suite/texts/likelihoodTexts.ts"
 
 /**
- * How often an adapter's distance from its base has to hold the base's distance from itself, and how many nats a token it has to be at least. From base and adapter merged
- * it may be a fifth of what the base is from that, or as far as rounding moves a text: one projection of seven that is not applied is beyond that, where hardly an answer tells.
+ * `times`: the adapter's distance from its base must be this many times the base's distance from itself. `nats`: the
+ * least distance per token. From the merged model the adapter may be at most `share` of the base's distance, or
+ * `rounding`. An adapter with one of seven projections not applied exceeds that, even if hardly any answer shows it.
  */
 const limits = { times: 3, nats: 0.0005, share: 0.2, rounding: 0.05 } as const
 
-/** The mean distance between log-probabilities of the same tokens, in nats; null where they are not of the same tokens. */
+/** The mean distance between log-probabilities of the same tokens, in nats; null if the tokens differ. */
 export const meanDistance = (a: ReadonlyArray<number>, b: ReadonlyArray<number>): number | null =>
   a.length === 0 || a.length !== b.length ? null : a.reduce((sum, value, at) => sum + Math.abs(value - (b[at] ?? 0)), 0) / a.length
 
-/** Whether an adapter moves what its base says, by more than the base differs from itself. */
+/** Whether an adapter changes the log-probabilities of its base by more than the base differs from itself. */
 export const hasEffect = (fromBase: number, ofBase: number): boolean => fromBase >= limits.times * ofBase && fromBase > limits.nats
 
-/** Whether an adapter says of texts what base and adapter merged say. `fromMerged`: the adapter's distance from that, `ofBase` the base's. */
+/**
+ * Whether an adapter gives the log-probabilities of the merged model. `fromMerged`: the adapter's distance from it,
+ * `ofBase`: the base's distance.
+ */
 export const isAsMerged = (fromMerged: number, ofBase: number): boolean => fromMerged <= Math.max(limits.rounding, limits.share * ofBase)
 
-/** Log-probabilities of the suite's own texts, one after the other; null where the engine tells none of prompts. */
+/** Log-probabilities of all texts of the suite in sequence; null if the engine reports none for prompts. */
 export const scoreTexts = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const scored: Array<number> = []
   const prompts = yield* beginnings(
@@ -40,7 +44,9 @@ const scores = (subject: SuiteSubject) =>
     scored === null ? Effect.fail(new NotApplicable({ reason: "no log-probabilities of prompts" })) : Effect.succeed(scored)
   )
 
-/** An adapter that the engine took and does not apply, or not all of it, is found here, also where it is too weak for answers to tell. */
+/**
+ * Detects an adapter that the engine accepted but does not apply completely, even if it is too weak to change answers.
+ */
 export const adapterEffect: TrialCheck = {
   name: "adapter_effect",
   class: "required",
@@ -54,19 +60,19 @@ export const adapterEffect: TrialCheck = {
     const adapter = yield* scores(subject)
     const [fromBase, ofBase] = [meanDistance(first, adapter), meanDistance(first, yield* scores(base))]
     if (fromBase === null || ofBase === null) return yield* unexpected("adapter and base count the tokens of a text differently")
-    const told = `${fromBase.toFixed(4)} nats per token from the base, which is ${ofBase.toFixed(4)} from itself, over ${first.length}`
+    const distances = `${fromBase.toFixed(4)} nats per token from the base, which is ${ofBase.toFixed(4)} from itself, over ${first.length}`
     const merged = subject.merged?.scores ?? null
     const between = merged === null ? null : meanDistance(first, merged)
     if (!hasEffect(fromBase, ofBase)) {
       const empty = between !== null && !hasEffect(between, ofBase)
-      if (!empty) return yield* unexpected(told)
-      const detail = `${told}; merged into its base it changes nothing either: ${between.toFixed(4)} from the base`
+      if (!empty) return yield* unexpected(distances)
+      const detail = `${distances}; merged into its base it changes nothing either: ${between.toFixed(4)} from the base`
       return yield* unexpected(detail, { cause: "adapter_without_effect" })
     }
-    if (merged === null) return told
+    if (merged === null) return distances
     const fromMerged = meanDistance(adapter, merged)
     if (fromMerged === null || between === null) return yield* unexpected("adapter and merged model count the tokens of a text differently")
     const both = `${fromMerged.toFixed(4)} from both merged, which the base is ${between.toFixed(4)} from`
-    return isAsMerged(fromMerged, between) ? `${told}; ${both}` : yield* unexpected(`${both}; ${told}`, { code: "fidelity_failed" })
+    return isAsMerged(fromMerged, between) ? `${distances}; ${both}` : yield* unexpected(`${both}; ${distances}`, { code: "fidelity_failed" })
   })
 }

@@ -1,22 +1,22 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
+import { optionalNullable } from "../optionalNullable.ts"
 import { floatFormats } from "./floatFormats.ts"
 import { NotMergeable } from "./NotMergeable.ts"
 import { openTensors, type StoredTensor } from "./TensorFolder.ts"
 
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Config = Schema.fromJsonString(
   Schema.Struct({
     r: Schema.Int,
     lora_alpha: Schema.Finite,
-    use_rslora: given(Schema.Boolean),
-    alpha_pattern: given(Schema.Record(Schema.String, Schema.Finite)),
-    rank_pattern: given(Schema.Record(Schema.String, Schema.Int))
+    use_rslora: optionalNullable(Schema.Boolean),
+    alpha_pattern: optionalNullable(Schema.Record(Schema.String, Schema.Finite)),
+    rank_pattern: optionalNullable(Schema.Record(Schema.String, Schema.Int))
   })
 )
 
-/** What is added to one weight [output, input]: `scale` x B A, with A [rank, input] and B [output, rank] row by row. */
+/** The change of one weight [output, input]: `scale` x B A, with A [rank, input] and B [output, rank] in row order. */
 export interface LowRankPair {
   readonly a: Float64Array
   readonly b: Float64Array
@@ -27,7 +27,7 @@ export interface LowRankPair {
 }
 
 const pairName = /^base_model\.model\.(.+)\.lora_([AB])\.weight$/u
-/** A key that is a module's name or its end; any other is an expression, which is not evaluated. */
+/** A key that is the name of a module or its end. Other keys are regular expressions, which are not supported. */
 const plainKey = /^[A-Za-z0-9_.]+$/u
 
 const valuesOf = Effect.fnUntraced(function* (tensor: StoredTensor) {
@@ -38,7 +38,10 @@ const valuesOf = Effect.fnUntraced(function* (tensor: StoredTensor) {
   return Float64Array.from(bits, format.decode)
 })
 
-/** Reads one adapter's pairs when they are asked for, by the name of the weight that each adds to; the pairs themselves are small. */
+/**
+ * Opens the pairs of an adapter by the name of the weight that each changes. The pairs are read on demand and are
+ * small.
+ */
 export const openAdapter = Effect.fnUntraced(function* (folder: string) {
   const text = yield* Effect.tryPromise({
     try: () => readFile(join(folder, "adapter_config.json"), "utf8"),

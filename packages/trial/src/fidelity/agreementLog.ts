@@ -18,7 +18,7 @@ export const renderAgreement = ({ othersEqual, withinUlpMin }: MergedAgreement):
 
 /** Reads the agreement from a log; null if the log has none. */
 export const readAgreement = (log: string): MergedAgreement | null => {
-  const found = log.split("\n").flatMap((line) => Option.toArray(decodeLine(line)))
-  const agreement = found.at(-1)?.merged_weights
+  const lines = log.split("\n").flatMap((line) => Option.toArray(decodeLine(line)))
+  const agreement = lines.at(-1)?.merged_weights
   return agreement === undefined ? null : { withinUlpMin: agreement.within_ulp_min, othersEqual: agreement.others_equal }
 }

@@ -6,20 +6,20 @@ import { chatPath } from "../suite/SuiteSubject.ts"
 import { type FidelityItem, fidelityItems, fidelitySuite } from "./items.ts"
 import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, mergeFailure, tierOf } from "./rules.ts"
 
-/** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
+/** Number of concurrent requests: the same for all three models, since answers may depend on the batch size. */
 const concurrency = 8
 
 /**
- * Answers of one model to every item, in order; where reasoning is apart it stands before the answer, and a zero byte between them. They are the model's own words:
- * keep them in memory, and no longer than the comparison takes.
+ * Answers of one model to every item, in order. Separate reasoning precedes the answer, followed by a zero byte. They
+ * are generated text: keep them only in memory, and only for the comparison.
  */
 export type ItemAnswers = ReadonlyArray<string>
 
-const answerOf = (said: string): string => said.slice(said.indexOf("\0") + 1)
+const answerOf = (reply: string): string => reply.slice(reply.indexOf("\0") + 1)
 
 /**
- * Asks every item. One that the engine fails is asked once more; if it fails again, so does this. `quiet`: fields that turn thinking off, where it can be. `salt`: what
- * keeps the answers from what was cached before.
+ * Sends every item. An item that the engine fails is sent a second time; if it fails again, this fails. `quiet`: fields
+ * that turn reasoning off, if the model supports it. `salt`: separates the answers from cached values.
  */
 export const answerItems = (
   { chat, client, salt, servedName }: Subject & { readonly salt?: string },
@@ -30,10 +30,10 @@ export const answerItems = (
   return Effect.forEach(
     items,
     ({ question }) => {
-      const asked = chat
+      const request = chat
         ? client.ask(chatPath, { ...common, ...quiet, messages: [{ role: "user", content: question }] })
         : client.ask(textPath, { ...common, prompt: question })
-      return Effect.map(Effect.retry(asked, { times: 1 }), ({ content, reasoning }) => (reasoning === "" ? content : `${reasoning}\0${content}`))
+      return Effect.map(Effect.retry(request, { times: 1 }), ({ content, reasoning }) => (reasoning === "" ? content : `${reasoning}\0${content}`))
     },
     { concurrency }
   )
@@ -45,7 +45,7 @@ interface Compared {
   readonly base: ItemAnswers
 }
 
-/** How each item went that all three have answered. */
+/** The result of each item that all three models answered. */
 export const outcomesOf = ({ adapter, base, child }: Compared, items: ReadonlyArray<FidelityItem>): ReadonlyArray<ItemOutcome> =>
   items.flatMap(({ isRight }, at) => {
     const [ofChild, ofAdapter, ofBase] = [child[at], adapter[at], base[at]]
@@ -61,28 +61,34 @@ export const outcomesOf = ({ adapter, base, child }: Compared, items: ReadonlyAr
     ]
   })
 
-/** What of the three models is known beside their answers. */
+/** Facts about the three models other than their answers. */
 export interface Circumstances {
   readonly baseQuantized: boolean
-  /** Whether the engine took every module of the adapter. */
+  /** Whether the engine applied every module of the adapter. */
   readonly everyModule: boolean
   readonly merged: MergedAgreement | null
 }
 
-/** What the merged model has answered, and what else a comparison with it has to know. Held in memory alone, since the answers are a model's own words. */
+/**
+ * The answers of the merged model and the facts for a comparison with it. Kept only in memory, since the answers are
+ * generated text.
+ */
 export interface MergedModel extends Circumstances {
   readonly answers: ItemAnswers
-  /** What it says of the suite's own texts (`scoreTexts`); null where its engine tells no log-probabilities of prompts. */
+  /** Its log-probabilities of the suite's texts (`scoreTexts`); null if its engine reports none for prompts. */
   readonly scores: ReadonlyArray<number> | null
 }
 
 export interface FidelityReport {
   readonly fidelity: Fidelity
-  /** Null where the adapter is as it should be. */
+  /** Null if the adapter passes. */
   readonly failure: NamedFailure | null
 }
 
-/** Compares the answers of the three to the same items. Only counts remain. `measuredAt`: Unix milliseconds of the last answer. */
+/**
+ * Compares the answers of the three models to the same items. Only counts are kept. `measuredAt`: Unix milliseconds of
+ * the last answer.
+ */
 export const compareAnswers = (
   answers: Compared,
   circumstances: Circumstances,

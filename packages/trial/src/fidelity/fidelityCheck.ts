@@ -6,7 +6,7 @@ import { thresholds } from "../suite/thresholds.ts"
 import { answerItems, compareAnswers } from "./compareAnswers.ts"
 import { itemsFor } from "./items.ts"
 
-const told = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidelity): string => {
+const describeFidelity = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidelity): string => {
   const points = `${rule1.diffPoints.toFixed(1)} +- ${rule1.standardErrorPoints.toFixed(1)} points`
   const same = `as the merged model ${rule2.identicalAdapterChild}, base ${rule2.identicalBaseChild} (rule 2 ${rule2.status})`
   const weights = withinUlpMin === null ? "" : `, weights ${withinUlpMin.toFixed(4)}`
@@ -14,7 +14,10 @@ const told = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidelity): string
   return `${tier}: right ${passed.adapter}, merged ${passed.child}, base ${passed.base} of ${n}, ${points}; ${same}${weights}${nothing}`
 }
 
-/** Whether the adapter says what its base says once it is merged into it. `keep` is given the figures, for the receipts. */
+/**
+ * Whether the adapter answers like its base with the adapter merged into it. The check passes the figures to `keep`,
+ * for the receipts.
+ */
 export const fidelityCheck = (keep: (fidelity: Fidelity) => void): TrialCheck => ({
   name: "fidelity",
   class: "required",
@@ -29,6 +32,6 @@ export const fidelityCheck = (keep: (fidelity: Fidelity) => void): TrialCheck =>
     const base = yield* answerItems({ ...subject, servedName: baseName }, items, withoutThinking(subject))
     const { failure, fidelity } = compareAnswers({ child: merged.answers, adapter, base }, merged, yield* Clock.currentTimeMillis, items)
     keep(fidelity)
-    return failure === null ? told(fidelity) : yield* unexpected(failure.text, { code: failure.code })
+    return failure === null ? describeFidelity(fidelity) : yield* unexpected(failure.text, { code: failure.code })
   })
 })

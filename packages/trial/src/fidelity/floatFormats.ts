@@ -1,11 +1,11 @@
-/** A format that weights are stored in, one value a word. */
+/** A format of stored weights with one value per word. */
 export interface FloatFormat {
   readonly bytes: 2 | 4
   /** The value of a word. */
   readonly decode: (bits: number) => number
-  /** The word nearest to a value, ties to the even one. */
+  /** The word nearest to a value, ties to even. */
   readonly encode: (value: number) => number
-  /** Words in the order of their values, as whole numbers: neighbours differ by one. Both zeros are the same. */
+  /** Maps words to integers in the order of their values: neighbors differ by one. Both zeros are equal. */
   readonly order: (bits: number) => number
 }
 
@@ -19,13 +19,19 @@ const floatOf = (bits: number): number => {
 
 const ordered = (signBit: number) => (bits: number) => (bits >= signBit ? signBit - bits : bits)
 
-/** What the last place of a half-precision value stands for, by its exponent from -14 to 15; of values below, that of the least. */
+/**
+ * The value of the last place of a half-precision number, by exponent from -14 to 15. Smaller numbers use the least
+ * exponent.
+ */
 const halfUnits = Float64Array.from({ length: 30 }, (_, at) => 2 ** (at - 24))
 
 const double = new Float64Array(1)
 const doubleWords = new Uint32Array(double.buffer)
 
-/** Place of a magnitude's unit in `halfUnits`, by its own exponent: a search or a logarithm a value takes hours of the larger models. */
+/**
+ * The index of a magnitude's unit in `halfUnits`, from its own exponent. A search or a logarithm per value would take
+ * hours for large models.
+ */
 const halfUnitAt = (magnitude: number): number => {
   double[0] = magnitude
   return Math.max(0, ((doubleWords[1] ?? 0) >>> 20) - 1_009)
@@ -52,7 +58,7 @@ const half: FloatFormat = {
     if (Number.isNaN(value)) return 0x7e00
     if (magnitude >= 65_520) return sign | 0x7c00
     const at = halfUnitAt(magnitude)
-    // Rounding up may carry into the exponent, which is where the word counts on.
+    // Rounding up may carry into the exponent, which continues the count of words.
     return sign | (at * 1_024 + roundedToEven(magnitude / (halfUnits[at] ?? 1)))
   },
   order: ordered(0x8000)
@@ -80,7 +86,7 @@ const single: FloatFormat = {
   order: ordered(0x80000000)
 }
 
-/** The formats of safetensors that weights are merged in, by their names there; quantized ones are not among them. */
+/** The safetensors formats in which weights can be merged, by name. Quantized formats are not supported. */
 export const floatFormats: ReadonlyMap<string, FloatFormat> = new Map([
   ["BF16", brain],
   ["F16", half],

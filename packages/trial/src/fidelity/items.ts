@@ -1,18 +1,18 @@
 import { tinyParameters } from "../suite/thresholds.ts"
 
-/** A question with one answer that can be checked, whatever words stand around it. */
+/** A question with one answer that can be checked, also if other text surrounds it. */
 export interface FidelityItem {
   readonly kind: "arithmetic" | "copying" | "sorting" | "look-up" | "format" | "json" | "tool choice" | "facts"
   readonly question: string
   readonly isRight: (answer: string) => boolean
 }
 
-/** Raised with any change of an item, of how it is asked or of how it is judged. */
+/** Raised by any change of an item, of its request or of its evaluation. */
 export const fidelitySuite = { suite: "seatrial-fidelity", suiteVersion: 2 } as const
 const seed = 20_261_121
 const perKind = 25
 
-/** Whole numbers by mulberry32: the same for ever, whatever a runtime's own generator does. */
+/** Integers of mulberry32: always the same, independent of the generator of the runtime. */
 const makeDraw = (start: number) => {
   let state = start >>> 0
   const next = (): number => {
@@ -21,13 +21,13 @@ const makeDraw = (start: number) => {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return (mixed ^ (mixed >>> 14)) >>> 0
   }
-  /** At least 0, below `bound`. */
+  /** At least 0, less than `bound`. */
   const below = (bound: number): number => next() % bound
   return {
     below,
     between: (low: number, high: number): number => low + below(high - low + 1),
     of: (text: string, length: number): string => Array.from({ length }, () => text[below(text.length)] ?? "").join(""),
-    /** Different values, in the order that they were drawn in. */
+    /** Different values in the order of the draw. */
     several: <A>(pool: ReadonlyArray<A>, length: number): ReadonlyArray<A> => {
       const left = [...pool]
       return Array.from({ length }, () => left.splice(below(left.length), 1)).flat()
@@ -80,8 +80,8 @@ const holdsJson = (wanted: Readonly<Record<string, string | number>>) => (answer
   const [text] = /\{[^{}]*\}/u.exec(answer) ?? []
   if (text === undefined) return false
   try {
-    const found: unknown = JSON.parse(text)
-    const entries = Object.entries(Object(found))
+    const parsed: unknown = JSON.parse(text)
+    const entries = Object.entries(Object(parsed))
     return entries.length === Object.keys(wanted).length && entries.every(([name, value]) => wanted[name] === value)
   } catch {
     return false
@@ -107,10 +107,10 @@ const makers: Readonly<Record<FidelityItem["kind"], (draw: Draw, at: number) => 
   "look-up": (draw) => {
     const people = draw.several(names, 2)
     const codes = people.map(() => String(draw.between(1_000, 9_999)))
-    const asked = draw.below(2)
+    const askedIndex = draw.below(2)
     return {
-      question: `${people.map((name, at) => `${name}: ${codes[at]}`).join(", ")}\nWhat is the code of ${people[asked]}?`,
-      isRight: (answer) => numbersIn(answer).at(-1) === codes[asked]
+      question: `${people.map((name, at) => `${name}: ${codes[at]}`).join(", ")}\nWhat is the code of ${people[askedIndex]}?`,
+      isRight: (answer) => numbersIn(answer).at(-1) === codes[askedIndex]
     }
   },
   format: (draw) => {
@@ -144,25 +144,25 @@ const kinds: ReadonlyArray<FidelityItem["kind"]> = ["arithmetic", "copying", "so
 
 const makeItems = (): ReadonlyArray<FidelityItem> => {
   const draw = makeDraw(seed)
-  const made = new Map<string, FidelityItem>()
+  const items = new Map<string, FidelityItem>()
   for (const kind of kinds) {
     for (let at = 0; at < perKind; ) {
       const item = { kind, ...makers[kind](draw, at) }
-      // One that was drawn before is drawn again.
-      if (made.has(item.question)) continue
-      made.set(item.question, item)
+      // A question that was drawn before is drawn again.
+      if (items.has(item.question)) continue
+      items.set(item.question, item)
       at++
     }
   }
-  return [...made.values()]
+  return [...items.values()]
 }
 
-/** The 200 items of `seatrial-fidelity 2`, in their order: a constant, so that anybody can ask them again. */
+/** The 200 items of `seatrial-fidelity 2` in order: a constant, so that everyone can repeat them. */
 export const fidelityItems: ReadonlyArray<FidelityItem> = makeItems()
 
-/** Of each kind so many are asked of models that a processor computes: 104 in all, as many as rule 1 can be passed with and a few more. */
+/** Number of items of each kind for models that a CPU computes: 104 in all, slightly more than rule 1 needs to pass. */
 const perKindOfTiny = 13
 
-/** The items that are asked of a model of so many parameters. */
+/** The items for a model with this many parameters. */
 export const itemsFor = (parameters: number): ReadonlyArray<FidelityItem> =>
   parameters < tinyParameters ? fidelityItems.filter((_, at) => at % perKind < perKindOfTiny) : fidelityItems

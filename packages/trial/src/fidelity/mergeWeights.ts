@@ -2,24 +2,27 @@ import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { type LowRankPair, openAdapter } from "./adapterPairs.ts"
-import { copyBeside } from "./copyBeside.ts"
+import { copyModelFiles } from "./copyModelFiles.ts"
 import { type FloatFormat, floatFormats } from "./floatFormats.ts"
 import { NotMergeable } from "./NotMergeable.ts"
 import type { MergedAgreement } from "./rules.ts"
 import { openTensors, type StoredTensor } from "./TensorFolder.ts"
 
-/** Values that are worked on at once, beside one pair of an adapter: what a merge takes of memory does not grow with the model. */
+/**
+ * Number of values processed at a time, in addition to one pair of an adapter. The memory of a merge does not grow with
+ * the model.
+ */
 const pieceValues = 2 ** 20
 
 const wordsOf = (bytes: Uint8Array<ArrayBuffer>, format: FloatFormat) => (format.bytes === 2 ? new Uint16Array(bytes.buffer) : new Uint32Array(bytes.buffer))
 
-/** Some rows of a weight: from which row on, and their bytes. */
+/** Some rows of a weight: the first row and their bytes. */
 interface Rows {
   readonly first: number
   readonly bytes: Uint8Array<ArrayBuffer>
 }
 
-/** Goes through a weight by whole rows. */
+/** Processes a weight in blocks of whole rows. */
 const byRows = (tensor: StoredTensor, format: FloatFormat, each: (rows: Rows) => Promise<void>) =>
   Effect.promise(async () => {
     const [output = 0, input = 0] = tensor.shape
@@ -30,7 +33,7 @@ const byRows = (tensor: StoredTensor, format: FloatFormat, each: (rows: Rows) =>
     }
   })
 
-/** Format of a weight that the pair adds to. Fails where it cannot be added to. */
+/** The format of a weight that the pair changes. Fails if the pair does not fit the weight. */
 const formatFor = ({ dtype, name, shape }: StoredTensor, pair: LowRankPair) => {
   const format = floatFormats.get(dtype)
   const fits = shape.length === 2 && shape[0] === pair.output && shape[1] === pair.input
@@ -46,8 +49,8 @@ const formatFor = ({ dtype, name, shape }: StoredTensor, pair: LowRankPair) => {
 }
 
 /**
- * Merges a pair into rows and rounds each value once to the weight's own type: in single precision, as libraries do, and in double precision where the weight itself is
- * single, whose last place a sum in single precision would miss.
+ * Adds a pair to rows and rounds each value once to the type of the weight. Uses single precision, as libraries do, and
+ * double precision if the weight itself has single precision, whose last place a single-precision sum would miss.
  */
 const addTo = ({ bytes, first }: Rows, format: FloatFormat, { a, b, input, rank, scale }: LowRankPair): void => {
   const words = wordsOf(bytes, format)
@@ -58,7 +61,7 @@ const addTo = ({ bytes, first }: Rows, format: FloatFormat, { a, b, input, rank,
     sum.fill(0)
     for (let k = 0; k < rank; k++) {
       const factor = b[(first + row) * rank + k] ?? 0
-      // Stored in that precision at each step.
+      // Each step is rounded to that precision.
       for (let i = 0; i < input; i++) sum[i] = (sum[i] ?? 0) + round(factor * (a[k * input + i] ?? 0))
     }
     for (let i = 0; i < input; i++) {
@@ -72,15 +75,16 @@ const writeAll = async (file: FileHandle, bytes: Uint8Array): Promise<void> => {
   for (let done = 0; done < bytes.length; ) done += (await file.write(bytes, done)).bytesWritten
 }
 
-/** Copies a tensor piece by piece. */
+/** Copies a tensor in pieces. */
 const copy = async (tensor: StoredTensor, file: FileHandle): Promise<void> => {
   const step = 4 * pieceValues
   for (let from = 0; from < tensor.bytes; from += step) await writeAll(file, await tensor.read(from, Math.min(tensor.bytes, from + step)))
 }
 
 /**
- * Writes the weights of `base` with the adapter merged into them, round(W + s B A), into the new folder `target`, with what a model needs beside them: the same files with the same headers. Tensor by
- * tensor, in a few megabytes of memory besides one pair. Fails with `NotMergeable` where the adapter is not for these weights.
+ * Writes the weights of `base` with the adapter merged into them, round(W + s B A), into the new folder `target`,
+ * together with the other files of the model. Files and headers are those of the base. Processes one tensor at a time,
+ * in a few megabytes of memory and one pair. Fails with `NotMergeable` if the adapter does not fit these weights.
  */
 export const mergeWeights = Effect.fn("mergeWeights")(
   function* (options: { readonly base: string; readonly adapter: string; readonly target: string }) {
@@ -88,7 +92,7 @@ export const mergeWeights = Effect.fn("mergeWeights")(
     const adapter = yield* openAdapter(options.adapter)
     const stray = [...adapter.weights].find((name) => !base.byName.has(name))
     if (stray !== undefined) return yield* new NotMergeable({ message: `The adapter has a pair for ${stray.slice(0, 120)}, which the base does not have.` })
-    yield* copyBeside(options)
+    yield* copyModelFiles(options)
     for (const { head, name, tensors } of base.files) {
       const file = yield* Effect.acquireRelease(
         Effect.promise(() => open(join(options.target, name), "wx")),
@@ -112,10 +116,10 @@ export const mergeWeights = Effect.fn("mergeWeights")(
   (effect) => Effect.scoped(effect)
 )
 
-/** How many values of the rows lie within one unit in the last place of what is worked out here, in double precision. */
+/** Counts the values of the rows within one unit in the last place of the values computed here, in double precision. */
 const within = (base: Rows, child: Uint8Array<ArrayBuffer>, format: FloatFormat, { a, b, input, rank, scale }: LowRankPair): number => {
   const words = wordsOf(base.bytes, format)
-  const found = wordsOf(child, format)
+  const childWords = wordsOf(child, format)
   const sum = new Float64Array(input)
   let count = 0
   for (let row = 0; row * input < words.length; row++) {
@@ -127,7 +131,7 @@ const within = (base: Rows, child: Uint8Array<ArrayBuffer>, format: FloatFormat,
     for (let i = 0; i < input; i++) {
       const at = row * input + i
       const expected = format.encode(format.decode(words[at] ?? 0) + scale * (sum[i] ?? 0))
-      if (Math.abs(format.order(expected) - format.order(found[at] ?? 0)) <= 1) count++
+      if (Math.abs(format.order(expected) - format.order(childWords[at] ?? 0)) <= 1) count++
     }
   }
   return count
@@ -145,8 +149,8 @@ const same = async (a: StoredTensor, b: StoredTensor): Promise<boolean> => {
 }
 
 /**
- * Holds a child's weights to base and adapter by a second reckoning: in double precision, value by value. A weight that the child lacks, or that is of another shape or
- * type there, agrees nowhere.
+ * Compares the weights of a child with base and adapter by a second computation, in double precision and value by
+ * value. A weight that the child lacks, or that has another shape or type there, has no agreement.
  */
 export const mergedAgreement = Effect.fn("mergedAgreement")(
   function* (options: { readonly base: string; readonly adapter: string; readonly child: string }) {

@@ -1,35 +1,43 @@
 import type { Fidelity, NamedFailure } from "@seatrial/domain"
 
-/** How one item went: whether each answer was right, and which answers were the same text. */
+/** The result of one item: whether each answer was right, and which answers were equal. */
 export interface ItemOutcome {
   readonly right: { readonly child: boolean; readonly adapter: boolean; readonly base: boolean }
   readonly adapterIsChild: boolean
   readonly baseIsChild: boolean
   readonly adapterIsBase: boolean
-  /** Code points before adapter's and child's answers part; null where they do not. */
+  /** Number of code points before the answers of adapter and child differ; null if they do not differ. */
   readonly divergence: number | null
 }
 
 const count = <A>(values: ReadonlyArray<A>, is: (value: A) => boolean): number => values.reduce((sum, value) => sum + (is(value) ? 1 : 0), 0)
 
 /**
- * Whether the adapter is as often right as the child. `gained`: items that only the adapter has right, `lost`: those that only the child has. In percentage points; the
- * standard error is that of paired answers (Miller 2024, "Adding Error Bars to Evals"). What passes is decided in whole numbers.
+ * Whether the adapter is right as often as the child. `gained`: items that only the adapter has right; `lost`: items
+ * that only the child has right. In percentage points, with the standard error of paired answers (Miller 2024, "Adding
+ * Error Bars to Evals"). The decision uses only integers.
  */
 export const rule1 = ({ gained, lost, n }: { readonly gained: number; readonly lost: number; readonly n: number }): Fidelity["rule1"] => {
   const d = gained - lost
   const differing = gained + lost
   const standardErrorPoints = n < 2 ? 0 : 100 * Math.sqrt((differing * n - d * d) / n / (n * (n - 1)))
-  // |diff| <= 1, or within both five points and three standard errors: each side was multiplied until no fraction was left.
+  // |diff| <= 1, or within both five points and three standard errors. Each side is multiplied so that no fraction
+  // remains.
   const small = Math.abs(d) * 100 <= n
   const within = Math.abs(d) * 20 <= n && d * d * (n - 1) <= 9 * (differing * n - d * d)
   return { passed: n >= 100 && (small || within), diffPoints: n === 0 ? 0 : (100 * d) / n, standardErrorPoints }
 }
 
-/** The least share of the way from the base to the child that the adapter has to go, as a fraction's denominator: a half, or a quarter where the child itself is inexact. */
+/**
+ * The least share of the way from the base to the child that the adapter must go, as the denominator of a fraction: a
+ * half, or a quarter if the child itself is inexact.
+ */
 const parts = { exact: 2, approximate: 4 } as const
 
-/** Whether the adapter says what the child says where the base does not: nothing is decided where the child hardly ever differs from the base. */
+/**
+ * Whether the adapter gives the child's answers to items for which the base answers differently. Undecided if the child
+ * hardly ever differs from the base.
+ */
 export const rule2 = (options: {
   readonly n: number
   readonly identicalAdapterChild: number
@@ -44,7 +52,10 @@ export const rule2 = (options: {
   return { status, identicalAdapterChild, identicalBaseChild, medianDivergenceChars }
 }
 
-/** Code points before two texts part, where one is the other's beginning its length; null for the same text. */
+/**
+ * Number of code points before two texts differ; the length of the shorter text if it is the beginning of the other;
+ * null if they are equal.
+ */
 export const divergenceOf = (a: string, b: string): number | null => {
   if (a === b) return null
   const [left, right] = [Array.from(a), Array.from(b)]
@@ -52,7 +63,7 @@ export const divergenceOf = (a: string, b: string): number | null => {
   return at === -1 ? left.length : Math.min(at, right.length)
 }
 
-/** The middle value, or the mean of the two in the middle; null of none. */
+/** The median, as the mean of the two middle values if there are two; null without values. */
 export const medianOf = (values: ReadonlyArray<number>): number | null => {
   const sorted = values.toSorted((a, b) => a - b)
   const upper = sorted[Math.floor(sorted.length / 2)]
@@ -60,24 +71,24 @@ export const medianOf = (values: ReadonlyArray<number>): number | null => {
   return upper === undefined || lower === undefined ? null : (lower + upper) / 2
 }
 
-/** What is known of the child's weights: how they compare with base and adapter, or null where there is no merged file to compare. */
+/** How the weights of the child compare with base and adapter; null if there is no merged file to compare. */
 export interface MergedAgreement {
-  /** The least share, over the adapted tensors, of values within one unit in the last place of what was worked out a second way. */
+  /** The least share, over the adapted tensors, of values within one unit in the last place of a second computation. */
   readonly withinUlpMin: number
-  /** Whether every other tensor is the base's, byte for byte. */
+  /** Whether every other tensor equals the tensor of the base, byte for byte. */
   readonly othersEqual: boolean
 }
 
-/** The least share that a merge of these very weights has: two ways of reckoning it may round a value apart (`docs/fidelity.md`). */
+/** The least share that a correct merge has: two computations may round a value differently (`docs/fidelity.md`). */
 const leastWithinUlp = 0.999
 
-/** Whether the child is base and adapter merged, as far as its weights tell. */
+/** Whether the child is base and adapter merged, judged by its weights. */
 export const isMerge = ({ othersEqual, withinUlpMin }: MergedAgreement): boolean => withinUlpMin >= leastWithinUlp && othersEqual
 
-/** `exact` where nothing but the last rounding stands between child and adapter. */
+/** `exact` if child and adapter differ at most by the last rounding. */
 export const tierOf = (options: {
   readonly baseQuantized: boolean
-  /** Whether the engine took every module of the adapter. */
+  /** Whether the engine applied every module of the adapter. */
   readonly everyModule: boolean
   readonly merged: MergedAgreement | null
 }): Fidelity["tier"] => {
@@ -85,7 +96,7 @@ export const tierOf = (options: {
   return !baseQuantized && everyModule && merged !== null && isMerge(merged) ? "exact" : "approximate"
 }
 
-/** The figures of a comparison as receipts show them. `measuredAt`: Unix milliseconds of the last answer. */
+/** The figures of a comparison, as receipts show them. `measuredAt`: Unix milliseconds of the last answer. */
 export const fidelityOf = (options: {
   readonly suite: string
   readonly suiteVersion: number
@@ -124,8 +135,9 @@ export const fidelityOf = (options: {
 }
 
 /**
- * Why what was merged proves nothing of this adapter on this base, or null: the child of a trial is always our own merge of the pinned base and adapter, so that weights
- * which differ are of another base or adapter, whatever the answers say.
+ * Why the merged weights are no evidence for this adapter on this base; null if they are. The child of a trial is
+ * always Seatrial's own merge of the pinned base and adapter, so differing weights belong to another base or adapter,
+ * whatever the answers.
  */
 export const mergeFailure = (merged: MergedAgreement | null): NamedFailure | null => {
   if (merged === null || isMerge(merged)) return null
@@ -137,14 +149,17 @@ export const mergeFailure = (merged: MergedAgreement | null): NamedFailure | nul
   }
 }
 
-/** Why an adapter's fidelity does not do, as a deployment's `failure_detail`; null where it does. What `adapter_effect` found is a check of its own. */
+/**
+ * Why the fidelity of an adapter is insufficient, as `failure_detail` of a deployment; null if it is sufficient.
+ * `adapter_effect` is a separate check.
+ */
 export const fidelityFailure = (fidelity: Fidelity, outcomes: ReadonlyArray<ItemOutcome>): NamedFailure | null => {
   const { n, passed, rule1: first, rule2: second } = fidelity
   if (n === 0) return { code: "fidelity_not_run", text: "No item was answered by adapter, base and merged model." }
   if (second.status === "failed") {
     const differing = n - second.identicalBaseChild
     const asBase = count(outcomes, ({ adapterIsBase, baseIsChild }) => !baseIsChild && adapterIsBase)
-    // More than half of what should differ is the base's own answer.
+    // More than half of the answers that should differ equal the base's.
     if (asBase * 2 > differing) {
       return { code: "adapter_not_applied", text: `The outputs equal the base model's in ${asBase} of ${differing} items where the merged model's differ.` }
     }

@@ -1,21 +1,24 @@
 import { Template } from "@huggingface/jinja"
 import { strftime } from "./strftime.ts"
 
-/** A chat template's text, and what the tokens are that it may write. */
+/** The text of a chat template and the tokens that it may write. */
 export interface TemplateSource {
   readonly text: string
   readonly tokens: { readonly bos_token: string; readonly eos_token: string }
 }
 
-/** A conversation, and what a template is told beside it. */
+/** A conversation and the variables of the template. */
 export interface Conversing {
   readonly messages: ReadonlyArray<object>
   readonly extra?: Readonly<Record<string, unknown>>
-  /** The day that templates which write one are to write, Unix milliseconds. */
+  /** Unix milliseconds of the day that a template writes, if it writes one. */
   readonly at?: number
 }
 
-/** The pinned commit's chat template, rendered by us: what the engine's prompts are held against. What it does is whatever its text says, so that belongs into a process of its own. */
+/**
+ * The chat template of the pinned commit, rendered without the engine to compare the engine's prompts with. A template
+ * can run any code of its language, so it must run in a separate process.
+ */
 export class OwnTemplate {
   private readonly template: Template
   private readonly tokens: TemplateSource["tokens"]
@@ -25,7 +28,10 @@ export class OwnTemplate {
     this.tokens = tokens
   }
 
-  /** The prompt up to where the answer begins; null where the template refuses the conversation, or needs what we do not have. */
+  /**
+   * Returns the prompt up to the start of the answer; null if the template refuses the conversation or needs a feature
+   * that is not available here.
+   */
   render({ at = 0, extra, messages }: Conversing): string | null {
     const day_written = (format: unknown) => strftime(String(format), at)
     try {
@@ -36,10 +42,10 @@ export class OwnTemplate {
   }
 }
 
-/** Null where it is no template that we can render. */
+/** Returns null if the text is not a template that the library can parse. */
 export const readTemplate = ({ text, tokens }: TemplateSource): OwnTemplate | null => {
   try {
-    // The library's own reads the clock, and cannot be replaced by its name.
+    // The library's own function reads the clock, and cannot be replaced under its own name.
     return new OwnTemplate(new Template(text.replaceAll(/\bstrftime_now\b/g, "day_written")), tokens)
   } catch {
     return null

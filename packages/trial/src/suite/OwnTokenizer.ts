@@ -1,16 +1,19 @@
 import { Tokenizer } from "@huggingface/tokenizers"
 
-/** What is known of a tokenizer without asking it. */
+/** Facts about a tokenizer that need no request. */
 export interface TokenizerFacts {
-  /** One more than the highest id that its vocabulary alone gives, without the tokens that were added to it. */
+  /** The highest id of the vocabulary plus one, without added tokens. */
   readonly vocabulary: number
-  /** The tokens that were added to it. */
+  /** The added tokens. */
   readonly added: ReadonlyArray<{ readonly id: number; readonly content: string }>
-  /** Texts of the tokens that are marks and no words. */
+  /** Texts of the tokens that are control marks, not words. */
   readonly special: ReadonlyArray<string>
 }
 
-/** The pinned commit's tokenizer, read by us: what the engine's is held against. Reading it takes seconds, and what it does to a text is whatever its file says: both belong into a process of their own. */
+/**
+ * The tokenizer of the pinned commit, read without the engine to compare the engine's tokenizer with. Reading it takes
+ * seconds, and its file determines the work per text, so it must run in a separate process.
+ */
 export class OwnTokenizer {
   private readonly tokenizer: Tokenizer
   readonly facts: TokenizerFacts
@@ -20,7 +23,7 @@ export class OwnTokenizer {
     const added = [...tokenizer.get_added_tokens_decoder().values()]
     const addedIds = new Set(added.map(({ id }) => id))
     let vocabulary = 0
-    // Ids between the vocabulary and a token that was added far behind it have no text.
+    // Ids between the vocabulary and an added token far behind it have no text.
     for (const [text, id] of tokenizer.get_vocab()) if (typeof text === "string" && !addedIds.has(id)) vocabulary = Math.max(vocabulary, id + 1)
     this.facts = {
       vocabulary,
@@ -34,7 +37,7 @@ export class OwnTokenizer {
   }
 
   decode(ids: ReadonlyArray<number>): string {
-    // The library refuses what a tokenizer makes of a text for which it has no ids.
+    // The library throws if a text has no ids.
     if (ids.length === 0) return ""
     return this.tokenizer.decode([...ids], { skip_special_tokens: false, clean_up_tokenization_spaces: false })
   }
@@ -44,7 +47,7 @@ export class OwnTokenizer {
   }
 }
 
-/** The object that a text is in JSON; null where it is none. */
+/** Parses a JSON object; null if the text is not one. */
 const parseObject = (text: string): object | null => {
   try {
     const value: unknown = JSON.parse(text)
@@ -54,7 +57,9 @@ const parseObject = (text: string): object | null => {
   }
 }
 
-/** From the bytes of a `tokenizer.json` and the text of the configuration beside it; null where we cannot read it. */
+/**
+ * Reads a tokenizer from the bytes of `tokenizer.json` and the text of its configuration; null if it cannot be read.
+ */
 export const readTokenizer = (file: Uint8Array, config: string): OwnTokenizer | null => {
   const parsed = parseObject(new TextDecoder().decode(file))
   if (parsed === null) return null

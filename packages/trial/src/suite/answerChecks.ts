@@ -22,7 +22,7 @@ import { extentOf, thresholds } from "./thresholds.ts"
 
 const sums = ({ completion_tokens, prompt_tokens, total_tokens }: Usage) => total_tokens === prompt_tokens + completion_tokens
 
-/** Token counts are exact: what was asked for, whole and streamed, and sums that add up. */
+/** Token counts are exact: they match the request, whole and streamed, and the sums are right. */
 export const usageExact: TrialCheck = {
   name: "usage_exact",
   class: "required",
@@ -39,14 +39,14 @@ export const usageExact: TrialCheck = {
     }
     const counts = [1, 2, 7, 33].filter((count) => count * 4 <= subject.maxContext)
     for (const max_tokens of counts) {
-      const whole = yield* put(subject, words, { max_tokens, ignore_eos: true, return_token_ids: true })
-      yield* judge(whole.usage, max_tokens)
-      if (whole.ids !== null && whole.ids.length !== max_tokens) return yield* unexpected(`${whole.ids.length} token ids, asked for ${max_tokens}`)
-      if ((whole.cached ?? 0) > whole.usage.prompt_tokens) return yield* unexpected(`${whole.cached} cached of ${whole.usage.prompt_tokens} prompt tokens`)
+      const answer = yield* put(subject, words, { max_tokens, ignore_eos: true, return_token_ids: true })
+      yield* judge(answer.usage, max_tokens)
+      if (answer.ids !== null && answer.ids.length !== max_tokens) return yield* unexpected(`${answer.ids.length} token ids, asked for ${max_tokens}`)
+      if ((answer.cached ?? 0) > answer.usage.prompt_tokens) return yield* unexpected(`${answer.cached} cached of ${answer.usage.prompt_tokens} prompt tokens`)
       yield* judge((yield* putStreamed(subject, words, { max_tokens, ignore_eos: true })).usage, max_tokens)
     }
     if (prompts.size !== 1) return yield* unexpected(`the same prompt was counted in ${prompts.size} ways`)
-    // An answer that ends early by itself: its last token counts too, and it goes on where the end is to be passed over.
+    // If an answer ends early by itself, its last token counts too, and with `ignore_eos` it continues.
     prompts.clear()
     const brief = "Answer with one word."
     const longest = counts.at(-1) ?? 1
@@ -68,7 +68,10 @@ export const usageExact: TrialCheck = {
 
 const wordPrompts = ["Answer with one word.", "Say yes.", "What is the capital of France? Answer in one word."]
 
-/** An answer ends for the reason that it says, and at an end token. Whether a model writes one in time is its own affair. */
+/**
+ * An answer ends for the reason that it reports, at an end token. The check does not require that the model writes one
+ * in time.
+ */
 export const finishReasons: TrialCheck = {
   name: "finish_reasons",
   class: "required",
@@ -86,7 +89,7 @@ export const finishReasons: TrialCheck = {
     for (const prompt of wordPrompts) {
       const answer = yield* put(subject, prompt, { max_tokens: limit, return_token_ids: true })
       const { content, finishReason, ids, usage } = answer
-      // An answer may fill its limit with an end token, and then engines differ in the reason.
+      // If an end token fills the limit, engines report different reasons.
       const passed = ids?.findIndex((id) => ends.has(id)) ?? -1
       if (passed !== -1 && passed < usage.completion_tokens - 1)
         return yield* unexpected(`an answer of ${usage.completion_tokens} tokens goes on past end token ${passed + 1}`)
@@ -115,7 +118,7 @@ const same = (one: Answer, other: Answer) => one.content === other.content && on
 
 const broken = (text: string) => text.split("\ufffd").length - 1
 
-/** A stream says what the whole answer says, once each: role, pieces, end, usage, `[DONE]`. */
+/** A stream has the same content as the whole answer, and each part once: role, pieces, end, usage, `[DONE]`. */
 export const streamEqualsWhole: TrialCheck = {
   name: "stream_equals_whole",
   class: "required",
@@ -126,44 +129,44 @@ export const streamEqualsWhole: TrialCheck = {
     const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
     let unsteady = 0
     for (const [index, words] of prompts.entries()) {
-      const whole = yield* put(subject, words, asking)
+      const complete = yield* put(subject, words, asking)
       const streamed = yield* putStreamed(subject, words, asking)
       const at = `prompt ${index + 1}`
       if (subject.chat && streamed.roles !== 1) return yield* unexpected(`${at}: ${streamed.roles} roles`)
       if (streamed.finishReasons !== 1) return yield* unexpected(`${at}: ${streamed.finishReasons} finish reasons`)
       if (streamed.usageFrames !== 1) return yield* unexpected(`${at}: ${streamed.usageFrames} usage chunks`)
       if (!streamed.done) return yield* unexpected(`${at}: the stream does not end with one [DONE]`)
-      if (!same(whole, streamed)) {
-        // Where the answer is not the same twice, a stream cannot be told from it; that is another row's.
-        if (!same(whole, yield* put(subject, words, asking))) {
+      if (!same(complete, streamed)) {
+        // If the answer changes between requests, it cannot be compared with a stream. Another check covers that.
+        if (!same(complete, yield* put(subject, words, asking))) {
           unsteady++
           continue
         }
-        return yield* unexpected(`${at}: ${streamed.content.length} characters streamed, ${whole.content.length} whole`)
+        return yield* unexpected(`${at}: ${streamed.content.length} characters streamed, ${complete.content.length} whole`)
       }
-      if (streamed.usage.completion_tokens !== whole.usage.completion_tokens) return yield* unexpected(`${at}: other counts streamed than whole`)
+      if (streamed.usage.completion_tokens !== complete.usage.completion_tokens) return yield* unexpected(`${at}: other counts streamed than whole`)
     }
     // Characters of several tokens, which a chat model of one language may never write by itself.
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
       const prompt = yield* promptOf(subject, text.slice(0, Math.min(60, Math.floor(subject.maxContext / 8))))
-      // A tokenizer that has no ids for them breaks none.
+      // A tokenizer without ids for these characters cannot split them.
       if (prompt.length === 0) continue
       const brief = { max_tokens: Math.min(16, asking.max_tokens), return_token_ids: true }
-      const whole = yield* goOn(subject, prompt, brief)
+      const complete = yield* goOn(subject, prompt, brief)
       const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, brief))
       if (streamed.finishReasons !== 1) return yield* unexpected(`${kind}: ${streamed.finishReasons} finish reasons`)
       if (streamed.usageFrames !== 1) return yield* unexpected(`${kind}: ${streamed.usageFrames} usage chunks`)
       if (!streamed.done) return yield* unexpected(`${kind}: the stream does not end with one [DONE]`)
       const { tokenizer } = subject.repository
-      const [meant] = whole.ids === null || tokenizer === null ? [] : yield* tokenizer.decode([whole.ids])
-      if (meant !== undefined && broken(whole.content) > broken(meant)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
-      if (!same(whole, streamed) && same(whole, yield* goOn(subject, prompt, brief))) return yield* unexpected(`${kind}: other text streamed than whole`)
+      const [meant] = complete.ids === null || tokenizer === null ? [] : yield* tokenizer.decode([complete.ids])
+      if (meant !== undefined && broken(complete.content) > broken(meant)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
+      if (!same(complete, streamed) && same(complete, yield* goOn(subject, prompt, brief))) return yield* unexpected(`${kind}: other text streamed than whole`)
     }
     return `${prompts.length - unsteady} prompts${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
   })
 }
 
-/** Where the answer has to be cut, whatever the model writes: a few characters from its middle. */
+/** Chooses the stop string: a few characters from the middle of the answer. */
 const stopIn = (text: string): string | null => {
   const characters = [...text]
   const middle = Math.floor(characters.length / 2)
@@ -171,10 +174,10 @@ const stopIn = (text: string): string | null => {
   return characters.length >= 16 && stop.trim() !== "" && text.indexOf(stop) > 0 ? stop : null
 }
 
-/** A stop string that no answer has: beside it the other one counts too. */
+/** A second stop string that occurs in no answer, to check that several are supported. */
 const unsaid = "~|~|~"
 
-/** A stop string ends the answer before it, and no part of it is ever sent. */
+/** A stop string ends the answer before it, and no part of it is sent. */
 export const stopStrings: TrialCheck = {
   name: "stop_strings",
   class: "required",
@@ -183,25 +186,25 @@ export const stopStrings: TrialCheck = {
   run: Effect.fnUntraced(function* (subject: SuiteSubject) {
     let tried = 0
     const room = { max_tokens: roomFor(subject, Math.min(48, Math.floor(subject.maxContext / 4))) }
-    const asked: ReadonlyArray<readonly [prompt: string, fields: Fields]> = [
+    const requests: ReadonlyArray<readonly [prompt: string, fields: Fields]> = [
       ["Count from 1 to 20.", room],
       ["Write a short recipe for vegetable soup.", room],
-      // Of whoever is brief by itself.
+      // A longer answer for models that answer briefly.
       ["Write a short recipe for vegetable soup.", { ...room, ignore_eos: true }]
     ]
-    for (const [prompt, fields] of asked) {
+    for (const [prompt, fields] of requests) {
       if (tried > 0 && fields.ignore_eos === true) continue
       const { content, reasoning } = yield* put(subject, prompt, fields)
       const counted = content.includes(", 7") && !content.startsWith(", 7") && !reasoning.includes(", 7")
       const stop = counted ? ", 7" : stopIn(content)
-      // What was thought of before it is said ends the answer there, in all engines.
+      // In all engines a stop string in the reasoning ends the answer there.
       if (stop === null || reasoning.includes(stop)) continue
       const wanted = content.slice(0, content.indexOf(stop))
       tried++
       const ways = [put(subject, prompt, { ...fields, stop: [stop] }), putStreamed(subject, prompt, { ...fields, stop: [unsaid, stop] })] as const
-      const [whole, streamed] = yield* Effect.all(ways, together(thinksAnyway(subject)))
+      const [complete, streamed] = yield* Effect.all(ways, together(thinksAnyway(subject)))
       for (const [way, answer] of [
-        ["whole", whole],
+        ["whole", complete],
         ["streamed", streamed]
       ] as const) {
         if (answer.content !== wanted) return yield* unexpected(`${way}: ${answer.content.length} characters, ${wanted.length} before the stop string`)

@@ -18,7 +18,10 @@ export const differingFingerprints = (
     (differ) => differ.filter(Boolean).length
   )
 
-/** How the likelihood of texts compares with the one that was recorded when the revision was verified. `detail`: the figures as text, for people. */
+/**
+ * How the likelihood of texts compares with the likelihood at the verification of the revision. `detail`: the figures
+ * as text, for people.
+ */
 export type LikelihoodComparison = Data.TaggedEnum<{
   NotCompared: object
   Same: object

@@ -8,19 +8,19 @@ import { thresholds } from "./thresholds.ts"
 
 const words = "Tell a long story."
 
-/** What is drawn of rare tokens may be in no form that a reader of answers takes. */
+/** Drawn rare tokens may form an answer that a parser of the engine rejects. */
 const readable = (subject: SuiteSubject, fields: Fields) => put(subject, words, fields).pipe(Effect.catchTag("Unexpected", () => Effect.succeed(null)))
 
-/** Temperature and seed reach the sampler, and so does a bias. */
+/** Temperature, seed and bias reach the sampler. */
 const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  // Of tokens that are all rare some are about as likely as each other, however sure the model is of its answer.
+  // Among rare tokens some are about equally likely, regardless of how certain the model is of its answer.
   const from = Math.floor(subject.vocabSize / 2)
   const logit_bias = Object.fromEntries(Array.from({ length: Math.min(20, subject.vocabSize - from) }, (_, at) => [String(from + at), 100]))
-  const said = (fields: object) =>
+  const drawTokens = (fields: object) =>
     Effect.map(readable(subject, { max_tokens: 16, ignore_eos: true, ...fields }), (answer) => answer && `${answer.reasoning}\n${answer.content}`)
-  const drawnWith = (seed: number) => said({ logit_bias, temperature: 2, seed })
-  const unbiased = yield* said({})
-  const greedily = yield* said({ logit_bias })
+  const drawnWith = (seed: number) => drawTokens({ logit_bias, temperature: 2, seed })
+  const unbiased = yield* drawTokens({})
+  const greedily = yield* drawTokens({ logit_bias })
   if (greedily !== null && greedily.trim() !== "" && greedily === unbiased) return yield* unexpected("on the chat route a logit bias of 100 changes nothing")
   const drawn: Array<readonly [seed: number, answer: string]> = []
   let unread = 0
@@ -31,7 +31,7 @@ const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
   }
   if (drawn.length === 0 && unread < 8) return yield* unexpected("on the chat route temperature 2 is greedy")
   let repeats = !subject.offers.seeds || drawn.length === 0
-  // What was computed before may be read from the cache then, and turn one of many draws.
+  // Later requests may read computed values from the cache, which can change one of many draws.
   for (const [seed, answer] of drawn) repeats ||= (yield* drawnWith(seed)) === answer
   return repeats ? undefined : yield* unexpected("on the chat route the same seed gives another answer")
 })
@@ -44,7 +44,7 @@ const decodeChunk = Schema.decodeUnknownOption(
   )
 )
 
-/** A stream has as many answers too, each with an end of its own. */
+/** A stream has the requested number of answers, and each has its own end. */
 export const choicesStreamed = Effect.fnUntraced(function* (subject: SuiteSubject, path: string, body: object) {
   const { status, text } = yield* subject.client.post(path, JSON.stringify({ ...body, stream: true }))
   if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2, streamed`, { status })
@@ -54,10 +54,10 @@ export const choicesStreamed = Effect.fnUntraced(function* (subject: SuiteSubjec
   return ended.toSorted().join() === "0,1" ? undefined : yield* unexpected(`${ended.length} choices for n 2, streamed`)
 })
 
-/** As many answers as were asked for; that they differ is seen where a text is gone on with. */
+/** The response has the requested number of answers. Another check compares them. */
 const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
   let refused = 0
-  // What is drawn may be in no form that a reader of answers takes.
+  // A drawn answer may have a form that a parser of the engine rejects.
   for (let seed = 1; seed <= 4; seed++) {
     const [path, body] = questionOf(subject, words, { max_tokens: 4, ignore_eos: true, temperature: 1, seed, n: 2 })
     const { status, text } = yield* subject.client.post(path, JSON.stringify(body))
@@ -69,19 +69,22 @@ const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return yield* unexpected(`on the chat route HTTP ${refused} for n 2`, { status: refused })
 })
 
-/** What leaves the likeliest token alone at a temperature at which others are drawn. */
+/** Settings that leave only the likeliest token, at a temperature at which others would be drawn. */
 const cuts = [
   ["top_k", 1],
   ["top_p", 1e-6],
   ["min_p", 1]
 ] as const
 
-/** Of two tokens, the first of which is surely the likelier at each step, the second is drawn with some seeds, and with none where all but the likeliest is cut off. */
+/**
+ * Given two tokens of which the first is clearly likelier at each step, some seeds draw the second, and none does if
+ * all but the likeliest are cut off.
+ */
 const cutsObeyed = Effect.fnUntraced(function* (asking: Asking, pairs: ReadonlyArray<Pair>, offered: ReadonlySet<string>) {
   for (const pair of pairs) {
     const tied = yield* tie(asking, pair)
     if (tied === null) continue
-    // A preference is twice what it says, between the two.
+    // Halfway between no preference and the tie, so that both tokens are drawn.
     const drawn = (seed: number, fields: object = {}) =>
       Effect.map(oneOf(asking, pair, tied + thresholds.sureBy, { temperature: 2, seed, ...fields }), (ids) => ids?.some((id) => id !== pair[0]) ?? false)
     const seeds: Array<number> = []
@@ -94,13 +97,13 @@ const cutsObeyed = Effect.fnUntraced(function* (asking: Asking, pairs: ReadonlyA
   }
 })
 
-/** On the chat route too, which most requests take, what is set reaches the sampler. */
+/** Sampling settings reach the sampler on the chat route too, which most requests use. */
 export const chatObeys = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[chatPath] ?? [])
   yield* draws(subject)
   if (offered.has("n")) yield* choicesCome(subject)
-  const told = yield* readable(subject, { max_tokens: 1, ignore_eos: true, return_token_ids: true })
-  const asking: Asking = { ask: (fields) => readable(subject, fields), prompt: told?.promptIds ?? null }
+  const single = yield* readable(subject, { max_tokens: 1, ignore_eos: true, return_token_ids: true })
+  const asking: Asking = { ask: (fields) => readable(subject, fields), prompt: single?.promptIds ?? null }
   const [one = 0, two = 0, three = 0, four = 0] = rareOf(subject, asking.prompt ?? [], 4)
   const pairs: ReadonlyArray<Pair> = [
     [one, two],

@@ -1,12 +1,13 @@
 import { registerHooks } from "node:module"
 
-/** What a program reaches the network or other code by, besides its imports. */
+/** Globals that reach the network or other code without an import. */
 const openings = ["fetch", "WebSocket", "EventSource", "Worker", "WebAssembly"] as const
 
 /**
- * Takes from this process, which then reads what anyone may have written, all further modules and the network: Node's permission model, under which it runs, does not
- * refuse connections. From here on no code can import a module, and none can be made of a text (`--disallow-code-generation-from-strings`). A fault of V8 itself is not
- * covered: that is what the pod's NetworkPolicy is for.
+ * Removes network access and further module loading from this process, which then reads untrusted files. Node's
+ * permission model, under which it runs, does not restrict connections. Afterwards no code can import a module or
+ * compile a text (`--disallow-code-generation-from-strings`). This does not cover a fault of V8 itself; the
+ * NetworkPolicy of the pod does.
  */
 export const confineProcess = (): void => {
   registerHooks({

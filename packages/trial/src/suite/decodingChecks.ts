@@ -5,7 +5,7 @@ import { goOn, promptsOf, put } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-/** Beginnings of the suite's own texts, to be gone on with. */
+/** Beginnings of the suite's texts, to be continued. */
 const beginnings = (count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => {
     const { text } = likelihoodTexts[index % 3] ?? { text: "" }
@@ -13,7 +13,7 @@ const beginnings = (count: number): ReadonlyArray<string> =>
     return text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60))
   })
 
-/** Greedy takes the best token at every step. */
+/** Greedy decoding selects the likeliest token at every step. */
 export const greedyIsTop: TrialCheck = {
   name: "greedy_is_top",
   class: "required",
@@ -37,17 +37,17 @@ export const greedyIsTop: TrialCheck = {
       }
     }
     if (!subject.chat) return `${steps} steps`
-    // Only there are they told in an order; who shows the likeliest first reads them in it.
-    const { ordered, told } = yield* put(subject, "Name three colours.", {
+    // Only chat answers list the alternatives in order, and clients take the first as the likeliest.
+    const { ordered, tokenChoices } = yield* put(subject, "Name three colours.", {
       max_tokens: Math.min(8, max_tokens),
       logprobs: true,
       top_logprobs: checkedTopTokens
     })
     const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
     if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not told in their order`)
-    // That they are told at all is another row's.
-    if (told === null || told.length === 0) return `${steps} steps`
-    const misnamed = told.findIndex(({ token, top }, at) => {
+    // Another check requires that log-probabilities are reported.
+    if (tokenChoices === null || tokenChoices.length === 0) return `${steps} steps`
+    const misnamed = tokenChoices.findIndex(({ token, top }, at) => {
       const [best = 0, second = Number.NEGATIVE_INFINITY] = ordered[at] ?? []
       return top.length > 0 && best - second > thresholds.belowBest && top[0] !== token
     })
@@ -56,7 +56,10 @@ export const greedyIsTop: TrialCheck = {
   })
 }
 
-/** What was thought of each token when it was generated is what is thought of it when it is read: positions and cache are right while decoding too. */
+/**
+ * The log-probability of each generated token equals its log-probability when the same text is read as a prompt:
+ * positions and cache are right during decoding.
+ */
 export const decodeMatchesPrefill: TrialCheck = {
   name: "decode_matches_prefill",
   class: "required",
@@ -65,7 +68,7 @@ export const decodeMatchesPrefill: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const { decodedPrompts, decodedTokens, longestDecoded } = extentOf(subject.parameters)
     const differences: Array<number> = []
-    // What repeats hangs on positions more than prose does.
+    // Repetitive text depends on positions more than prose does.
     const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
     for (const [index, prompt] of (yield* promptsOf(subject, [...beginnings(decodedPrompts), ...repeating])).entries()) {
       if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that we read" })
@@ -80,7 +83,7 @@ export const decodeMatchesPrefill: TrialCheck = {
     }
     const mean = differences.reduce((sum, value) => sum + value, 0) / Math.max(1, differences.length)
     const worst = Math.max(...differences)
-    const told = `mean ${mean.toFixed(4)}, worst ${worst.toFixed(3)} nats over ${differences.length} tokens`
-    return mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst ? told : yield* unexpected(told)
+    const figures = `mean ${mean.toFixed(4)}, worst ${worst.toFixed(3)} nats over ${differences.length} tokens`
+    return mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst ? figures : yield* unexpected(figures)
   })
 }

@@ -6,7 +6,9 @@ import type { Reading } from "./readAnswer.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-/** Public constants of the suite: plain tasks that invite neither dates nor names. Changing one raises the suite's version. */
+/**
+ * Constants of the suite: plain tasks that invite neither dates nor names. A change of one raises the suite version.
+ */
 export const fingerprintPrompts = [
   "List five tools that a carpenter uses and say in one short sentence what each of them is for.",
   "Explain in simple words why the sea is salty, as if you were talking to a child of ten years.",
@@ -26,7 +28,7 @@ export const fingerprintPrompts = [
   "Write a notice of three sentences that asks people in a library to be quiet and to switch off phones."
 ] as const
 
-/** Bytes as anybody can repeat them with curl: content alone, or reasoning, one zero byte, content. */
+/** The hashed bytes, reproducible with curl: content alone, or reasoning, one zero byte and content. */
 export const digest = ({ content, reasoning }: Pick<Reading, "content" | "reasoning">): string =>
   createHash("sha256")
     .update(reasoning === "" ? content : `${reasoning}\0${content}`, "utf8")
@@ -37,23 +39,24 @@ const allSame = (values: ReadonlyArray<string>) => new Set(values).size === 1
 export interface Repeats {
   readonly detail: string
   readonly fingerprints: ReadonlyArray<typeof OutputFingerprint.Type>
-  /** How many of them an earlier trial had with another hash. */
+  /** Number of fingerprints that differ from an earlier trial. */
   readonly drifted: number
 }
 
-/** Fields of a fingerprint's request beside its prompt and what makes it greedy. */
+/** Fields of a fingerprint request in addition to its prompt and the greedy settings. */
 export const fingerprintFields = ({ maxContext }: SuiteSubject) => ({ max_tokens: Math.min(thresholds.fingerprintTokens, Math.floor(maxContext / 8)) })
 
-/** Prompts of both runs of the row, and those of them that were the same each time alone. */
+/** Number of prompts over both runs of the check, and how many of them never changed alone. */
 export interface RepeatedSum {
   steady: number
   all: number
 }
 
 /**
- * Asks each prompt three times alone and twice among the others. Required: nearly all are the same three times alone; run again it judges the share of all that were
- * asked. The first that are the same five times are kept as fingerprints, where there are enough of them and the model takes messages; where an earlier trial kept other
- * hashes, that is told.
+ * Sends each prompt three times alone and twice concurrently with the others. Required: nearly all answers are the same
+ * three times alone; the second run judges the share over both runs. The first prompts with five equal answers become
+ * fingerprints if there are enough of them and the model takes messages. Differences from the fingerprints of an
+ * earlier trial are reported.
  */
 export const greedyRepeats = Effect.fnUntraced(function* (
   subject: SuiteSubject,
@@ -62,9 +65,9 @@ export const greedyRepeats = Effect.fnUntraced(function* (
   const fields = fingerprintFields(subject)
   const prompts = fingerprintPrompts.slice(0, extentOf(subject.parameters).repeatedPrompts)
   const once = (prompt: string) => Effect.map(put(subject, prompt, fields), digest)
-  // Each time computed anew: what the prefix cache gives may be rounded otherwise, and is another row's.
-  const anew = (prompt: string, turn: number) => Effect.map(put({ ...subject, salt: `${subject.salt}-${turn}` }, prompt, fields), digest)
-  const alone = yield* Effect.forEach(prompts, (prompt) => Effect.all([anew(prompt, 1), anew(prompt, 2), anew(prompt, 3)]))
+  // Each request avoids the prefix cache: cached values may be rounded differently, which another check covers.
+  const digestOf = (prompt: string, turn: number) => Effect.map(put({ ...subject, salt: `${subject.salt}-${turn}` }, prompt, fields), digest)
+  const alone = yield* Effect.forEach(prompts, (prompt) => Effect.all([digestOf(prompt, 1), digestOf(prompt, 2), digestOf(prompt, 3)]))
   const together = yield* Effect.all(
     [0, 1].map(() => Effect.forEach(prompts, once, { concurrency: "unbounded" })),
     { concurrency: 1 }
@@ -76,8 +79,8 @@ export const greedyRepeats = Effect.fnUntraced(function* (
     return yield* new Unexpected({ detail: `${sum.all - sum.steady} of ${sum.all} greedy prompts changed between runs on an idle engine`, open: true })
   }
   const stable = prompts.flatMap((prompt, index) => {
-    const [sha256, ...others] = [...(alone[index] ?? []), ...together.flatMap((round) => round[index] ?? [])]
-    return sha256 !== undefined && others.every((other) => other === sha256) ? [{ prompt, sha256 }] : []
+    const [sha256, ...further] = [...(alone[index] ?? []), ...together.flatMap((round) => round[index] ?? [])]
+    return sha256 !== undefined && further.every((other) => other === sha256) ? [{ prompt, sha256 }] : []
   })
   const keeps = subject.chat && fields.max_tokens === thresholds.fingerprintTokens && stable.length >= thresholds.leastFingerprints
   const fingerprints = keeps ? stable.slice(0, thresholds.fingerprints) : []

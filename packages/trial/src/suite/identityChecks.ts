@@ -1,8 +1,12 @@
 import { Effect, Option, Schema } from "effect"
+import { optionalNullable } from "../optionalNullable.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { PinnedRepository } from "./SuiteSubject.ts"
 
-/** The files that the engine reads are those of the commit: looked at before it started, mounted so that nobody changes them, with no way to any others. */
+/**
+ * The engine reads the files of the commit: they were verified before it started, and are mounted read-only without
+ * access to others.
+ */
 export const filesMatchCommit: TrialCheck = {
   name: "files_match_commit",
   class: "required",
@@ -17,10 +21,13 @@ export const filesMatchCommit: TrialCheck = {
   })
 }
 
-/** What safetensors files hold beside tensors at most: the bytes of headers of some hundred thousand tensors. */
+/** Maximum size of the headers in safetensors files: the bytes for some hundred thousand tensors. */
 const mostHeaderBytes = 100_000_000
 
-/** The weight files hold the tensors that their headers state, none less; what the headers say was read with the repository, and fits its configuration. */
+/**
+ * The weight files contain all tensors that their headers state. The headers were read with the repository and match
+ * its configuration.
+ */
 export const tensorsComplete: TrialCheck = {
   name: "tensors_complete",
   class: "required",
@@ -39,21 +46,25 @@ export const tensorsComplete: TrialCheck = {
   })
 }
 
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-const EndIds = given(Schema.Union([Schema.Int, Schema.Array(Schema.Int)]))
-const ends = { eos_token_id: EndIds, vocab_size: given(Schema.Int) }
+const EndIds = optionalNullable(Schema.Union([Schema.Int, Schema.Array(Schema.Int)]))
+const ends = { eos_token_id: EndIds, vocab_size: optionalNullable(Schema.Int) }
 const Config = Schema.fromJsonString(
-  Schema.Struct({ ...ends, text_config: given(Schema.Struct(ends)), num_hidden_layers: given(Schema.Int), layer_types: given(Schema.Array(Schema.String)) })
+  Schema.Struct({
+    ...ends,
+    text_config: optionalNullable(Schema.Struct(ends)),
+    num_hidden_layers: optionalNullable(Schema.Int),
+    layer_types: optionalNullable(Schema.Array(Schema.String))
+  })
 )
 const decodeConfig = Schema.decodeUnknownOption(Config)
 const decodeGeneration = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ eos_token_id: EndIds })))
-const Token = given(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })]))
+const Token = optionalNullable(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })]))
 const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ eos_token: Token })))
 
 const idsOf = (value: number | ReadonlyArray<number> | null | undefined): ReadonlyArray<number> =>
   value == null ? [] : typeof value === "number" ? [value] : value
 
-/** Ids by which configuration and generation settings say that an answer ends. */
+/** The ids that end an answer, as the configuration and the generation settings state them. */
 const configuredEnds = (small: ReadonlyMap<string, string>) => {
   const own = Option.getOrNull(decodeConfig(small.get("config.json")))
   return {
@@ -63,13 +74,16 @@ const configuredEnds = (small: ReadonlyMap<string, string>) => {
   }
 }
 
-/** Ids that every engine ends an answer by: those of the generation settings, or of the configuration if these name none. */
+/**
+ * The ids that end an answer in every engine, from the generation settings, or from the configuration if the settings
+ * name none.
+ */
 export const endIdsOf = ({ small }: Pick<PinnedRepository, "small">): ReadonlySet<number> => {
   const { configured, generation } = configuredEnds(small)
   return new Set(generation.length > 0 ? generation : configured)
 }
 
-/** Configuration, generation settings, tokenizer and template are about the same model. */
+/** Configuration, generation settings, tokenizer and template describe the same model. */
 export const configCoherent: TrialCheck = {
   name: "config_coherent",
   class: "required",
@@ -77,12 +91,12 @@ export const configCoherent: TrialCheck = {
   limitSeconds: seconds(5),
   run: Effect.fnUntraced(function* ({ repository: { config, small, template, tokenizer } }) {
     const rows = config.vocab_size
-    // A token that was added without a row is an oddity, as long as nobody writes it.
+    // An added token without an embedding row is harmless if no text contains it.
     const beyond = tokenizer?.added.filter(({ id }) => id >= rows) ?? []
     const highest = tokenizer === null ? -1 : Math.max(tokenizer.vocabulary - 1, ...(yield* tokenizer.encode(["a"], true)).flat())
     if (highest >= rows) return yield* unexpected(`the tokenizer gives ids up to ${highest}, the embedding has ${rows} rows`)
     const { configured, generation, own } = configuredEnds(small)
-    // Those of the heads that predict further tokens may stand behind them: engines read as many as there are layers.
+    // Layers of the heads that predict further tokens may follow: engines read as many as there are layers.
     if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length < own.num_hidden_layers) {
       return yield* unexpected(`${own.layer_types.length} types for ${own.num_hidden_layers} layers`)
     }
@@ -90,11 +104,12 @@ export const configCoherent: TrialCheck = {
     if (outside !== undefined) return yield* unexpected(`end-of-turn id ${outside} in a vocabulary of ${rows}`)
     const { eos_token } = Option.getOrElse(decodeTokens(small.get("tokenizer_config.json")), () => ({ eos_token: null }))
     const text = typeof eos_token === "string" ? eos_token : eos_token?.content
-    const named = text === undefined || tokenizer === null ? null : ((yield* tokenizer.find([text]))[0] ?? null)
-    if (named !== null && named >= rows) return yield* unexpected(`end-of-turn id ${named} in a vocabulary of ${rows}`)
-    const known = new Set([...configured, ...generation, ...(named === null ? [] : [named])])
+    const tokenId = text === undefined || tokenizer === null ? null : ((yield* tokenizer.find([text]))[0] ?? null)
+    if (tokenId !== null && tokenId >= rows) return yield* unexpected(`end-of-turn id ${tokenId} in a vocabulary of ${rows}`)
+    const known = new Set([...configured, ...generation, ...(tokenId === null ? [] : [tokenId])])
     if (known.size === 0 && tokenizer !== null) return yield* unexpected("no end-of-turn token is named anywhere")
-    // The mark behind an answer; a base model's template may have one that it was never trained on, so this only tells.
+    // The mark after an answer. The template of a base model may write a mark that the model was never trained on, so
+    // the check only reports it.
     const marks = { role: "user", content: "a" }
     const conversation = { messages: [marks, { role: "assistant", content: "qqq" }, marks] }
     const rendered = (template === null ? null : (yield* template.render([conversation]))[0]) ?? ""
@@ -103,8 +118,8 @@ export const configCoherent: TrialCheck = {
     const after = rendered.split("qqq")[1] ?? ""
     const mark = tokenizer === null ? undefined : tokenizer.special.find((special) => after.startsWith(special))
     const ending = mark === undefined || tokenizer === null ? null : ((yield* tokenizer.find([mark]))[0] ?? null)
-    // The library adds it, behind all that the model was trained on: it ends nothing, as long as another one does.
-    const strange = text !== undefined && text !== "" && tokenizer !== null && named === null ? ", not the tokenizer's own, which it does not know" : ""
+    // The library adds this token beyond the trained vocabulary. It ends nothing, as long as another token does.
+    const strange = text !== undefined && text !== "" && tokenizer !== null && tokenId === null ? ", not the tokenizer's own, which it does not know" : ""
     const without = beyond.length === 0 ? "" : `, ${beyond.length} added tokens beyond the embedding`
     return `${known.size} end ids${ending === null ? "" : known.has(ending) ? ", the template's among them" : `, not the template's ${ending}`}${strange}${without}`
   })
@@ -118,10 +133,11 @@ const decodeModels = Schema.decodeUnknownOption(
 const decodeInfo = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ weight_version: Schema.String })))
 const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
 
-/** Whether an engine that says that it is `told` is the revision's: some say "vllm-1.2.3", some the release alone. */
-const isVersion = (engineVersion: string, told: string): boolean => told !== "" && (engineVersion === told || engineVersion.endsWith(`-${told}`))
+/** Whether the reported version equals the version of the revision. Some engines report "vllm-1.2.3", others only the release. */
+const isVersion = (engineVersion: string, reported: string): boolean =>
+  reported !== "" && (engineVersion === reported || engineVersion.endsWith(`-${reported}`))
 
-/** The engine is the one that was asked for: name, longest context, version, image. */
+/** The engine is the requested one: name, longest context, version, image. */
 export const engineIdentity: TrialCheck = {
   name: "engine_identity",
   class: "required",
@@ -134,20 +150,20 @@ export const engineIdentity: TrialCheck = {
     const model = models.value.data.find(({ id }) => id === (listedName ?? servedName))
     if (model === undefined) return yield* unexpected("it serves the model under another name")
     if (model.max_model_len != null && model.max_model_len !== maxContext) return yield* unexpected(`longest context ${model.max_model_len}, not ${maxContext}`)
-    const told = yield* client.get("/version")
-    const version = told.status === 200 ? decodeVersion(told.text) : Option.none()
+    const reported = yield* client.get("/version")
+    const version = reported.status === 200 ? decodeVersion(reported.text) : Option.none()
     if (Option.isSome(version) && !isVersion(engineVersion, version.value.version)) return yield* unexpected("it is of another version")
-    let given = "default"
+    let revisionName = "default"
     if (offers.weightVersion !== undefined) {
       const info = yield* client.get(offers.weightVersion)
       const weights = info.status === 200 ? decodeInfo(info.text) : Option.none()
       if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} for which weights it was given`, { status: info.status })
-      given = weights.value.weight_version
-      // Its own word where nobody said anything, as of an engine that an earlier version of ours has started.
-      if (given !== "default" && given !== repository.commit) return yield* unexpected("it was given the weights of another commit")
+      revisionName = weights.value.weight_version
+      // The engine's default if nothing was set, as with an engine that an earlier version of Seatrial started.
+      if (revisionName !== "default" && revisionName !== repository.commit) return yield* unexpected("it was given the weights of another commit")
     }
     if (start.ownImage === false) return yield* unexpected("it runs another image than the revision's")
     const untold = [...(Option.isNone(version) ? ["version"] : []), ...(start.ownImage === null ? ["image"] : [])]
-    return `context ${maxContext}${given === "default" ? "" : ", the commit's weights by its own word"}${untold.length === 0 ? "" : `, ${untold.join(" and ")} not told`}`
+    return `context ${maxContext}${revisionName === "default" ? "" : ", the commit's weights by its own word"}${untold.length === 0 ? "" : `, ${untold.join(" and ")} not told`}`
   })
 }

@@ -20,7 +20,7 @@ const rowsOf = (digit: number): ReadonlyArray<string> =>
 
 const red: Picture = { side: 224, pixel: () => [220, 20, 20] }
 
-/** Four digits, as they are written. */
+/** A picture of four digits. */
 export const digits = (written: string): Picture => ({
   side: 448,
   pixel: (x, y) => {
@@ -40,18 +40,21 @@ const whichShows = words("Which of the two images shows digits, the first or the
 const ask = (subject: SuiteSubject, ...content: ReadonlyArray<object>) =>
   converse(subject, [{ role: "user", content }], { max_tokens: roomFor(subject, 64), ...withoutThinking(subject) })
 
-/** Which of two images an answer says shows digits: one of them, or both names where its words do not tell. What is said of the other one does not count. */
+/**
+ * Which of two images shows digits according to an answer: one name, or both if the answer is ambiguous. Statements
+ * about the other image do not count.
+ */
 const namedIn = (content: string): ReadonlySet<string> => {
-  const said = content.toLowerCase()
+  const lowerCase = content.toLowerCase()
   const names = (text: string): ReadonlyArray<string> => text.match(/\b(?:first|second)\b/g) ?? []
-  const about = said
+  const about = lowerCase
     .split(/[.,;:\n]|\b(?:and|but|while|whereas)\b/)
     .filter((clause) => /digit|number|\d/.test(clause) && !/\b(?:no|not|without)\b|n['’]t/.test(clause))
-  const told = names(about.join(" "))
-  return new Set(told.length > 0 ? told : names(said))
+  const mentioned = names(about.join(" "))
+  return new Set(mentioned.length > 0 ? mentioned : names(lowerCase))
 }
 
-/** Images are seen, in the order in which they stand. */
+/** The model sees images in the order of the request. */
 export const imageInput: TrialCheck = {
   name: "image_input",
   class: "capability",
@@ -70,11 +73,11 @@ export const imageInput: TrialCheck = {
     if (without === undefined || small === undefined || large === undefined || small <= without) return yield* unexpected("an image takes no tokens")
     if ((subject.capabilities.image_input?.max_images ?? 1) < 2) return `${small} and ${large} prompt tokens, one image at once`
     const pictures = [image(pngOf(red)), words("and then"), image(jpegOf(digits("4071")))]
-    const told = yield* Effect.forEach([pictures, pictures.toReversed()], (content) => ask(subject, ...content, whichShows))
-    const named = told.map(({ content }) => namedIn(content))
-    // Words that name both may be right, but say nothing where they are the answer to either order.
-    const right = named[0]?.has("second") === true && named[1]?.has("first") === true
-    if (!right || named.every(({ size }) => size === 2)) return yield* unexpected("the order of two images is lost")
+    const answers = yield* Effect.forEach([pictures, pictures.toReversed()], (content) => ask(subject, ...content, whichShows))
+    const mentions = answers.map(({ content }) => namedIn(content))
+    // An answer that names both may be right, but proves nothing if it is the answer to either order.
+    const right = mentions[0]?.has("second") === true && mentions[1]?.has("first") === true
+    if (!right || mentions.every(({ size }) => size === 2)) return yield* unexpected("the order of two images is lost")
     return `${small} and ${large} prompt tokens, ${without} without an image`
   })
 }

@@ -23,7 +23,7 @@ const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Rec
 const poem = "Write a poem about the sea."
 const ask = (content: string) => [{ role: "user", content }]
 
-/** One JSON object each time, whatever the question. */
+/** Each answer is one JSON object, regardless of the question. */
 export const jsonMode: TrialCheck = {
   name: "json_mode",
   class: "capability",
@@ -41,7 +41,7 @@ export const jsonMode: TrialCheck = {
     const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
     const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length
     if (wrong > 0) return yield* unexpected(`${wrong} of ${answers.length} answers are no JSON object`)
-    // An object that the limit cuts has at least to have begun as one.
+    // An object that the limit cuts must at least have begun.
     const begun = answers.filter(({ content }) => content.trimStart().startsWith("{")).length
     return begun < answers.length ? yield* unexpected(`${answers.length - begun} of ${answers.length} answers begin as none`) : `${answers.length} answers`
   })
@@ -50,28 +50,32 @@ export const jsonMode: TrialCheck = {
 const text = Schema.String
 const exact = { onExcessProperty: "error" } as const
 
-/** Each schema, with what reads the answers that it allows. */
+/** Each schema with a decoder for the answers that it allows. */
 const schemas: ReadonlyArray<{ readonly name: string; readonly schema: object; readonly allows: (answer: string) => boolean }> = (() => {
-  const made = <S extends Schema.Codec<unknown, unknown>>(name: string, schema: object, reader: S) => {
+  const schemaCase = <S extends Schema.Codec<unknown, unknown>>(name: string, schema: object, reader: S) => {
     const decode = Schema.decodeUnknownOption(Schema.fromJsonString(reader), exact)
     return { name, schema, allows: (answer: string) => Option.isSome(decode(answer)) }
   }
   const object = (properties: object) => ({ type: "object", properties, required: Object.keys(properties), additionalProperties: false })
   return [
-    made("enum", object({ colour: { type: "string", enum: ["red", "green", "blue"] } }), Schema.Struct({ colour: Schema.Literals(["red", "green", "blue"]) })),
-    made("integer", object({ count: { type: "integer" }, large: { type: "boolean" } }), Schema.Struct({ count: Schema.Int, large: Schema.Boolean })),
-    made(
+    schemaCase(
+      "enum",
+      object({ colour: { type: "string", enum: ["red", "green", "blue"] } }),
+      Schema.Struct({ colour: Schema.Literals(["red", "green", "blue"]) })
+    ),
+    schemaCase("integer", object({ count: { type: "integer" }, large: { type: "boolean" } }), Schema.Struct({ count: Schema.Int, large: Schema.Boolean })),
+    schemaCase(
       "nested",
       object({ town: object({ name: { type: "string", enum: ["Paris", "Rome"] }, old: { type: "boolean" } }) }),
       Schema.Struct({ town: Schema.Struct({ name: Schema.Literals(["Paris", "Rome"]), old: Schema.Boolean }) })
     ),
-    made(
+    schemaCase(
       "array",
       object({ days: { type: "array", items: { type: "string", enum: ["mon", "tue", "wed"] }, minItems: 2, maxItems: 3 } }),
       Schema.Struct({ days: Schema.Array(Schema.Literals(["mon", "tue", "wed"])).check(Schema.isMinLength(2), Schema.isMaxLength(3)) })
     ),
-    made("choice", object({ answer: { anyOf: [{ type: "boolean" }, { type: "null" }] } }), Schema.Struct({ answer: Schema.NullOr(Schema.Boolean) })),
-    made("names", object({ title: { type: "string", maxLength: 20 } }), Schema.Struct({ title: text }))
+    schemaCase("choice", object({ answer: { anyOf: [{ type: "boolean" }, { type: "null" }] } }), Schema.Struct({ answer: Schema.NullOr(Schema.Boolean) })),
+    schemaCase("names", object({ title: { type: "string", maxLength: 20 } }), Schema.Struct({ title: text }))
   ]
 })()
 
@@ -79,7 +83,10 @@ const Said = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray
 const decodeSaid = Schema.decodeUnknownOption(Said)
 const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ count: Schema.Int })))
 
-/** A keyword that few grammars know: whoever cannot hold an answer to it has to refuse it, since nobody is told that it was passed over. */
+/**
+ * A keyword that few grammars support. An engine that cannot apply it must refuse it, since the caller cannot notice
+ * that it was ignored.
+ */
 const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const count = { type: "integer", minimum: 1, maximum: 1_000, multipleOf: 7 }
   const schema = { type: "object", properties: { count }, required: ["count"], additionalProperties: false }
@@ -101,16 +108,17 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return "a rare keyword kept"
 })
 
-/** Whether it thinks, but where it is told not to. */
+/** Whether the model reasons unless reasoning is turned off. */
 const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.supports_reasoning && capabilities.reasoning_controls.thinking_toggle
 
 /**
- * Whether an object had begun, and white space filled what room was left to it: a grammar may allow it without end, and a small model that has never seen a schema may
- * go on with it. Anything else that the limit cuts is judged: nothing of these schemas is long.
+ * Whether an object began and white space filled the rest of its token limit. A grammar may allow white space without
+ * end, and a small model that has never seen a schema may write it. Any other cut answer is a failure: all answers to
+ * these schemas are short.
  */
 const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && /^\s*\{[\s\S]*\s{16}$/.test(content)
 
-/** Answers are of the schema even where a poem is asked for. */
+/** Answers match the schema even if the question asks for a poem. */
 export const jsonSchema: TrialCheck = {
   name: "json_schema",
   class: "capability",
@@ -119,17 +127,17 @@ export const jsonSchema: TrialCheck = {
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_structured_output ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
     const messages = ask(poem)
-    const asked = schemas.slice(0, extentOf(subject.parameters).schemas)
-    const ways = asked.flatMap(({ allows, name, schema }) => {
+    const usedSchemas = schemas.slice(0, extentOf(subject.parameters).schemas)
+    const ways = usedSchemas.flatMap(({ allows, name, schema }) => {
       const response_format = { type: "json_schema", json_schema: { name, schema, strict: true } }
       const fields = { max_tokens: roomFor(subject, 128), response_format, ...withoutThinking(subject) }
       const judge = (streamed: boolean) => (answer: Answer) => ({ name, streamed, cut: isCut(answer), allowed: allows(answer.content) })
       return [Effect.map(converse(subject, messages, fields), judge(false)), Effect.map(converseStreamed(subject, messages, fields), judge(true))]
     })
     const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
-    const [first, ...others] = answers.filter(({ allowed, cut }) => !allowed && !cut)
+    const [first, ...further] = answers.filter(({ allowed, cut }) => !allowed && !cut)
     if (first !== undefined) {
-      return yield* unexpected(`${others.length + 1} of ${answers.length} answers are not of their schema (first: ${first.name})`)
+      return yield* unexpected(`${further.length + 1} of ${answers.length} answers are not of their schema (first: ${first.name})`)
     }
     for (const way of [false, true]) {
       if (!answers.some(({ allowed, streamed }) => allowed && streamed === way)) {
@@ -137,10 +145,10 @@ export const jsonSchema: TrialCheck = {
       }
     }
     const cut = answers.filter(({ allowed }) => !allowed).length
-    const [one] = asked
-    const told = `${answers.length} answers${cut === 0 ? "" : `, ${cut} of them cut`}, ${yield* keywordIsKept(subject)}`
-    if (one === undefined || !canThink(subject)) return told
-    // After a thought too: there some engines bind the thought, and others nothing.
+    const [one] = usedSchemas
+    const figures = `${answers.length} answers${cut === 0 ? "" : `, ${cut} of them cut`}, ${yield* keywordIsKept(subject)}`
+    if (one === undefined || !canThink(subject)) return figures
+    // Also after reasoning: some engines apply the schema to the reasoning, others apply it to nothing.
     const { allows, name, schema } = one
     const thinking = {
       max_tokens: roomAfterThought(subject, 128),
@@ -148,8 +156,8 @@ export const jsonSchema: TrialCheck = {
       ...withThinking
     }
     const after = yield* converse(subject, messages, thinking)
-    if (stillThinks(after)) return `${told}, none after a thought of ${after.usage.completion_tokens} tokens`
-    if (isCut(after) && !allows(after.content)) return `${told}, one cut after a thought`
-    return allows(after.content) ? `${told}, one after a thought` : yield* unexpected("after a thought an answer is not of its schema")
+    if (stillThinks(after)) return `${figures}, none after a thought of ${after.usage.completion_tokens} tokens`
+    if (isCut(after) && !allows(after.content)) return `${figures}, one cut after a thought`
+    return allows(after.content) ? `${figures}, one after a thought` : yield* unexpected("after a thought an answer is not of its schema")
   })
 }

@@ -5,27 +5,27 @@ import { goldenQuestions } from "./texts/goldenQuestions.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-/** A broken model may be fluent and know nothing. So may a sound one, so this only informs. */
+/** A broken model may be fluent and know nothing. A sound model may know nothing too, so this only informs. */
 export const goldenAnswers: TrialCheck = {
   name: "golden_answers",
   class: "informs",
   purpose: "The model knows what a model of its size knows: capitals, sums, copying, sorting",
   limitSeconds: seconds(40),
   run: Effect.fnUntraced(function* (subject) {
-    const asked = goldenQuestions.slice(0, extentOf(subject.parameters).goldenQuestions)
+    const questions = goldenQuestions.slice(0, extentOf(subject.parameters).goldenQuestions)
     let right = 0
     const prompts = yield* promptsOf(
       subject,
-      asked.map(({ prompt }) => prompt)
+      questions.map(({ prompt }) => prompt)
     )
-    for (const [index, { answer, prompt }] of asked.entries()) {
+    for (const [index, { answer, prompt }] of questions.entries()) {
       const { content } = yield* goOn(subject, prompts[index] ?? prompt, { max_tokens: 12, stop: ["\n"] })
       if (content.trim().startsWith(answer)) right++
     }
     const share = thresholds.golden.find(({ parameters }) => subject.parameters >= parameters)?.share ?? 0
-    const needed = Math.ceil(share * asked.length - 1e-9)
-    const told = `${right} of ${asked.length} right, ${needed} expected`
-    return right < needed ? yield* unexpected(`${told}; informs only`) : told
+    const needed = Math.ceil(share * questions.length - 1e-9)
+    const figures = `${right} of ${questions.length} right, ${needed} expected`
+    return right < needed ? yield* unexpected(`${figures}; informs only`) : figures
   })
 }
 
@@ -42,7 +42,7 @@ const latin = /\p{Script=Latin}/u
 const bad = (character: string) =>
   (control.test(character) && character !== "\n" && character !== "\t" && character !== "\u200d") || (foreign.test(character) && !latin.test(character))
 
-/** The share of the commonest run of five words, and of one character repeated. */
+/** The share of the most common run of five words, and of one repeated character. */
 const repetition = (text: string): { readonly run: number; readonly character: number } => {
   const words = text.split(/\s+/u).filter((word) => word !== "")
   const runs = new Map<string, number>()
@@ -59,7 +59,10 @@ const repetition = (text: string): { readonly run: number; readonly character: n
   }
 }
 
-/** NaN, wrong kernels and wrong vocabularies write garbage. A weak model repeats itself and answers in its own language too, so this only informs. */
+/**
+ * NaN, wrong kernels and wrong vocabularies produce garbage. A weak model may repeat itself and answer in its own
+ * language too, so this only informs.
+ */
 export const outputSane: TrialCheck = {
   name: "output_sane",
   class: "informs",
@@ -71,7 +74,7 @@ export const outputSane: TrialCheck = {
     let characters = 0
     for (const [index, prompt] of sanePrompts.entries()) {
       const { content, finishReason, reasoning, usage } = yield* put(subject, prompt, { max_tokens })
-      // A character that the limit cuts is no fault.
+      // A character that the limit cuts is not a fault.
       const text = finishReason === "length" ? `${reasoning}${content}`.replace(/\ufffd+$/u, "") : `${reasoning}${content}`
       const all = [...text]
       characters += all.length
@@ -80,7 +83,7 @@ export const outputSane: TrialCheck = {
       const strange = all.filter(bad).length
       if (strange > (1 - thresholds.printable) * all.length) return yield* informs(`${at}: ${strange} of ${all.length} characters are not of the asked script`)
       const { character, run } = repetition(text)
-      // Without a template a model goes on with a text, and often falls into a loop if it always takes the likeliest token.
+      // Without a template a model continues a text, and greedy decoding often falls into a loop.
       if (run >= (subject.chat ? thresholds.commonestRun : thresholds.commonestRunOfText) || character >= 0.6)
         return yield* informs(`${at}: one thing is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
     }
@@ -93,13 +96,13 @@ const places = [0.1, 0.5, 0.9] as const
 
 const sentences = likelihoodTexts.slice(0, 3).flatMap(({ text }) => text.split(/(?<=\.) /u))
 
-/** Characters of such text that are a token. */
+/** Characters per token in such text. */
 const charactersPerToken = ({ repository: { tokenizer } }: SuiteSubject): Effect.Effect<number> => {
   const sample = sentences.slice(0, 20).join(" ")
   return tokenizer === null ? Effect.succeed(3) : Effect.map(tokenizer.encode([sample], false), ([ids = []]) => sample.length / Math.max(1, ids.length))
 }
 
-/** A text of about so many characters with a key in it at that place, and the question after it. */
+/** A text of about this many characters with a key at the given place, followed by the question. */
 const haystack = (subject: SuiteSubject, length: number, place: number, key: string): string => {
   const filler: Array<string> = []
   for (let at = 0, sum = 0; sum < length; at++) {
@@ -111,7 +114,10 @@ const haystack = (subject: SuiteSubject, length: number, place: number, key: str
   return `${filler.join(" ")} What is the secret key?${subject.chat ? "" : "\nThe secret key is"}`
 }
 
-/** How far back a model finds what it read. Small models find little although nothing is wrong with the engine, so this only informs. */
+/**
+ * How far back a model finds information in its prompt. Small models find little even with a sound engine, so this only
+ * informs.
+ */
 export const needle: TrialCheck = {
   name: "needle",
   class: "informs",
@@ -128,7 +134,7 @@ export const needle: TrialCheck = {
       ...(extent.needleTokens < 1_000 ? [] : [Math.floor(room / 2), Math.floor(room * 0.85)].filter((length) => length > shortest * 2))
     ]
     const perToken = yield* charactersPerToken(subject)
-    const found: Array<number> = []
+    const counts: Array<number> = []
     for (const length of lengths) {
       let count = 0
       for (const [index, place] of places.entries()) {
@@ -136,10 +142,10 @@ export const needle: TrialCheck = {
         const { content, reasoning } = yield* put(subject, haystack(subject, length * perToken, place, key), { max_tokens })
         if (`${reasoning} ${content}`.includes(key)) count++
       }
-      found.push(count)
+      counts.push(count)
     }
     const needed = subject.parameters >= thresholds.needle.parameters ? thresholds.needle.found : thresholds.needle.foundBySmaller
-    const told = lengths.map((length, index) => `${found[index]} of 3 in ${length}`).join(", ")
-    return (found[0] ?? 0) < needed ? yield* unexpected(`${told} tokens, ${needed} expected; informs only`) : `${told} tokens`
+    const figures = lengths.map((length, index) => `${counts[index]} of 3 in ${length}`).join(", ")
+    return (counts[0] ?? 0) < needed ? yield* unexpected(`${figures} tokens, ${needed} expected; informs only`) : `${figures} tokens`
   })
 }

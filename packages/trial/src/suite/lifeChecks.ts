@@ -10,15 +10,16 @@ import { thresholds } from "./thresholds.ts"
 const running = (metrics: string) => gauge(metrics, "vllm:num_requests_running|vllm:num_requests_waiting|sglang:num_running_reqs|sglang:num_queue_reqs") ?? 0
 const cacheUse = (metrics: string) => gauge(metrics, "vllm:kv_cache_usage_perc|sglang:token_usage") ?? 0
 
-/** Tokens generated since the engine started, of whatever was aborted too; null where it does not tell. */
+/** Tokens generated since the engine started, including aborted requests; null if the engine does not report them. */
 const generated = (metrics: string) => gauge(metrics, 'vllm:generation_tokens_total|sglang:realtime_tokens_total\\{[^}]*mode="decode"[^}]*\\}')
 
 const load = (subject: SuiteSubject) =>
   Effect.map(subject.client.get("/metrics"), ({ text }) => ({ running: running(text), cache: cacheUse(text), generated: generated(text) }))
 
-/** Requests that nobody waits for any more are not worked on. */
+/** The engine stops working on requests whose client disconnected. */
 export const abortFrees = (): TrialCheck => {
-  // As it was before the first try: what that has left running is what the second must not take for usual.
+  // The state before the first attempt. The second attempt must not take what the first left running as the usual
+  // state.
   let idle: { readonly running: number; readonly cache: number } | null = null
   return {
     name: "abort_frees",
@@ -48,17 +49,17 @@ export const abortFrees = (): TrialCheck => {
           )
         }
         yield* Effect.sleep("50 millis")
-        // Some engines write their gauges with the next step only.
+        // Some engines update their gauges only with the next step.
         yield* put(subject, "Say yes.", { max_tokens: 1 })
         now = yield* load(subject)
       }
-      // A fast engine may be through with all of them before anybody looks.
+      // A fast engine may finish all of them before the check reads the counters.
       const tokens = from === null || now.generated === null ? 0 : now.generated - from
       if (tokens > thresholds.abortTokens * 10 * long.max_tokens) return yield* unexpected(`${tokens} tokens for 10 aborted answers of ${long.max_tokens}`)
       const limit = usual * thresholds.abortSlower + thresholds.abortSlowerMillis
-      // A busy node holds one up now and then; work for who left holds up all.
+      // A busy node delays a single request now and then; work for disconnected clients delays all.
       let next = Number.POSITIVE_INFINITY
-      for (let asked = 0; asked < 3 && next > limit; asked++) next = Math.min(next, yield* subject.client.firstPiece(path, body))
+      for (let attempt = 0; attempt < 3 && next > limit; attempt++) next = Math.min(next, yield* subject.client.firstPiece(path, body))
       return next > limit
         ? yield* unexpected(`first token after ${Math.round(next)} ms, ${Math.round(usual)} ms before`)
         : `10 aborted, first token ${Math.round(next)} ms, ${Math.round(usual)} ms before`
@@ -66,7 +67,7 @@ export const abortFrees = (): TrialCheck => {
   }
 }
 
-/** After all that, the engine still gives the answer that it gave, and nothing runs on. */
+/** After all checks the engine still gives the same answer, and nothing keeps running. */
 export const stillAlive = (kept: () => ReadonlyArray<typeof OutputFingerprint.Type>): TrialCheck => ({
   name: "still_alive",
   class: "required",

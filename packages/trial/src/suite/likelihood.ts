@@ -7,7 +7,7 @@ import { extentOf, thresholds } from "./thresholds.ts"
 const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
 const fixed = (value: number, places: number) => value.toFixed(places)
 
-/** Each text's first tokens as ids; characters in proportion where we do not read the tokenizer. */
+/** The first tokens of each text as ids; a proportional number of characters if the tokenizer cannot be read. */
 export const beginnings = ({ maxContext, parameters, repository }: SuiteSubject, texts: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Prompt>> => {
   const tokens = Math.min(extentOf(parameters).likelihoodTokens, Math.floor(maxContext / 2))
   return repository.tokenizer === null
@@ -15,13 +15,13 @@ export const beginnings = ({ maxContext, parameters, repository }: SuiteSubject,
     : Effect.map(repository.tokenizer.encode(texts, true), (encoded) => encoded.map((ids) => ids.slice(0, tokens)))
 }
 
-/** Whether there is anything to score: a tokenizer may have no ids for the letters of a text. */
+/** Whether a prompt has anything to score: a tokenizer may have no ids for the letters of a text. */
 export const hasScores = (prompt: Prompt): boolean => typeof prompt === "string" || prompt.length > 1
 
-/** What is scored, and last the first of them with its words shuffled. */
+/** The scored texts. The last one is the first with its words shuffled. */
 const scoredTexts = [...likelihoodTexts.map(({ text }) => text), shuffled(likelihoodTexts[0]?.text ?? "")]
 
-/** How far one trial's log-probabilities are from another's of the same texts; null where they are not of the same tokens. */
+/** The distance between the log-probabilities of two trials; null if they belong to different tokens. */
 const shiftBetween = (now: ReadonlyArray<ReadonlyArray<number>>, earlier: ReadonlyArray<ReadonlyArray<number>>) => {
   if (now.length !== earlier.length || now.some((text, index) => text.length !== earlier[index]?.length)) return null
   const differences = now.flatMap((text, index) => text.map((value, at) => value - (earlier[index]?.[at] ?? 0)))

@@ -11,7 +11,7 @@ const decodeTold = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
 const Counted = Schema.Struct({ usage: Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int }) })
 const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(Counted))
 
-/** `refused`: it has to be; else it may be answered, but must break nothing. */
+/** `refused`: the engine must refuse it. Otherwise the engine may answer it, but it must break nothing. */
 interface Malformed {
   readonly name: string
   readonly path: string
@@ -43,7 +43,7 @@ const malformed = ({ servedName, takesAnyName }: SuiteSubject): ReadonlyArray<Ma
   ]
 }
 
-/** Malformed requests are refused, each with an error, and none harms the next. */
+/** Malformed requests are refused, each with an error, and none harms the next request. */
 export const badRequests: TrialCheck = {
   name: "bad_requests",
   class: "required",
@@ -57,7 +57,7 @@ export const badRequests: TrialCheck = {
         unexpected(`${name}: the engine did not answer`)
       )
       const refusing = status === 400 || status === 404 || status === 422
-      // What is no request for an answer may be taken without what it asks for beside it.
+      // Engines may accept a body and ignore the malformed optional field.
       if (!refusing && (refused || status !== 200) && !(status === 501 && !refused)) return yield* unexpected(`${name}: HTTP ${status}`, { status })
       if (refusing && Option.isNone(decodeTold(text))) return yield* unexpected(`${name}: HTTP ${status} without an error body`, { status })
       if (refusing) refusals++
@@ -71,8 +71,8 @@ export const badRequests: TrialCheck = {
 }
 
 /**
- * The longest context is exactly what was promised: a request that fills it is answered, and one token more is not to be had, whether the engine refuses it or cuts the answer
- * to the room that is left; a prompt is never cut.
+ * The longest context is exactly the promised one. A request that fills it is answered. One more token is not
+ * available: the engine refuses it or cuts the answer to the remaining room. It never cuts a prompt.
  */
 export const contextEdge: TrialCheck = {
   name: "context_edge",
@@ -82,7 +82,7 @@ export const contextEdge: TrialCheck = {
   skipped: ({ maxContext }) => (maxContext < 64 ? "context below 64" : null),
   run: Effect.fnUntraced(function* (subject) {
     const { client, maxContext, offers, salt, servedName } = subject
-    // The last tokens of the context that an engine keeps for itself are told in its contract, and are as many as it says.
+    // The contract of the engine states how many tokens at the end of the context it reserves.
     const most = 8 - (offers.unfilled ?? 0)
     const body = (length: number, max_tokens: number) => ({
       model: servedName,

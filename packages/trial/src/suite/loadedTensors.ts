@@ -6,8 +6,11 @@ import type { PinnedRepository, SuiteSubject } from "./SuiteSubject.ts"
 
 const head = "lm_head.weight"
 
-/** The tensors whose first values are looked at, by the names that files have for them: the embedding, the last norm, the output head. */
-export const lookedAt: ReadonlyArray<string> = ["model.embed_tokens.weight", "model.norm.weight", head]
+/**
+ * The tensors whose first values are compared, by their names in the files: the embedding, the last norm, the output
+ * head.
+ */
+export const comparedTensors: ReadonlyArray<string> = ["model.embed_tokens.weight", "model.norm.weight", head]
 
 const decodeValues = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Array(Schema.Union([Schema.Finite, Schema.Array(Schema.Finite)])).check(Schema.isMinLength(1)))
@@ -17,10 +20,12 @@ const decodeChecksum = Schema.decodeUnknownOption(
 )
 const decodeTied = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ tie_word_embeddings: Schema.optionalKey(Schema.Boolean) })))
 
-/** Names of formats as configurations have them. */
+/** Names of number formats, by their names in configurations. */
 const formatNames: Readonly<Record<string, string>> = { bfloat16: "BF16", float16: "F16", float32: "F32" }
 
-/** What a file's values may be rounded to when they are loaded. A configuration of 32 bits leaves that to the engine. */
+/**
+ * The formats to which values may be rounded when they are loaded. For a configuration of 32 bits the engine chooses.
+ */
 const roundings = ({ type }: LoadedTensors, { config }: PinnedRepository, { dtype }: TensorPrefix): ReadonlyArray<FloatFormat> => {
   const names = type !== "auto" ? [formatNames[type]] : config.dtype === "float32" ? [...floatFormats.keys()] : [dtype, formatNames[config.dtype]]
   return names.flatMap((name) => floatFormats.get(name ?? "") ?? [])
@@ -37,7 +42,10 @@ const valuesOf = ({ bytes, dtype }: TensorPrefix): ReadonlyArray<number> => {
 
 const sizeOf = ({ shape }: TensorPrefix): number => shape.reduce((product, side) => product * side, 1)
 
-/** Statuses of an engine that does not tell: its class of this model cannot, or somebody has given it a key of his own. */
+/**
+ * HTTP statuses of an engine that does not report values: the model class does not support it, or the engine requires a
+ * key.
+ */
 const untold = new Set([400, 401, 403])
 
 /** The hash of the newest earlier trial that has one. */
@@ -45,8 +53,8 @@ const earlierChecksum = (earlier: SuiteSubject["earlier"]): string | undefined =
   earlier.find(({ loadedChecksum }) => loadedChecksum != null)?.loadedChecksum ?? undefined
 
 /**
- * The engine loaded the files of the commit: its own values equal those of the files, and its hash over all tensors equals that of an earlier start. The check passes the
- * hash to `keep`.
+ * The engine loaded the files of the commit: its values equal the values in the files, and its hash over all tensors
+ * equals the hash of an earlier start. The check passes the hash to `keep`.
  */
 export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => ({
   name: "loaded_tensors",
@@ -64,22 +72,25 @@ export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => (
   run: Effect.fnUntraced(function* ({ client, earlier, firstValues = [], offers, repository }) {
     if (offers.loadedTensors === undefined) return yield* new NotApplicable({ reason: "values of tensors are not told" })
     const { checksum, mostValues, values } = offers.loadedTensors
-    // A head that is the embedding is told as that, whatever else the files hold.
+    // The engine reports a head that is tied to the embedding as the embedding, regardless of the other tensors in the
+    // files.
     const tied = Option.getOrNull(decodeTied(repository.small.get("config.json")))?.tie_word_embeddings === true
-    const looked = firstValues.filter(({ name }) => !(tied && name === head))
-    const asked = looked.filter((tensor) => sizeOf(tensor) <= mostValues)
+    const candidates = firstValues.filter(({ name }) => !(tied && name === head))
+    const readable = candidates.filter((tensor) => sizeOf(tensor) <= mostValues)
     const compared: Array<number> = []
-    for (const tensor of asked) {
+    for (const tensor of readable) {
       const own = valuesOf(tensor)
       const [, ...row] = tensor.shape
       const width = row.reduce((product, side) => product * side, 1)
       const answer = yield* client.post(values, JSON.stringify({ name: tensor.name, truncate_size: Math.max(1, Math.ceil(own.length / width)) }))
       if (untold.has(answer.status)) continue
-      const told = Option.getOrNull(decodeValues(answer.text))?.flat().slice(0, own.length) ?? []
-      if (answer.status !== 200 || told.length < own.length)
-        return yield* unexpected(`HTTP ${answer.status}, ${told.length} of ${own.length} values of ${tensor.name}`, { status: answer.status })
+      const reported = Option.getOrNull(decodeValues(answer.text))?.flat().slice(0, own.length) ?? []
+      if (answer.status !== 200 || reported.length < own.length)
+        return yield* unexpected(`HTTP ${answer.status}, ${reported.length} of ${own.length} values of ${tensor.name}`, { status: answer.status })
       const wrong = Math.min(
-        ...roundings(offers.loadedTensors, repository, tensor).map(({ decode, encode }) => own.filter((value, at) => decode(encode(value)) !== told[at]).length)
+        ...roundings(offers.loadedTensors, repository, tensor).map(
+          ({ decode, encode }) => own.filter((value, at) => decode(encode(value)) !== reported[at]).length
+        )
       )
       if (wrong > 0) return yield* unexpected(`${wrong} of the first ${own.length} values of ${tensor.name} are not the file's`)
       compared.push(own.length)
@@ -92,7 +103,7 @@ export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => (
       return yield* unexpected(`checksum ${now} of all that is loaded, ${before} at an earlier start`)
     if (now !== undefined) keep(now)
     const sum = compared.reduce((all, count) => all + count, 0)
-    const large = looked.length - asked.length
+    const large = candidates.length - readable.length
     const left = large === 0 ? "" : `, ${large} too large to be asked for`
     return `${sum} values of ${compared.length} tensors are the files'${left}, ${now === undefined ? "no checksum" : `checksum ${now}${before === undefined ? "" : " as before"}`}`
   })

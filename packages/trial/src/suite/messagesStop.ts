@@ -7,17 +7,17 @@ const path = "/v1/messages"
 const tokens = 24
 const questions = ["Name three colours.", "Count from 1 to 20."]
 
-/** A few characters from within the answer, that nothing before has; null where there are none. */
+/** Four characters from the middle of the answer that do not occur earlier; null if there are none. */
 const stopIn = (text: string, thought: string): string | null => {
   const stop = text.trim().slice(1, 5)
   return stop.trim().length === 4 && !thought.includes(stop) ? stop : null
 }
 
-/** Stop sequences of a message, which its path has a word of its own for. */
+/** Stop sequences on `/v1/messages`, which has its own field for them. */
 export const messagesStop: TrialCheck = {
   name: "messages_stop",
   class: "capability",
-  heldToSeen: true,
+  usesConfirmedFeatures: true,
   purpose: "On /v1/messages nothing is sent from a stop sequence on, whole and streamed",
   limitSeconds: (subject) => 20 + (thinksAnyway(subject) ? thoughtSeconds(4) : 0),
   skipped: (subject: SuiteSubject) =>
@@ -31,17 +31,17 @@ export const messagesStop: TrialCheck = {
         max_tokens: mayThink(subject) ? roomAfterThought(subject, tokens) : tokens,
         ...(toggled ? { thinking: { type: "disabled" }, ...withoutThinking(subject) } : {})
       }
-      const told = yield* post(subject, path, body)
-      const text = messageText(told)
-      const stop = stopIn(text, messageSaid(told).slice(0, -text.length))
+      const answer = yield* post(subject, path, body)
+      const text = messageText(answer)
+      const stop = stopIn(text, messageSaid(answer).slice(0, -text.length))
       if (stop === null) continue
-      // A second one beside it, which no answer has.
+      // Together with a second stop sequence that occurs in no answer.
       const stopped = { ...body, stop_sequences: ["~|~|~", stop] }
-      const [whole, streamed] = yield* Effect.all(
+      const [complete, streamed] = yield* Effect.all(
         [post(subject, path, stopped), post(subject, path, { ...stopped, stream: true })],
         together(mayThink(subject))
       )
-      if (messageText(whole).includes(stop)) return yield* unexpected("whole: an answer goes on past a stop sequence")
+      if (messageText(complete).includes(stop)) return yield* unexpected("whole: an answer goes on past a stop sequence")
       if (messageStreamText(streamed).includes(stop)) return yield* unexpected("streamed: an answer goes on past a stop sequence")
       return "2 answers cut"
     }

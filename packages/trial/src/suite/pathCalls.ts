@@ -15,13 +15,16 @@ import { mayThink, roomAfterThought, type SuiteSubject } from "./SuiteSubject.ts
 
 export type Path = "/v1/responses" | "/v1/messages"
 
-/** A call as it was told: its arguments as a text of JSON, or as what they are. */
+/** A call as reported: its arguments as JSON text or as an object. */
 export interface Called {
   readonly name: string
-  readonly given: unknown
+  readonly args: unknown
 }
 
-/** Its description says what its schema does not let through, so that only a schema that binds leads to the one unit. */
+/**
+ * The description names a unit that the schema forbids, so that the answer is right only if the engine applies the
+ * schema.
+ */
 const unit = { type: "string", enum: ["kelvin"], description: "celsius" }
 const strictParameters = {
   type: "object",
@@ -32,12 +35,10 @@ const strictParameters = {
 const Measure = Schema.Struct({ city: Schema.Literals(["Paris", "Rome"]), unit: Schema.Literal("kelvin") })
 const measured = { onExcessProperty: "error" } as const
 
-/** Whether the arguments of a call are of a strict tool's schema, as a text of JSON or as what they are. */
-export const isMeasure = (given: unknown): boolean =>
+/** Whether the arguments of a call match the schema of a strict tool, as JSON text or as an object. */
+export const isMeasure = (args: unknown): boolean =>
   Option.isSome(
-    typeof given === "string"
-      ? Schema.decodeUnknownOption(Schema.fromJsonString(Measure), measured)(given)
-      : Schema.decodeUnknownOption(Measure, measured)(given)
+    typeof args === "string" ? Schema.decodeUnknownOption(Schema.fromJsonString(Measure), measured)(args) : Schema.decodeUnknownOption(Measure, measured)(args)
   )
 
 const tools = [
@@ -49,35 +50,35 @@ const weather = "What is the weather in Paris?"
 export const twoCities = "What is the weather in Paris and in Rome?"
 export const unrelated = "Tell me a joke about a bicycle."
 
-/** The same tools as the chat route takes them. */
+/** The same tools in the format of the chat route. */
 export const chatTools = tools.map((tool) => ({ type: "function", function: { ...tool, parameters } }))
 
 export const strictChatTools = tools.map((tool) => ({ type: "function", function: { ...tool, parameters: strictParameters, strict: true } }))
 
 const City = Schema.Struct({ city: Schema.String })
-const isCity = (given: unknown): boolean =>
-  Option.isSome(typeof given === "string" ? Schema.decodeUnknownOption(Schema.fromJsonString(City))(given) : Schema.decodeUnknownOption(City)(given))
+const isCity = (args: unknown): boolean =>
+  Option.isSome(typeof args === "string" ? Schema.decodeUnknownOption(Schema.fromJsonString(City))(args) : Schema.decodeUnknownOption(City)(args))
 
-/** What is wrong with calls of one tool, or of either; null where nothing is. */
+/** The fault in the calls of one tool, or of either; null without a fault. */
 export const wrongWith = (called: ReadonlyArray<Called>, wanted?: string): string | null => {
   if (called.length === 0) return "no call"
   if (called.some(({ name }) => (wanted === undefined ? tools.every((tool) => tool.name !== name) : name !== wanted))) return "a call of another tool"
-  return called.every(({ given }) => isCity(given)) ? null : "arguments that are not of the tool's schema"
+  return called.every(({ args }) => isCity(args)) ? null : "arguments that are not of the tool's schema"
 }
 
 const tokens = 128
-/** Tokens that an answer may take: not every path can be told not to think. */
+/** Token limit of an answer: not every path can turn reasoning off. */
 export const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
 
-/** What is asked with two tools. */
+/** A question with two tools. */
 export interface Asking {
   readonly question?: string
-  /** What the tool gave back that was called for the question; absent where none was. */
+  /** The result of the tool that was called for the question; absent if none was called. */
   readonly result?: string
   readonly choice?: "auto" | "required" | "none" | { readonly name: string }
-  /** One call at most. */
+  /** Whether at most one call is allowed. */
   readonly single?: boolean
-  /** Whether the tools are strict ones. */
+  /** Whether the tools are strict. */
   readonly strict?: boolean
 }
 
@@ -103,7 +104,7 @@ const responseBody = (subject: SuiteSubject, { choice = "auto", question = weath
 
 const choiceTypes = { auto: "auto", required: "any", none: "none" } as const
 
-/** What is asked with two tools, as a message has it and as its tokens are counted. */
+/** A question with two tools, in the format of a message and of a token count. */
 export const countedBody = ({ choice = "auto", question = weather, result, single = false, strict = false }: Asking): object => ({
   messages: [
     { role: "user", content: question },
@@ -124,58 +125,58 @@ export const countedBody = ({ choice = "auto", question = weather, result, singl
 const messageBody = (subject: SuiteSubject, asking: Asking): object => ({ ...greedily, ...countedBody(asking), max_tokens: roomOf(subject) })
 
 const itemsOf = (response: ReturnType<typeof decodeResponse>): ReadonlyArray<Called> =>
-  (Option.getOrNull(response)?.output ?? []).flatMap(({ arguments: given, name, type }) => (type === "function_call" ? [{ name: name ?? "", given }] : []))
+  (Option.getOrNull(response)?.output ?? []).flatMap(({ arguments: args, name, type }) => (type === "function_call" ? [{ name: name ?? "", args }] : []))
 
 const isIncomplete = ({ status }: { readonly status: string }) => status === "incomplete"
 const isCut = ({ stop_reason }: { readonly stop_reason: string }) => stop_reason === "max_tokens"
 
-/** A path's own words. */
+/** The format of one path. */
 interface Dialect {
   readonly bodyOf: (subject: SuiteSubject, asking: Asking) => object
-  /** The calls of an answer, and of a stream: there as a client puts them together of their parts. */
-  readonly whole: (told: string) => ReadonlyArray<Called>
-  readonly streamed: (told: string) => ReadonlyArray<Called>
-  readonly textOf: (told: string) => string
-  /** Whether an answer, or a stream, ended where its tokens did: a thought may take them all. */
-  readonly cut: (told: string) => boolean
-  readonly cutStream: (told: string) => boolean
-  /** Tokens of what was asked; null where that is not told. */
-  readonly inputOf: (told: string) => number | null
+  /** The calls of an answer and of a stream. The parts of streamed calls are assembled as a client does. */
+  readonly callsOf: (received: string) => ReadonlyArray<Called>
+  readonly streamedCallsOf: (received: string) => ReadonlyArray<Called>
+  readonly textOf: (received: string) => string
+  /** Whether an answer or a stream ended at its token limit: reasoning may use all tokens. */
+  readonly cut: (received: string) => boolean
+  readonly cutStream: (received: string) => boolean
+  /** Tokens of the input; null if the path does not report them. */
+  readonly inputOf: (received: string) => number | null
 }
 
 export const dialects: Readonly<Record<Path, Dialect>> = {
   "/v1/responses": {
     bodyOf: responseBody,
     textOf: responseText,
-    inputOf: (told) => Option.getOrNull(decodeResponseText(told))?.usage.input_tokens ?? null,
-    cut: (told) => Option.exists(decodeResponseText(told), isIncomplete),
-    cutStream: (told) =>
-      eventsOf(told).some((data) => Option.exists(decodeEvent(data), ({ response }) => Option.exists(decodeResponse(response), isIncomplete))),
-    whole: (told) => itemsOf(decodeResponseText(told)),
-    streamed: (told) => {
-      const events = eventsOf(told).flatMap((data) => Option.toArray(decodeEvent(data)))
+    inputOf: (received) => Option.getOrNull(decodeResponseText(received))?.usage.input_tokens ?? null,
+    cut: (received) => Option.exists(decodeResponseText(received), isIncomplete),
+    cutStream: (received) =>
+      eventsOf(received).some((data) => Option.exists(decodeEvent(data), ({ response }) => Option.exists(decodeResponse(response), isIncomplete))),
+    callsOf: (received) => itemsOf(decodeResponseText(received)),
+    streamedCallsOf: (received) => {
+      const events = eventsOf(received).flatMap((data) => Option.toArray(decodeEvent(data)))
       const called = itemsOf(decodeResponse(events.at(-1)?.response))
       const pieces = events.filter(({ type }) => type === "response.function_call_arguments.delta").map(({ delta }) => (typeof delta === "string" ? delta : ""))
-      return called.length === 1 ? called.map((call) => (isCity(call.given) ? { ...call, given: pieces.join("") } : call)) : called
+      return called.length === 1 ? called.map((call) => (isCity(call.args) ? { ...call, args: pieces.join("") } : call)) : called
     }
   },
   "/v1/messages": {
     bodyOf: messageBody,
     textOf: messageText,
-    inputOf: (told) => Option.match(decodeMessage(told), { onNone: () => null, onSome: ({ usage }) => messageInput(usage) }),
-    cut: (told) => Option.exists(decodeMessage(told), isCut),
-    cutStream: (told) =>
-      eventsOf(told).some((data) => Option.exists(decodeMessageEvent(data), ({ delta }) => isCut({ stop_reason: delta?.stop_reason ?? "" }))),
-    whole: (told) =>
-      (Option.getOrNull(decodeMessage(told))?.content ?? []).flatMap(({ input, name, type }) =>
-        type === "tool_use" ? [{ name: name ?? "", given: input }] : []
+    inputOf: (received) => Option.match(decodeMessage(received), { onNone: () => null, onSome: ({ usage }) => messageInput(usage) }),
+    cut: (received) => Option.exists(decodeMessage(received), isCut),
+    cutStream: (received) =>
+      eventsOf(received).some((data) => Option.exists(decodeMessageEvent(data), ({ delta }) => isCut({ stop_reason: delta?.stop_reason ?? "" }))),
+    callsOf: (received) =>
+      (Option.getOrNull(decodeMessage(received))?.content ?? []).flatMap(({ input, name, type }) =>
+        type === "tool_use" ? [{ name: name ?? "", args: input }] : []
       ),
-    streamed: (told) => {
-      const called: Array<{ name: string; given: string }> = []
-      for (const { content_block: block, delta } of eventsOf(told).flatMap((data) => Option.toArray(decodeMessageEvent(data)))) {
-        if (block?.type === "tool_use") called.push({ name: block.name ?? "", given: "" })
+    streamedCallsOf: (received) => {
+      const called: Array<{ name: string; args: string }> = []
+      for (const { content_block: block, delta } of eventsOf(received).flatMap((data) => Option.toArray(decodeMessageEvent(data)))) {
+        if (block?.type === "tool_use") called.push({ name: block.name ?? "", args: "" })
         const last = called.at(-1)
-        if (last !== undefined) last.given += delta?.partial_json ?? ""
+        if (last !== undefined) last.args += delta?.partial_json ?? ""
       }
       return called
     }

@@ -5,7 +5,7 @@ import type { Path } from "./pathCalls.ts"
 import { type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 
-/** What a path tells of the prompt that it made: its tokens, and how many of them were in the cache. */
+/** The size of the prompt that a path built: its tokens, and how many of them came from the cache. */
 interface Input {
   readonly tokens: number
   readonly cached: number
@@ -14,17 +14,17 @@ interface Input {
 interface Dialect {
   readonly field: string
   readonly bodyOf: (subject: SuiteSubject, question: string, effort: string) => object
-  readonly inputOf: (told: string) => Input | null
+  readonly inputOf: (received: string) => Input | null
 }
 
-/** The effort as the gateway hands it on. A thought is cut: only the prompt is looked at. */
+/** Token limit. The reasoning may be cut: the check only reads the prompt size. */
 const max = 16
 const dialects: Readonly<Record<Path, Dialect>> = {
   "/v1/responses": {
     field: "reasoning",
     bodyOf: ({ salt }, input, effort) => ({ ...greedily, input, max_output_tokens: max, store: false, cache_salt: salt, reasoning: { effort } }),
-    inputOf: (told) =>
-      Option.match(decodeResponseText(told), {
+    inputOf: (received) =>
+      Option.match(decodeResponseText(received), {
         onNone: () => null,
         onSome: ({ usage }) => ({ tokens: usage.input_tokens, cached: usage.input_tokens_details?.cached_tokens ?? 0 })
       })
@@ -38,8 +38,8 @@ const dialects: Readonly<Record<Path, Dialect>> = {
       cache_salt: salt,
       output_config: { effort }
     }),
-    inputOf: (told) =>
-      Option.match(decodeMessage(told), {
+    inputOf: (received) =>
+      Option.match(decodeMessage(received), {
         onNone: () => null,
         onSome: ({ usage }) => ({ tokens: messageInput(usage), cached: usage.cache_read_input_tokens ?? 0 })
       })
@@ -49,13 +49,14 @@ const dialects: Readonly<Record<Path, Dialect>> = {
 const countPath = "/v1/messages/count_tokens"
 
 /**
- * No path but the chat route tells a prompt. Two are seen to be different by their lengths, or by the cache: what was asked before is found there to its last block, and
- * what only begins like it is not.
+ * Only the chat route reports a prompt. On other paths two prompts differ if their lengths differ, or if the cache
+ * shows it: an identical prompt is found in the cache up to its last block, a prompt with only the same beginning is
+ * not.
  */
 const effortOn = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
-  heldToSeen: true,
+  usesConfirmedFeatures: true,
   purpose: `On ${path} each effort of reasoning is taken, and makes another prompt`,
   limitSeconds: secondsOf(40, 0),
   skipped: (subject) => {
@@ -66,7 +67,7 @@ const effortOn = (name: string, path: Path): TrialCheck => ({
   },
   run: Effect.fnUntraced(function* (subject) {
     const { bodyOf, field, inputOf } = dialects[path]
-    // Not every path keeps caches apart: what an earlier run has left there is not to be found.
+    // Not every path separates caches, so the question is new in each run.
     const question = `${subject.salt} ${likelihoodTexts[0]?.text ?? ""}`.slice(0, Math.min(600, Math.floor(subject.maxContext / 4)))
     const ask = (effort: string) => Effect.map(post(subject, path, bodyOf(subject, question, effort)), inputOf)
     const lengths = new Set<number>()
@@ -86,5 +87,5 @@ const effortOn = (name: string, path: Path): TrialCheck => ({
   })
 })
 
-/** Efforts beside the chat route. */
+/** Efforts on paths other than the chat route. */
 export const pathEffort: ReadonlyArray<TrialCheck> = [effortOn("responses_effort", "/v1/responses"), effortOn("messages_effort", "/v1/messages")]

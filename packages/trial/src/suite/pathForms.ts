@@ -20,7 +20,7 @@ const schema = {
 
 const poem = "Write a poem about the sea."
 const tokens = 128
-/** Not every path can be told not to think. */
+/** Not every path can turn reasoning off. */
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
 
 const bodyOf = (subject: SuiteSubject, path: Exclude<Path, "/v1/completions">, format: Format): object => {
@@ -30,12 +30,12 @@ const bodyOf = (subject: SuiteSubject, path: Exclude<Path, "/v1/completions">, f
   return { ...greedily, input: poem, max_output_tokens: roomOf(subject), store: false, text: { format: form } }
 }
 
-/** A text gone on with, or what is answered on another path. */
+/** The continuation of a text, or the answer of another path. */
 const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, format: Format, stream: boolean) {
   if (path !== textPath) {
-    const told = yield* post(subject, path, { ...bodyOf(subject, path, format), ...(stream ? { stream } : {}) })
-    if (path === "/v1/messages") return stream ? messageStreamText(told) : messageText(told)
-    return stream ? responseStreamText(told) : responseText(told)
+    const answer = yield* post(subject, path, { ...bodyOf(subject, path, format), ...(stream ? { stream } : {}) })
+    if (path === "/v1/messages") return stream ? messageStreamText(answer) : messageText(answer)
+    return stream ? responseStreamText(answer) : responseText(answer)
   }
   const form = format === "json_object" ? { type: format } : { type: format, json_schema: { name: "colour", schema, strict: true } }
   const prompt = yield* promptOf(subject, "A poem about the sea:\n")
@@ -43,7 +43,7 @@ const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path,
   return (yield* stream ? subject.client.stream(textPath, continuation(subject, prompt, fields)) : goOn(subject, prompt, fields)).content
 })
 
-/** Whether an answer is of the form; an object may be cut by the limit and has at least to have begun. */
+/** Whether an answer has the form. An object that the limit cuts must at least have begun. */
 const isOf = (format: Format, answer: string): boolean =>
   format === "json_schema" ? Option.isSome(decodeColour(answer)) : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
 
@@ -53,16 +53,16 @@ const claimed = (subject: SuiteSubject, path: InferencePath, format: Format): bo
 const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
   name,
   class: "capability",
-  heldToSeen: true,
+  usesConfirmedFeatures: true,
   purpose: `On ${path} an answer is of the form that ${format} asks for, although a poem is asked for`,
   limitSeconds: (subject) => 20 + (mayThink(subject) && path !== textPath ? thoughtSeconds(2) : 0),
   skipped: (subject) => (claimed(subject, path, format) ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
-    // What binds one form in a stream binds the other: the shorter answer is asked for both ways.
+    // An engine that applies one form in a stream applies the other: only the shorter answer is requested both ways.
     const ways = format === "json_schema" ? [false, true] : [false]
     const answers = yield* Effect.forEach(ways, (stream) => answerOf(subject, path, format, stream), together(mayThink(subject) && path !== textPath))
     for (const [at, answer] of answers.entries()) {
-      // It may still think when its room is over; on the chat route it was seen.
+      // The model may still reason at its token limit. The chat route was checked without that limit.
       if (answer.trim() === "" && mayThink(subject) && path !== textPath) continue
       if (isOf(format, answer)) continue
       const what = answer.trimStart().startsWith("{") ? "an object is not of its schema, or not whole" : "an answer is not of its form"
@@ -72,7 +72,10 @@ const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
   })
 })
 
-/** Forms of answers beside the chat route: each path takes them in words of its own, and a form that one does not keep is taken from that path alone. */
+/**
+ * Response formats on paths other than the chat route. Each path has its own field, and a format that a path does not
+ * obey is withdrawn for that path only.
+ */
 export const pathForms: ReadonlyArray<TrialCheck> = [
   formOf("texts_json_mode", "/v1/completions", "json_object"),
   formOf("texts_json_schema", "/v1/completions", "json_schema"),
@@ -81,7 +84,7 @@ export const pathForms: ReadonlyArray<TrialCheck> = [
   formOf("messages_json_schema", "/v1/messages", "json_schema")
 ]
 
-/** A text that is to be repeated before what goes on with it. */
+/** A text that the engine repeats before its continuation. */
 export const textsEcho: TrialCheck = {
   name: "texts_echo",
   class: "capability",
@@ -91,10 +94,10 @@ export const textsEcho: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const text = "The old house had a garden"
     const fields = { max_tokens: 4, ignore_eos: true, echo: true }
-    const whole = yield* goOn(subject, text, fields)
+    const complete = yield* goOn(subject, text, fields)
     const streamed = yield* subject.client.stream(textPath, continuation(subject, text, fields))
     for (const [way, { content }] of [
-      ["whole", whole],
+      ["whole", complete],
       ["streamed", streamed]
     ] as const) {
       if (!content.startsWith(text)) return yield* unexpected(`${way}: the text is not repeated`)

@@ -9,7 +9,7 @@ import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from ".
 const tokens = 64
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
 
-/** A question about an image, in the words in which the gateway hands it on. */
+/** A question about an image, in the format that the gateway sends. */
 const bodies: Readonly<Record<Path, (subject: SuiteSubject, url: string) => object>> = {
   "/v1/responses": (subject, image_url) => ({
     ...greedily,
@@ -35,14 +35,14 @@ const imageBlocks = (url: string) => {
   return [{ type: "image", source: { type: "base64", media_type, data } }, whichDigits]
 }
 
-/** A question about an image, as a message has it, and the same without the image. */
+/** A question about an image in the format of a message. */
 export const messageWithImage = () => [{ role: "user", content: imageBlocks(pngOf(digits("4071"))) }]
 export const messageWithoutImage = [{ role: "user", content: [whichDigits] }]
 
 const imagesOn = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
-  heldToSeen: true,
+  usesConfirmedFeatures: true,
   purpose: `On ${path} the digits of a PNG and of a JPEG are read`,
   limitSeconds: (subject) => seconds(30)() + (mayThink(subject) ? thoughtSeconds(2) : 0),
   skipped: (subject) => claims(path)(subject) ?? (subject.capabilities.supports_image_input ? null : "text only"),
@@ -52,15 +52,18 @@ const imagesOn = (name: string, path: Path): TrialCheck => ({
       ["PNG", "4071", pngOf(digits("4071"))],
       ["JPEG", "8253", jpegOf(digits("8253"))]
     ] as const) {
-      const told = yield* post(subject, path, bodies[path](subject, url))
-      const text = path === "/v1/messages" ? messageText(told) : responseText(told)
-      // It may still think when its room is over; on the chat route it was seen.
-      if (mayThink(subject) && cut(told)) continue
+      const answer = yield* post(subject, path, bodies[path](subject, url))
+      const text = path === "/v1/messages" ? messageText(answer) : responseText(answer)
+      // The model may still reason at its token limit. The chat route was checked without that limit.
+      if (mayThink(subject) && cut(answer)) continue
       if (!text.includes(written)) return yield* unexpected(`the digits of a ${kind} are not read`)
     }
     return "2 images"
   })
 })
 
-/** Images beside the chat route: a path that does not see them would answer about nothing, and is taken from a model that sees. */
+/**
+ * Images on paths other than the chat route. A path that ignores them would answer about nothing, so they are withdrawn
+ * for that path.
+ */
 export const pathImages: ReadonlyArray<TrialCheck> = [imagesOn("responses_images", "/v1/responses"), imagesOn("messages_images", "/v1/messages")]

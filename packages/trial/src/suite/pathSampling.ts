@@ -6,10 +6,10 @@ import { converse, type SuiteSubject } from "./SuiteSubject.ts"
 
 interface Drawn {
   readonly path: InferencePath
-  /** A request for a greedy answer of at most so many tokens. */
+  /** The body of a greedy request with at most this many tokens. */
   readonly bodyOf: (question: string, tokens: number) => object
-  /** Everything that an answer says, thoughts too. */
-  readonly saidIn: (told: string) => string
+  /** The text of an answer, including reasoning. */
+  readonly saidIn: (received: string) => string
 }
 
 const cuts = [
@@ -17,18 +17,19 @@ const cuts = [
   ["top_k", 1]
 ] as const
 
-/** What is told in many ways, and short enough to be drawn often. */
+/** A question with many possible answers, short enough to be sent often. */
 const question = "Tell a long story."
 const max_tokens = 24
 const times = [1, 2, 3]
 
 /**
- * A path obeys what is set of its sampling, as far as the chat route does: where three draws of that are not the greedy answer, one of eight of the path is not either; and
- * where three that are cut to the likeliest token are, one of three of the path is too.
+ * A path obeys its sampling settings at least as well as the chat route. If three draws of the chat route differ from
+ * the greedy answer, one of eight draws of the path must. If three draws that are cut to the likeliest token equal it,
+ * one of three draws of the path must.
  */
 export const drawsLikeChat = Effect.fnUntraced(function* (subject: SuiteSubject, { bodyOf, path, saidIn }: Drawn) {
   const body = bodyOf(question, max_tokens)
-  // What is drawn may be in no form that an engine's readers of answers take.
+  // A drawn answer may have a form that a parser of the engine rejects.
   const byChat = (more: object) =>
     converse(subject, [{ role: "user", content: question }], { max_tokens, ...more }).pipe(
       Effect.map(({ content, reasoning }) => `${reasoning}${content}`),
@@ -40,7 +41,7 @@ export const drawsLikeChat = Effect.fnUntraced(function* (subject: SuiteSubject,
       Effect.catchTag("Unexpected", () => Effect.succeed(null))
     )
   const [chat, greedily] = [yield* byChat({}), yield* byPath({})]
-  // Some engines tell nothing of a thought that was cut.
+  // Some engines report nothing of reasoning that was cut.
   if (chat === null || greedily === null || greedily.trim() === "") return
   for (const seed of times) if ([null, chat].includes(yield* byChat({ temperature: 2, seed }))) return
   let varies = false

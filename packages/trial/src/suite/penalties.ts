@@ -5,13 +5,16 @@ import type { Reading } from "./readAnswer.ts"
 import type { Fields, SuiteSubject } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
-/** One prompt on one path: what it is asked with, and the ids of it that are known. Gives null where the answer is in no form that can be read. */
+/**
+ * One prompt on one path: how to send it, and its known token ids. Returns null if the answer has a form that cannot be
+ * read.
+ */
 export interface Asking {
   readonly ask: (fields: Fields) => Effect.Effect<Reading | null, EngineUnreachable | Unexpected>
   readonly prompt: ReadonlyArray<number> | null
 }
 
-/** The largest of each that both engines take. */
+/** The largest value of each penalty that both engines accept. */
 const penalties = [
   ["presence_penalty", 2],
   ["frequency_penalty", 2],
@@ -20,7 +23,7 @@ const penalties = [
 
 export type Pair = readonly [first: number, second: number]
 
-/** Of all tokens one of two, the first of which is preferred by twice so much. */
+/** Restricts the answer to two tokens. The first is preferred by twice `preferred`. */
 export const oneOf = ({ ask }: Asking, [first, second]: Pair, preferred: number, fields: object = {}) => {
   const { mostPreferred } = thresholds
   const logit_bias = { [String(first)]: 100 - mostPreferred + preferred, [String(second)]: 100 - mostPreferred - preferred }
@@ -28,26 +31,30 @@ export const oneOf = ({ ask }: Asking, [first, second]: Pair, preferred: number,
 }
 
 /**
- * The least preference by which the first token alone is said, where with a little less the second would come after it at some step: there a penalty for what was said
- * has to change something, whatever the model. Null where there is none.
+ * Finds the least preference at which the answer is only the first token, while slightly less would let the second
+ * token appear. At that point a penalty must change the answer, for any model. Null if there is no such
+ * preference.
  */
 export const tie = Effect.fnUntraced(function* (asking: Asking, pair: Pair) {
-  /** How often the first is said before the second is; -1 where it alone is. */
-  const said = (preferred: number) => Effect.map(oneOf(asking, pair, preferred), (ids) => ids?.findIndex((id) => id !== pair[0]) ?? null)
+  /** How often the first token appears before the second; -1 if it appears alone. */
+  const firstOther = (preferred: number) => Effect.map(oneOf(asking, pair, preferred), (ids) => ids?.findIndex((id) => id !== pair[0]) ?? null)
   let low: number = -thresholds.mostPreferred
   let high: number = thresholds.mostPreferred
-  let before = yield* said(low)
-  if (before === null || before < 0 || (yield* said(high)) !== -1) return null
+  let before = yield* firstOther(low)
+  if (before === null || before < 0 || (yield* firstOther(high)) !== -1) return null
   while (high - low > thresholds.preference) {
     const middle = (low + high) / 2
-    const times = yield* said(middle)
+    const times = yield* firstOther(middle)
     if (times === -1) high = middle
     else [low, before] = [middle, times]
   }
   return before !== null && before > 0 ? high : null
 })
 
-/** Some tokens from the middle of the vocabulary that no answer begins with: how likely they are is far from how likely those are that come first. */
+/**
+ * Tokens from the middle of the vocabulary with which no answer begins. Their likelihood is far from that of the usual
+ * first tokens.
+ */
 export const rareOf = ({ vocabSize }: SuiteSubject, used: ReadonlyArray<number>, count: number): ReadonlyArray<number> => {
   const taken = new Set(used)
   const from = Math.floor(vocabSize / 2)
@@ -57,26 +64,27 @@ export const rareOf = ({ vocabSize }: SuiteSubject, used: ReadonlyArray<number>,
 }
 
 /**
- * Penalties change what they have to. Gives those that were seen to. A repetition penalty multiplies, and some engines add a bias after it: of a token whose own logit is
- * next to zero it changes nothing, so that rare ones are asked for too before it is said to be ignored. `where`: how a fault is told of that path.
+ * Penalties change the answer as they must. Returns the penalties that did. A repetition penalty multiplies, and some
+ * engines add the bias after it, so that it changes nothing for a token whose own logit is near zero. Therefore rare
+ * tokens are tried too before the check reports a penalty as ignored. `where`: the prefix of the path in the message.
  */
 export const penaltiesObeyed = Effect.fnUntraced(function* (asking: Asking, pairs: ReadonlyArray<Pair>, offered: ReadonlySet<string>, where = "") {
-  const seen = new Set<string>()
-  const asked = new Set<string>()
+  const confirmed = new Set<string>()
+  const tried = new Set<string>()
   for (const pair of pairs) {
-    const left = penalties.filter(([name]) => offered.has(name) && !seen.has(name))
+    const left = penalties.filter(([name]) => offered.has(name) && !confirmed.has(name))
     if (left.length === 0) break
     const preferred = yield* tie(asking, pair)
     if (preferred === null) continue
     for (const [name, value] of left) {
-      // This one is for what stands in the prompt too.
+      // This penalty also applies to tokens of the prompt.
       if (name === "repetition_penalty" && asking.prompt?.includes(pair[1]) !== false) continue
       const ids = yield* oneOf(asking, pair, preferred, { [name]: value })
       if (ids === null) continue
-      asked.add(name)
-      if (ids.some((id) => id !== pair[0])) seen.add(name)
+      tried.add(name)
+      if (ids.some((id) => id !== pair[0])) confirmed.add(name)
     }
   }
-  const ignored = [...asked].filter((name) => !seen.has(name))
-  return ignored.length > 0 ? yield* unexpected(`${where}${ignored.join(", ")} 2 changes nothing`) : [...seen]
+  const ignored = [...tried].filter((name) => !confirmed.has(name))
+  return ignored.length > 0 ? yield* unexpected(`${where}${ignored.join(", ")} 2 changes nothing`) : [...confirmed]
 })

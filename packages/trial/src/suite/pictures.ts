@@ -4,9 +4,9 @@ export type Pixel = readonly [red: number, green: number, blue: number]
 
 /** A square picture. */
 export interface Picture {
-  /** Pixels; a multiple of 8. */
+  /** Width in pixels; a multiple of 8. */
   readonly side: number
-  /** The same within each square of 8 pixels. */
+  /** Constant within each square of 8 by 8 pixels. */
   readonly pixel: (x: number, y: number) => Pixel
 }
 
@@ -20,7 +20,7 @@ const chunk = (name: string, data: Buffer): Buffer => {
   return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)])
 }
 
-/** A picture as a PNG of 8 bits a colour, in a `data:` URL. */
+/** The picture as a PNG of 8 bits per color in a `data:` URL. */
 export const pngOf = ({ pixel, side }: Picture): string => {
   const rows: Array<Buffer> = []
   for (let y = 0; y < side; y += 8) {
@@ -38,15 +38,18 @@ export const pngOf = ({ pixel, side }: Picture): string => {
 
 const segment = (marker: number, data: ReadonlyArray<number>): Buffer => Buffer.from([0xff, marker, (data.length + 2) >> 8, (data.length + 2) & 0xff, ...data])
 
-/** How many codes there are of each length from 1 to 16 bits, and what they stand for: the standard's own table for the mean of a block. */
+/**
+ * The number of codes of each length from 1 to 16 bits, and their meaning: the table of the standard for the mean of a
+ * block.
+ */
 const meanLengths = [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
 const meanCodes = ["00", "010", "011", "100", "101", "110", "1110", "11110", "111110", "1111110", "11111110", "111111110"]
 
-/** A block whose pixels are all alike has nothing beside its mean: one code says so. */
+/** A block of equal pixels has only its mean: one code marks its end. */
 const endLengths = [0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
 const endCode = "00"
 
-/** The bits of a mean's difference from the one before it: how many there are, and they. */
+/** The bits of the difference between a mean and the previous one: their number and their values. */
 const differenceOf = (difference: number): string => {
   const length = difference === 0 ? 0 : Math.abs(difference).toString(2).length
   const bits = difference >= 0 ? difference : difference + 2 ** length - 1
@@ -55,14 +58,14 @@ const differenceOf = (difference: number): string => {
 
 const clamp = (value: number) => Math.max(-128, Math.min(127, Math.round(value)))
 
-/** Luminance and two differences of colour, around zero. */
+/** Luminance and two color differences, centered on zero. */
 const componentsOf = ([red, green, blue]: Pixel): ReadonlyArray<number> => [
   clamp(0.299 * red + 0.587 * green + 0.114 * blue - 128),
   clamp(-0.168736 * red - 0.331264 * green + 0.5 * blue),
   clamp(0.5 * red - 0.418688 * green - 0.081312 * blue)
 ]
 
-/** A picture as a baseline JPEG in a `data:` URL: each square of 8 pixels is its colour alone. */
+/** The picture as a baseline JPEG in a `data:` URL. Each square of 8 by 8 pixels has one color. */
 export const jpegOf = ({ pixel, side }: Picture): string => {
   const before = [0, 0, 0]
   let bits = ""
@@ -83,7 +86,7 @@ export const jpegOf = ({ pixel, side }: Picture): string => {
   return dataUrl("jpeg", [
     Buffer.from([0xff, 0xd8]),
     segment(0xe0, jfif),
-    // A flat block's mean is eight times its pixels' value.
+    // The mean of a flat block is eight times the value of its pixels.
     segment(0xdb, [0, ...Array.from({ length: 64 }, () => 8)]),
     segment(0xc0, [8, ...size, ...size, 3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]),
     segment(0xc4, [0x00, ...meanLengths, ...meanCodes.keys()]),

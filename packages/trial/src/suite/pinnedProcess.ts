@@ -7,5 +7,5 @@ process.on("message", ({ number, words }: Numbered<PinnedQuestion>) => {
   const answered: Numbered<PinnedAnswer> = { number, words: answer(words) }
   process.send?.(answered)
 })
-// Who started it ends it, also where a terminal interrupts both.
+// The parent ends this process, even if a terminal interrupts both.
 process.on("SIGINT", () => {})

@@ -1,7 +1,7 @@
 import { type Conversing, type OwnTemplate, readTemplate, type TemplateSource } from "./OwnTemplate.ts"
 import { type OwnTokenizer, readTokenizer, type TokenizerFacts } from "./OwnTokenizer.ts"
 
-/** What is to be read of a pinned commit: of what there is none, or none that we read, null. */
+/** The files to read. Null: the commit has none, or none that can be read. */
 export interface PinnedSource {
   readonly tokenizer: { readonly file: Uint8Array; readonly config: string } | null
   readonly template: TemplateSource | null
@@ -22,13 +22,13 @@ export type PinnedAnswer =
   | { readonly _tag: "Rendered"; readonly texts: ReadonlyArray<string | null> }
   | { readonly _tag: "Fault"; readonly message: string }
 
-/** Questions and answers bear the same number: who asked may have left. */
+/** A question and its answer have the same number: the asking fiber may have been interrupted. */
 export interface Numbered<A> {
   readonly number: number
   readonly words: A
 }
 
-/** Reads a commit's tokenizer and template once, and answers for them from then on. */
+/** Reads a tokenizer and a template once, and answers questions about them afterwards. */
 export const makePinned = (): ((question: PinnedQuestion) => PinnedAnswer) => {
   let tokenizer: OwnTokenizer | null = null
   let template: OwnTemplate | null = null

@@ -1,37 +1,40 @@
 import { Effect, Option, Schema } from "effect"
 import { type Answer, type Call, type EngineClient, type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { optionalNullable } from "../optionalNullable.ts"
 
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Ids = Schema.Array(Schema.Int)
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-const ToolCall = Schema.Struct({ id: given(Schema.String), function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) })
+const ToolCall = Schema.Struct({ id: optionalNullable(Schema.String), function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) })
 
-const Told = Schema.Struct({ token: Schema.String, top_logprobs: given(Schema.Array(Schema.Struct({ token: Schema.String, logprob: given(Schema.Finite) }))) })
-const Logprobs = Schema.Struct({
-  tokens: given(Schema.Array(Schema.String)),
-  token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
-  top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
-  content: given(Schema.Array(Told))
+const Told = Schema.Struct({
+  token: Schema.String,
+  top_logprobs: optionalNullable(Schema.Array(Schema.Struct({ token: Schema.String, logprob: optionalNullable(Schema.Finite) })))
 })
-/** By token id: that of the prompt's token, and of others where they were asked for. */
+const Logprobs = Schema.Struct({
+  tokens: optionalNullable(Schema.Array(Schema.String)),
+  token_logprobs: optionalNullable(Schema.Array(Schema.NullOr(Schema.Finite))),
+  top_logprobs: optionalNullable(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
+  content: optionalNullable(Schema.Array(Told))
+})
+/** By token id: the prompt token, and alternatives if requested. */
 const PromptLogprobs = Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.Struct({ logprob: Schema.Finite }))))
 const Choice = Schema.Struct({
-  text: given(Schema.String),
-  message: given(
+  text: optionalNullable(Schema.String),
+  message: optionalNullable(
     Schema.Struct({
-      content: given(Schema.String),
-      reasoning: given(Schema.String),
-      reasoning_content: given(Schema.String),
-      tool_calls: given(Schema.Array(ToolCall))
+      content: optionalNullable(Schema.String),
+      reasoning: optionalNullable(Schema.String),
+      reasoning_content: optionalNullable(Schema.String),
+      tool_calls: optionalNullable(Schema.Array(ToolCall))
     })
   ),
-  finish_reason: given(Schema.String),
-  token_ids: given(Ids),
-  response_token_ids: given(Ids),
-  prompt_token_ids: given(Ids),
-  logprobs: given(Logprobs),
-  prompt_logprobs: given(PromptLogprobs)
+  finish_reason: optionalNullable(Schema.String),
+  token_ids: optionalNullable(Ids),
+  response_token_ids: optionalNullable(Ids),
+  prompt_token_ids: optionalNullable(Ids),
+  logprobs: optionalNullable(Logprobs),
+  prompt_logprobs: optionalNullable(PromptLogprobs)
 })
 const Whole = Schema.Struct({
   choices: Schema.NonEmptyArray(Choice),
@@ -39,30 +42,33 @@ const Whole = Schema.Struct({
     prompt_tokens: Count,
     completion_tokens: Count,
     total_tokens: Count,
-    prompt_tokens_details: given(Schema.Struct({ cached_tokens: given(Count) })),
-    completion_tokens_details: given(Schema.Struct({ reasoning_tokens: given(Count) })),
-    reasoning_tokens: given(Count)
+    prompt_tokens_details: optionalNullable(Schema.Struct({ cached_tokens: optionalNullable(Count) })),
+    completion_tokens_details: optionalNullable(Schema.Struct({ reasoning_tokens: optionalNullable(Count) })),
+    reasoning_tokens: optionalNullable(Count)
   }),
-  prompt_token_ids: given(Ids),
-  prompt_logprobs: given(PromptLogprobs)
+  prompt_token_ids: optionalNullable(Ids),
+  prompt_logprobs: optionalNullable(PromptLogprobs)
 })
 const decodeWhole = Schema.decodeUnknownOption(Schema.fromJsonString(Whole))
 
-/** Everything that an answer tells, whichever engine it is of. What it does not tell is null. */
+/** Everything that an answer reports, in the format of any engine. A value that the engine does not report is null. */
 export interface Reading extends Answer {
   readonly ids: ReadonlyArray<number> | null
   readonly promptIds: ReadonlyArray<number> | null
   /** Of the chosen tokens. */
   readonly logprobs: ReadonlyArray<number> | null
-  /** The likeliest tokens' log-probabilities at each place. */
+  /** The log-probabilities of the likeliest tokens at each place. */
   readonly tops: ReadonlyArray<ReadonlyArray<number>> | null
-  /** Of a continuation the first token, and the log-probabilities of the likeliest ones there; null where the engine names no tokens. */
+  /**
+   * For a continuation: the first token and the log-probabilities of the likeliest tokens there; null if the engine
+   * names no tokens.
+   */
   readonly first: { readonly token: string; readonly top: ReadonlyMap<string, number> } | null
-  /** At each place the chosen token and the likeliest ones. */
-  readonly told: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
-  /** At each place of a message the likeliest tokens' log-probabilities, in the order that they are told in. */
+  /** The chosen token and the likeliest tokens at each place. */
+  readonly tokenChoices: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
+  /** The log-probabilities of the likeliest tokens at each place of a message, in their order in the answer. */
   readonly ordered: ReadonlyArray<ReadonlyArray<number>>
-  /** Of the prompt's tokens from the second on. */
+  /** Of the prompt tokens from the second on. */
   readonly promptLogprobs: ReadonlyArray<number> | null
   readonly cached: number | null
   readonly reasoningTokens: number | null
@@ -73,7 +79,10 @@ type Answered = typeof Whole.Type
 
 const numbers = (values: ReadonlyArray<number | null>): ReadonlyArray<number> => values.flatMap((value) => (value === null ? [] : [value]))
 
-/** By id where there are ids, else the only one of each place; of an echoed prompt the beginning of all log-probabilities. */
+/**
+ * Selects by id if ids are present, otherwise the only value of each place. For an echoed prompt, the beginning of all
+ * log-probabilities.
+ */
 const promptLogprobsOf = (answer: Answered, ids: ReadonlyArray<number> | null): ReadonlyArray<number> | null => {
   const [choice] = answer.choices
   const places = answer.prompt_logprobs ?? choice.prompt_logprobs
@@ -109,7 +118,7 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
     logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
     tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
     first: firstOf(logprobs),
-    told:
+    tokenChoices:
       logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ??
       logprobs?.tokens?.map((token, at) => ({ token, top: Object.keys(logprobs.top_logprobs?.[at] ?? {}) })) ??
       null,
@@ -123,7 +132,10 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
 
 const decodeAsked = Schema.decodeUnknownOption(Schema.Struct({ prompt: Ids }))
 
-/** Asks, and reads everything that comes back. A refusal, and what cannot be read, is unexpected. */
+/**
+ * Sends a request and reads the whole answer. Fails with `Unexpected` for another status than 200 and for an answer
+ * that cannot be decoded.
+ */
 export const readAnswer = Effect.fnUntraced(function* (
   client: EngineClient,
   path: string,
@@ -131,7 +143,7 @@ export const readAnswer = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Reading, EngineUnreachable | Unexpected> {
   const { status, text } = yield* client.post(path, JSON.stringify(body))
   if (status !== 200) return yield* new Unexpected({ detail: `HTTP ${status} for a good request`, status })
-  const whole = decodeWhole(text)
-  if (Option.isNone(whole)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
-  return readingOf(whole.value, Option.getOrNull(decodeAsked(body))?.prompt ?? null)
+  const decoded = decodeWhole(text)
+  if (Option.isNone(decoded)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
+  return readingOf(decoded.value, Option.getOrNull(decodeAsked(body))?.prompt ?? null)
 })

@@ -6,92 +6,113 @@ import type { Conversing } from "./OwnTemplate.ts"
 import type { TokenizerFacts } from "./OwnTokenizer.ts"
 import type { Numbered, PinnedAnswer, PinnedQuestion, PinnedSource } from "./pinnedQuestions.ts"
 
-/** Heap of a process, MB: a `tokenizer.json` of 40 MB takes 200, and 300 while it is read. */
+/** Heap limit of the process in MB. A `tokenizer.json` of 40 MB takes 200, and 300 while it is read. */
 const heapMegabytes = 384
 
-/** A pinned commit's tokenizer, in a process of its own. Many texts are one question. */
+/** The tokenizer of a pinned commit, in a separate process. One question holds many texts. */
 export interface PinnedTokenizer extends TokenizerFacts {
-  /** Each text's ids; `withSpecial`: with what stands around every text. */
+  /** The ids of each text. `withSpecial`: with the tokens that surround every text. */
   readonly encode: (texts: ReadonlyArray<string>, withSpecial: boolean) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>>
   readonly decode: (ids: ReadonlyArray<ReadonlyArray<number>>) => Effect.Effect<ReadonlyArray<string>>
-  /** Each token's id; null where it has no such token. */
+  /** The id of each token; null if the tokenizer has no such token. */
   readonly find: (tokens: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<number | null>>
 }
 
-/** A pinned commit's chat template, in a process of its own. */
+/** The chat template of a pinned commit, in a separate process. */
 export interface PinnedTemplate {
-  /** Whether it writes the day of a conversation. */
+  /** Whether the template writes the day of a conversation. */
   readonly writesDay: boolean
-  /** Each conversation's prompt up to where the answer begins; null where the template refuses it, or needs what we do not have. */
+  /**
+   * The prompt of each conversation up to the start of the answer; null if the template refuses it or needs a feature
+   * that is not available here.
+   */
   readonly render: (conversations: ReadonlyArray<Conversing>) => Effect.Effect<ReadonlyArray<string | null>>
 }
 
-/** Null: there is none that we read. */
+/** Null: the commit has none that can be read. */
 export interface Pinned {
   readonly tokenizer: PinnedTokenizer | null
   readonly template: PinnedTemplate | null
 }
 
-/** A defect: the process that reads the repository's own tokenizer and template is gone. `message` says by what, and may be shown. */
+/**
+ * A defect: the process that reads the tokenizer and the template of the repository ended. `message` gives the reason
+ * and may be shown to the caller.
+ */
 export class ProcessEnded extends Data.TaggedError("ProcessEnded")<{
   readonly message: string
-  /** Whether something else than what it read ended it. */
+  /** Whether the process ended for a reason other than the files that it read. */
   readonly fromOutside: boolean
-  /** What of the repository was asked when that was too much for it. Null: it had read nothing yet, which may be our own fault, or it was ended from outside. */
-  readonly asked: Asked | null
+  /**
+   * The part of the repository that exceeded the limits of the process. Null: the process had read nothing yet, or it
+   * was ended from outside.
+   */
+  readonly part: RepositoryPart | null
 }> {}
 
-type Asked = "tokenizer" | "chat template"
+type RepositoryPart = "tokenizer" | "chat template"
 
-/** What V8 ends itself by where its heap is full: the repository's doing. Any other signal comes from outside, as where the node has no memory left. */
+/**
+ * The signals with which V8 ends the process if its heap is full, because of the repository. Other signals come from
+ * outside, for example if the node has no memory left.
+ */
 const ownSignals: ReadonlySet<unknown> = new Set(["SIGABRT", "SIGTRAP", "SIGILL"])
 
-/** What is said of a process that ended with that code, or by that signal. `asked`: what it was at, where it had answered before. */
-const endedBy = (code: number | null, signal: string | null, asked: Asked | null): ProcessEnded => {
+/**
+ * Describes an exit with this code or signal. `part`: the part that the process was working on, if it had answered
+ * before.
+ */
+const endedBy = (code: number | null, signal: string | null, part: RepositoryPart | null): ProcessEnded => {
   if (signal !== null && !ownSignals.has(signal))
     return new ProcessEnded({
       message: `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`,
       fromOutside: true,
-      asked: null
+      part: null
     })
   const within = `within its limits, ${heapMegabytes} MB of memory among them (${signal ?? code})`
   return new ProcessEnded({
-    message: `The repository's ${asked ?? "tokenizer or chat template"} could not be ${asked === "chat template" ? "rendered" : asked === null ? "read" : "asked"} ${within}.`,
+    message: `The repository's ${part ?? "tokenizer or chat template"} could not be ${part === "chat template" ? "rendered" : part === null ? "read" : "asked"} ${within}.`,
     fromOutside: false,
-    asked
+    part
   })
 }
 
-const unasked = (why: string) =>
+const unreachable = (why: string) =>
   new ProcessEnded({
     message: `The process that reads the repository's tokenizer and chat template could not be asked (${why}).`,
     fromOutside: true,
-    asked: null
+    part: null
   })
 
 type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
 
-/** The program that reads them. */
+/** The program that reads the files. */
 interface PinnedProgram {
   readonly url: URL
-  /** What Node's permission model grants it besides reading itself and its libraries. */
+  /** Permissions of Node's permission model, in addition to reading the program and its libraries. */
   readonly permissions?: ReadonlyArray<string>
 }
 
-/** The folder of a package, by its entry point in `dist`. */
+/** The folder of a package, derived from its entry point in `dist`. */
 const packageFolder = (name: string): string => {
   const entry = fileURLToPath(import.meta.resolve(name))
   return entry.slice(0, entry.lastIndexOf(`${name}/`) + name.length)
 }
 
-/** It reads its own program and two libraries, and nothing else: neither `/proc` nor a service account's token. It writes no file, starts no process or thread and loads no addon. */
+/**
+ * The process can read its own program and two libraries, and nothing else: neither `/proc` nor the token of a service
+ * account. It cannot write files, start processes or threads, or load addons.
+ */
 const confinement = (program: URL): ReadonlyArray<string> => {
   const own = dirname(fileURLToPath(import.meta.url))
   const readable = [own, dirname(fileURLToPath(program)), ...["@huggingface/tokenizers", "@huggingface/jinja"].map(packageFolder)]
   return ["--permission", "--disallow-code-generation-from-strings", ...readable.map((path) => `--allow-fs-read=${path}/*`)]
 }
 
-/** A process for as long as the scope, whatever it is busy with then. Who leaves a question waits for nothing; the process goes on with it. */
+/**
+ * Starts a process for the lifetime of the scope. If a fiber that asked a question is interrupted, the process still
+ * finishes that question.
+ */
 const startProcess = Effect.fnUntraced(function* ({
   permissions = [],
   url
@@ -108,9 +129,9 @@ const startProcess = Effect.fnUntraced(function* ({
     (running) => Effect.sync(() => running.kill("SIGKILL"))
   )
   const waiting = new Map<number, (answer: Answered) => void>()
-  /** What it has not answered, first what it is at: also what nobody waits for any more. */
+  /** Questions without an answer in their order, including those whose asking fiber was interrupted. */
   const unanswered = new Map<number, PinnedQuestion["_tag"]>()
-  let asked = 0
+  let nextNumber = 0
   let ended: Answered | null = null
   const end = (why: ProcessEnded) => {
     ended ??= Effect.fail(why)
@@ -122,19 +143,19 @@ const startProcess = Effect.fnUntraced(function* ({
     waiting.delete(number)
     unanswered.delete(number)
   })
-  const askedLast = (): Asked | null => {
+  const currentPart = (): RepositoryPart | null => {
     const [first = "Read"] = unanswered.values()
     return first === "Read" ? null : first === "Render" ? "chat template" : "tokenizer"
   }
-  child.on("error", ({ message }) => end(unasked(message))).on("exit", (code, signal) => end(endedBy(code, signal, askedLast())))
+  child.on("error", ({ message }) => end(unreachable(message))).on("exit", (code, signal) => end(endedBy(code, signal, currentPart())))
   return (words) =>
     Effect.callback((resume) => {
       if (ended !== null) return resume(ended)
-      const question: Numbered<PinnedQuestion> = { number: asked++, words }
+      const question: Numbered<PinnedQuestion> = { number: nextNumber++, words }
       waiting.set(question.number, resume)
       unanswered.set(question.number, words._tag)
       child.send(question, (fault) => {
-        if (fault !== null) end(unasked(fault.message))
+        if (fault !== null) end(unreachable(fault.message))
       })
       return Effect.sync(() => waiting.delete(question.number))
     })
@@ -145,14 +166,14 @@ const open = Effect.fnUntraced(function* (program: PinnedProgram, source: Pinned
   return { ask, known: yield* ask({ _tag: "Read", source }) }
 })
 
-/** A process that something else ended says nothing of what it read, and is tried once more. */
+/** If the process was ended from outside, that says nothing about the files. It is started again once. */
 const openAgain = (program: PinnedProgram, source: PinnedSource) =>
   Effect.catchTag(open(program, source), "ProcessEnded", (ended) => (ended.fromOutside ? open(program, source) : Effect.fail(ended)))
 
 /**
- * Reads a commit's tokenizer and template in a process of its own, which keeps them for as long as the scope: they are anybody's, and may take seconds, for ever, or all
- * memory, with which a thread would end its whole program. A tokenizer that is more than the process can hold counts as one that we do not read; what ends the process
- * later is a fault.
+ * Reads the tokenizer and the template of a commit in a separate process for the lifetime of the scope. The files are
+ * untrusted: reading them may take forever or use all memory, which would end the whole program if it ran in a thread.
+ * A tokenizer that exceeds the memory of the process counts as unreadable. If the process ends later, that is a defect.
  */
 export const readPinned = Effect.fnUntraced(function* (
   source: PinnedSource,
@@ -165,8 +186,8 @@ export const readPinned = Effect.fnUntraced(function* (
   )
   const askFor = <A>(question: PinnedQuestion, read: (answer: PinnedAnswer) => A | null): Effect.Effect<A> =>
     Effect.flatMap(Effect.orDie(ask(question)), (answer) => {
-      const found = read(answer)
-      return found === null ? Effect.die(new Error(answer._tag === "Fault" ? answer.message : `${answer._tag} to ${question._tag}`)) : Effect.succeed(found)
+      const result = read(answer)
+      return result === null ? Effect.die(new Error(answer._tag === "Fault" ? answer.message : `${answer._tag} to ${question._tag}`)) : Effect.succeed(result)
     })
   if (known._tag !== "Read") return yield* Effect.die(new Error(known._tag === "Fault" ? known.message : known._tag))
   return {

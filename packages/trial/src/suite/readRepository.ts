@@ -4,18 +4,21 @@ import type { TemplateSource } from "./OwnTemplate.ts"
 import { readPinned } from "./readPinned.ts"
 import type { PinnedRepository } from "./SuiteSubject.ts"
 
-/** Whether a commit of those files has a tokenizer that we read. With a `tekken.json` the engine's own may be another than `tokenizer.json` describes. */
+/**
+ * Whether a commit with these files has a readable tokenizer. With a `tekken.json` the engine may use another tokenizer
+ * than the one in `tokenizer.json`.
+ */
 export const readsTokenizer = (files: ReadonlyArray<Pick<RepositoryFile, "path">>): boolean =>
   files.some(({ path }) => path === "tokenizer.json") && !files.some(({ path }) => path === "tekken.json")
 
-/** Which commit it is. `files`: those of the commit, of an adapter its base's. */
+/** Identifies a commit. `files`: the files of the commit; for an adapter, the files of its base. */
 interface PinnedCommit {
   readonly facts: RepositoryFacts
   readonly files: ReadonlyArray<RepositoryFile>
   readonly commit: string
 }
 
-/** What is known of a commit from its facts, without any of its files. */
+/** The facts about a commit, without reading any of its files. */
 export const unreadRepository = ({ commit, facts, files }: PinnedCommit): PinnedRepository => {
   const { reasoningFormat, thinkingToggle } = readTemplate(facts.chat_template)
   return {
@@ -35,21 +38,24 @@ const Token = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Sche
 const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ bos_token: Token, eos_token: Token })))
 const textOf = (token: typeof Token.Type | undefined) => (typeof token === "string" ? token : (token?.content ?? ""))
 
-/** Templates that write the time into the prompt give another one a moment later. */
+/** Templates that write the time produce another prompt a moment later. */
 const tellsTime = /\bnow\s*\(/
 
-/** Null where there is no template, or one that we cannot hold an engine to. */
+/** Returns null if there is no template, or none whose prompts can be compared. */
 const templateOf = (text: string | null, config: string): TemplateSource | null => {
   if (text === null || tellsTime.test(text)) return null
   const tokens = Option.getOrNull(decodeTokens(config))
   return { text, tokens: { bos_token: textOf(tokens?.bos_token), eos_token: textOf(tokens?.eos_token) } }
 }
 
-/** What the engine's answers are held against, from a commit's facts and its small files; tokenizer and template are asked for as long as the scope. */
+/**
+ * Builds the data to compare the engine with, from the facts and the small files of a commit. Tokenizer and template
+ * are available for the lifetime of the scope.
+ */
 export const readRepository = Effect.fnUntraced(function* (
   commit: PinnedCommit & { readonly small: ReadonlyMap<string, Uint8Array> }
 ): Effect.fn.Return<PinnedRepository, never, Scope.Scope> {
-  // The tokenizer's is read once, and may be tens of megabytes.
+  // `tokenizer.json` may have tens of megabytes, so it is read only once.
   const small = new Map(
     [...commit.small].flatMap(([path, bytes]) =>
       path === "tokenizer.json"

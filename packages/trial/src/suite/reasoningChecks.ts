@@ -17,10 +17,10 @@ import {
 
 const puzzleWords = "A farmer has 17 sheep. All but 9 run away. How many are left? Answer with the number."
 const puzzle = [{ role: "user", content: puzzleWords }]
-/** What stands around a thought. */
+/** The marks around reasoning. */
 export const marks = /<\/?think>|\[\/?THINK\]|<\|channel\|>/
 
-/** A conversation in which a tool has answered: there some engines lose the mark, and the reasoning with it. */
+/** A conversation with a tool result. Some engines then lose the mark, and the reasoning with it. */
 const afterTool = {
   messages: [
     { role: "user", content: "What is the weather in Paris?" },
@@ -35,7 +35,7 @@ const afterTool = {
   ]
 }
 
-/** What a model thinks is kept apart from what it answers. */
+/** Reasoning is separated from the answer. */
 export const reasoningSeparate: TrialCheck = {
   name: "reasoning_separate",
   class: "capability",
@@ -47,35 +47,35 @@ export const reasoningSeparate: TrialCheck = {
     const on = capabilities.reasoning_controls.thinking_toggle ? withThinking : {}
     const fields = { max_tokens: roomAfterThought(subject, 128), ...on }
     const results = capabilities.supports_tool_calls && capabilities.tool_calling.tool_results
-    const asked = { ...fields, tools: afterTool.tools, tool_choice: "auto" }
-    const [whole, streamed, after] = yield* Effect.all(
+    const toolFields = { ...fields, tools: afterTool.tools, tool_choice: "auto" }
+    const [complete, streamed, after] = yield* Effect.all(
       [
         converse(subject, puzzle, fields),
         converseStreamed(subject, puzzle, fields),
-        results ? converse(subject, afterTool.messages, asked) : Effect.succeed(null)
+        results ? converse(subject, afterTool.messages, toolFields) : Effect.succeed(null)
       ],
       together(true)
     )
     const later = after === null ? [] : [after]
-    // A model may have nothing to think of once it has a result.
-    if (whole.reasoning.trim() === "" || streamed.reasoning.trim() === "")
-      return yield* unexpected(`${whole.reasoning.trim() === "" ? "whole" : "streamed"}: no reasoning`)
-    for (const [way, answer] of [["whole", whole], ["streamed", streamed], ...later.map((each) => ["after a result", each] as const)] as const) {
+    // A model may not need to reason once it has a result.
+    if (complete.reasoning.trim() === "" || streamed.reasoning.trim() === "")
+      return yield* unexpected(`${complete.reasoning.trim() === "" ? "whole" : "streamed"}: no reasoning`)
+    for (const [way, answer] of [["whole", complete], ["streamed", streamed], ...later.map((each) => ["after a result", each] as const)] as const) {
       const { content, reasoning } = answer
       if (marks.test(content) || marks.test(reasoning)) return yield* unexpected(`${way}: marks of reasoning in the text`)
       if (answer.finishReason === "stop" && content.trim() === "") return yield* unexpected(`${way}: reasoning alone, and no answer`)
     }
-    const { reasoningTokens, usage } = whole
-    // Its end is a token at least, and the answer another one.
-    if (reasoningTokens !== null && reasoningTokens >= usage.completion_tokens && !stillThinks(whole)) {
+    const { reasoningTokens, usage } = complete
+    // The end mark takes at least one token, and the answer another.
+    if (reasoningTokens !== null && reasoningTokens >= usage.completion_tokens && !stillThinks(complete)) {
       return yield* unexpected(`${reasoningTokens} reasoning tokens of ${usage.completion_tokens} completion tokens`)
     }
-    // Some of vLLM's readers count none where the prompt opens the thought.
+    // Some parsers of vLLM count no reasoning tokens if the prompt opens the reasoning.
     return `reasoning of ${reasoningTokens || "untold"} tokens`
   })
 }
 
-/** Thinking that is turned off is off. */
+/** Reasoning that is turned off is off. */
 export const thinkingToggle: TrialCheck = {
   name: "thinking_toggle",
   class: "capability",
@@ -90,10 +90,10 @@ export const thinkingToggle: TrialCheck = {
   })
 }
 
-/** What the engines tell a prompt's ids for, each by a name of its own. */
+/** The options with which engines report the ids of a prompt. */
 const tellingPrompt = { return_token_ids: true, return_prompt_token_ids: true }
 
-/** An effort that is asked for reaches the model, whatever that makes of it. */
+/** A requested effort reaches the prompt, regardless of how the model uses it. */
 export const reasoningEffort: TrialCheck = {
   name: "reasoning_effort",
   class: "capability",
@@ -103,26 +103,26 @@ export const reasoningEffort: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const efforts = subject.capabilities.reasoning_controls.effort_values
     const answers = yield* Effect.forEach(efforts, (effort) => converse(subject, puzzle, { max_tokens: 1, reasoning_effort: effort, ...tellingPrompt }))
-    // Without ids a prompt is known by its length alone.
+    // Without ids only the length identifies a prompt.
     const different = new Set(answers.map(({ promptIds, usage }) => promptIds?.join() ?? `${usage.prompt_tokens} tokens`)).size
     if (different < efforts.length) return yield* unexpected(`${efforts.length} efforts, ${different} different prompts`)
     return `${efforts.length} efforts`
   })
 }
 
-/** Of a path that has words of its own for it: thinking that is turned off is off there too. */
+/** Turning reasoning off also works on a path with its own field for it. */
 const thinkingOff = (
   name: string,
   path: InferencePath,
   field: string,
   bodyFor: (subject: SuiteSubject) => object,
-  saidIn: (told: string) => { readonly all: string; readonly text: string },
-  /** What else has to be so of an answer. */
-  wrongWith: (subject: SuiteSubject, told: string) => Effect.Effect<string | null, EngineUnreachable | Unexpected> = () => Effect.succeed(null)
+  saidIn: (received: string) => { readonly all: string; readonly text: string },
+  /** A further requirement for the answer. */
+  wrongWith: (subject: SuiteSubject, received: string) => Effect.Effect<string | null, EngineUnreachable | Unexpected> = () => Effect.succeed(null)
 ): TrialCheck => ({
   name,
   class: "capability",
-  heldToSeen: true,
+  usesConfirmedFeatures: true,
   purpose: `On ${path} there is no reasoning where thinking is turned off`,
   limitSeconds: seconds(40),
   skipped: (subject) => {
@@ -130,30 +130,30 @@ const thinkingOff = (
     return claims(path)(subject) ?? (reasoning_controls.thinking_toggle && fields[path]?.includes(field) === true ? null : "not claimed")
   },
   run: Effect.fnUntraced(function* (subject) {
-    const told = yield* post(subject, path, bodyFor(subject))
-    const { all, text } = saidIn(told)
+    const answer = yield* post(subject, path, bodyFor(subject))
+    const { all, text } = saidIn(answer)
     if (all.trim() !== text.trim()) return yield* unexpected(`${all.length - text.length} characters of reasoning with thinking off`)
     if (text.trim() === "") return yield* unexpected("no answer with thinking off")
     if (marks.test(text)) return yield* unexpected("marks of reasoning in the answer with thinking off")
-    const wrong = yield* wrongWith(subject, told)
+    const wrong = yield* wrongWith(subject, answer)
     return wrong === null ? "off" : yield* unexpected(wrong)
   })
 })
 
 const countPath = "/v1/messages/count_tokens"
 
-/** A conversation is counted as it is answered, thinking off as well. */
-const countedOtherwise = Effect.fnUntraced(function* (subject: SuiteSubject, told: string) {
+/** A conversation has the same token count as its answer reports, also with reasoning turned off. */
+const countedOtherwise = Effect.fnUntraced(function* (subject: SuiteSubject, received: string) {
   if (claims(countPath)(subject) !== null) return null
   const counted = Option.getOrNull(
     decodeCount(yield* post(subject, countPath, { messages: puzzle, thinking: { type: "disabled" }, ...withoutThinking(subject) }))
   )
-  const usage = Option.getOrNull(decodeMessage(told))?.usage
+  const usage = Option.getOrNull(decodeMessage(received))?.usage
   const input = usage === undefined ? null : messageInput(usage)
   return counted?.input_tokens === input ? null : `${counted?.input_tokens ?? "no"} tokens counted of a message of ${input ?? "no"} with thinking off`
 })
 
-/** The switch in the words in which the gateway hands it on. */
+/** Turning reasoning off, in the format that the gateway sends. */
 export const pathThinking: ReadonlyArray<TrialCheck> = [
   thinkingOff(
     "responses_thinking",
@@ -166,14 +166,14 @@ export const pathThinking: ReadonlyArray<TrialCheck> = [
       store: false,
       ...(subject.capabilities.reasoning_controls.effort_values.includes("none") ? { reasoning: { effort: "none" } } : withoutThinking(subject))
     }),
-    (told) => ({ all: responseSaid(told), text: responseText(told) })
+    (received) => ({ all: responseSaid(received), text: responseText(received) })
   ),
   thinkingOff(
     "messages_thinking",
     "/v1/messages",
     "thinking",
     (subject) => ({ ...greedily, messages: puzzle, max_tokens: 256, thinking: { type: "disabled" }, ...withoutThinking(subject) }),
-    (told) => ({ all: messageSaid(told), text: messageText(told) }),
+    (received) => ({ all: messageSaid(received), text: messageText(received) }),
     countedOtherwise
   )
 ]

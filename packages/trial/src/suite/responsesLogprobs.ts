@@ -1,5 +1,6 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
+import { optionalNullable } from "../optionalNullable.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, eventsOf, greedily, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
@@ -7,15 +8,16 @@ import { thresholds } from "./thresholds.ts"
 
 const path = "/v1/responses"
 const fields = ["include", "top_logprobs"]
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-const Token = Schema.Struct({ logprob: Schema.Finite, top_logprobs: given(Schema.Array(Schema.Struct({ logprob: Schema.Finite }))) })
+const Token = Schema.Struct({ logprob: Schema.Finite, top_logprobs: optionalNullable(Schema.Array(Schema.Struct({ logprob: Schema.Finite }))) })
 const Body = Schema.Struct({
-  output: Schema.Array(Schema.Struct({ type: Schema.String, content: given(Schema.Array(Schema.Struct({ logprobs: given(Schema.Array(Token)) }))) }))
+  output: Schema.Array(
+    Schema.Struct({ type: Schema.String, content: optionalNullable(Schema.Array(Schema.Struct({ logprobs: optionalNullable(Schema.Array(Token)) }))) })
+  )
 })
 const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
 
 const decodePiece = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ type: Schema.Literal("response.output_text.delta"), logprobs: given(Schema.Array(Token)) }))
+  Schema.fromJsonString(Schema.Struct({ type: Schema.Literal("response.output_text.delta"), logprobs: optionalNullable(Schema.Array(Token)) }))
 )
 const tellsLogprobs = (data: string): boolean => Option.exists(decodePiece(data), ({ logprobs }) => (logprobs ?? []).length > 0)
 
@@ -23,11 +25,11 @@ const tokens = 8
 const offers = ({ capabilities }: SuiteSubject): boolean =>
   fields.every((field) => capabilities.supported_parameters_by_endpoint[path]?.includes(field) === true)
 
-/** Log-probabilities of a response, which its path has words of its own for. */
+/** Log-probabilities of a response, which has its own fields for them. */
 export const responsesLogprobs: TrialCheck = {
   name: "responses_logprobs",
   class: "capability",
-  heldToSeen: true,
+  usesConfirmedFeatures: true,
   purpose: "/v1/responses tells the log-probabilities that include asks for, with the likeliest tokens",
   limitSeconds: (subject) => 15 + (mayThink(subject) ? thoughtSeconds(2) : 0),
   skipped: (subject) => claims(path)(subject) ?? (offers(subject) ? null : "not claimed"),
@@ -41,17 +43,17 @@ export const responsesLogprobs: TrialCheck = {
       include: ["message.output_text.logprobs"],
       top_logprobs: checkedTopTokens
     }
-    const told = yield* post(subject, path, body)
-    // Where they are not streamed that is said, and the gateway says it too.
+    const answer = yield* post(subject, path, body)
+    // If a stream has none, the engine refuses the request, and so does the gateway.
     const streamed = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body, stream: true }))
     if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !eventsOf(streamed.text).some(tellsLogprobs)) {
       return yield* unexpected("streamed: no log-probabilities")
     }
     if (streamed.status !== 200 && streamed.status !== 400) return yield* unexpected(`HTTP ${streamed.status} for a stream of log-probabilities`, streamed)
-    if (responseText(told).trim() === "" && mayThink(subject)) return "still thinks"
-    const found = decodeBody(told)
-    if (Option.isNone(found)) return yield* unexpected("log-probabilities that are no numbers")
-    const places = found.value.output
+    if (responseText(answer).trim() === "" && mayThink(subject)) return "still thinks"
+    const decoded = decodeBody(answer)
+    if (Option.isNone(decoded)) return yield* unexpected("log-probabilities that are no numbers")
+    const places = decoded.value.output
       .filter(({ type }) => type === "message")
       .flatMap(({ content }) => (content ?? []).flatMap(({ logprobs }) => logprobs ?? []))
     if (places.length === 0) return yield* unexpected("no log-probabilities")

@@ -10,7 +10,7 @@ import { suite } from "./suiteVersion.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 import { type CheckResult, outOfTime, type SuiteClock, type SuiteTimedOut, tryCheck } from "./tryCheck.ts"
 
-/** What the suite found. `likelihood` is kept for the trials to come. */
+/** The result of the suite. `likelihood` is stored for later trials. */
 export interface SuiteFindings {
   readonly report: CheckReport
   readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
@@ -18,8 +18,8 @@ export interface SuiteFindings {
 
 const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: rowDetail(detail) })
 
-/** As many whole names in brackets as there is room for, in characters. */
-const named = (names: ReadonlyArray<string>, room: number): string => {
+/** A list of names in brackets. `room`: maximum number of characters; names that do not fit are replaced by "...". */
+const inBrackets = (names: ReadonlyArray<string>, room: number): string => {
   for (let count = names.length; count > 0; count--) {
     const text = ` (${[...names.slice(0, count), ...(count < names.length ? ["..."] : [])].join(", ")})`
     if (text.length <= room) return text
@@ -27,7 +27,7 @@ const named = (names: ReadonlyArray<string>, room: number): string => {
   return ""
 }
 
-/** How far the limits are stretched for an engine whose tokens take longer than usual: what one answer alone takes for each. */
+/** The factor by which time limits are extended for an engine with slow tokens, measured with one answer. */
 const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   if (subject.parameters < tinyParameters) return thresholds.mostStretch
   const max_tokens = Math.min(16, Math.max(2, Math.floor(subject.maxContext / 8)))
@@ -41,7 +41,7 @@ const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
 })
 
-/** Collects the rows of a suite, and what becomes of the checks that have none. */
+/** Collects the rows and outcomes of a suite. */
 class SuiteRecord {
   readonly rows: Array<Check> = []
   readonly outcomes: Array<CheckOutcome> = []
@@ -51,7 +51,7 @@ class SuiteRecord {
     const { detail, outcome } = outcomeOf(finding, check)
     const { code } = outcome
     this.rows.push(row(check.name, outcome.outcome === "passed", code === undefined ? detail : `${code}: ${detail}`))
-    // An engine that breaks or hangs is at fault, whatever it was asked.
+    // An engine that fails or hangs is at fault, regardless of the check.
     const isFault = outcome.outcome === "engine_error" || outcome.outcome === "hung"
     this.outcomes.push({ name: check.name, class: check.class === "informs" && isFault ? "required" : check.class, ...outcome })
   }
@@ -65,7 +65,7 @@ class SuiteRecord {
     this.outcomes.push({ name: check.name, class: check.class, outcome: "not_reached" })
   }
 
-  named(outcome: CheckOutcome["outcome"]): ReadonlyArray<string> {
+  namesOf(outcome: CheckOutcome["outcome"]): ReadonlyArray<string> {
     return this.outcomes.filter((each) => each.outcome === outcome).map(({ name }) => name)
   }
 
@@ -73,35 +73,36 @@ class SuiteRecord {
     return this.outcomes.filter(({ class: each, outcome }) => each === of && outcome !== "passed" && outcome !== "not_applicable")
   }
 
-  /** Capabilities that no check saw working. */
+  /** Names of capability checks that did not confirm their capability. */
   get withdrawn(): ReadonlyArray<string> {
     return [...this.#failed("capability").map(({ name }) => name), ...this.#unseen]
   }
 
-  /** Whether a required check failed: the model does not pass, whatever else is found. */
+  /** Whether a required check failed, so that the model cannot pass. */
   get hasFailed(): boolean {
     return this.#failed("required").some(({ outcome }) => outcome !== "not_reached")
   }
 
-  /** Whether the engine is too slow for the checks, so that no further one has a chance. */
+  /** Whether the engine is too slow for the checks, so that the remaining checks are skipped. */
   get isTooSlow(): boolean {
     return this.#failed("required").filter(({ isComputing, outcome }) => outcome === "timeout" && isComputing === true).length >= thresholds.mostLate
   }
 
   summary(elapsedSeconds: number): Check {
-    const [unrun, skipped] = [this.named("not_reached"), this.named("not_applicable")]
+    const [unrun, skipped] = [this.namesOf("not_reached"), this.namesOf("not_applicable")]
     const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
     const blind = this.#unseen.length === 0 ? "" : `, ${this.#unseen.length} not seen (${this.#unseen.join(", ")})`
     const ending = `, ${elapsedSeconds} s`
     const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${late}${blind}`
-    return row("suite", true, `${words}${named(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
+    return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
 }
 
 /**
- * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault; an engine that is too slow for
- * `thresholds.mostLate` required ones is asked no more. Nothing else may use the engine during the suite. Fails if the engine cannot be reached, or if time was over
- * before any fault was found; an engine that is there and does not answer is a fault. `checks`: its rows.
+ * Runs the suite `seatrial-core`. Fast and decisive checks run first. All checks run even if one fails, so that one run
+ * shows every fault; if the engine is too slow for `thresholds.mostLate` required checks, the rest are skipped. Nothing
+ * else may use the engine during the suite. Fails if the engine cannot be reached, or if the time is over before a
+ * fault was found. An engine that accepts connections but does not answer is a fault. `checks`: the checks to run.
  */
 export const runSuite = Effect.fn("runSuite")(function* (
   subject: SuiteSubject,
@@ -119,14 +120,15 @@ export const runSuite = Effect.fn("runSuite")(function* (
   }
   const record = new SuiteRecord()
   for (const check of checks(state)) {
-    const asked = check.heldToSeen === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, record.withdrawn) } : subject
-    if (check.skipped !== undefined && check.skipped(asked) !== null) {
+    const checkSubject =
+      check.usesConfirmedFeatures === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, record.withdrawn) } : subject
+    if (check.skipped !== undefined && check.skipped(checkSubject) !== null) {
       record.notApplicable(check)
       continue
     }
     const elapsed = yield* clock.elapsed
     const isOver = elapsed >= clock.hardSeconds || (elapsed >= thresholds.budgetSeconds * longer && check.class !== "required")
-    const result: CheckResult = record.isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, asked, clock)
+    const result: CheckResult = record.isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, checkSubject, clock)
     if (result._tag === "Judged") record.judge(check, result.finding)
     else if (result._tag === "NotApplicable") record.notApplicable(check, result.isUnseen)
     else if (check.class === "required" && !record.hasFailed) return yield* result.error

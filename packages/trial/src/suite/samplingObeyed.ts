@@ -9,7 +9,7 @@ import { extentOf, thresholds } from "./thresholds.ts"
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ text: Schema.String })) })))
 
-/** What cuts off all but the likeliest token at the temperature of 2, or sets a lower one. */
+/** Settings that cut off all but the likeliest token at a temperature of 2, or that lower the temperature. */
 const cuts = [
   ["temperature", 0.01],
   ["top_k", 1],
@@ -29,11 +29,12 @@ interface Sure {
 }
 
 /**
- * Where an answer is sure, and for how many steps: up to one at which two tokens are about as likely as each other. Logits of 16 bits are often equal, and which of two such
- * comes hangs on how an engine sorts them. Without log-probabilities nobody knows, and every step is asked for.
+ * The number of steps for which an answer is certain: up to the first step with two nearly equally likely tokens.
+ * Logits of 16 bits are often equal, and then the sort order of the engine decides. Without log-probabilities every
+ * step counts as certain.
  */
 const sureBeginning = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  let found: Sure | null = null
+  let longest: Sure | null = null
   for (const prompt of yield* promptsOf(subject, beginnings)) {
     const { tops } = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, logprobs: checkedTopTokens })
     const unsure = (tops ?? []).findIndex((top) => {
@@ -41,20 +42,20 @@ const sureBeginning = Effect.fnUntraced(function* (subject: SuiteSubject) {
       return best - second < thresholds.sureBy
     })
     const steps = unsure === -1 ? (tops?.length ?? 8) : unsure
-    if (found === null || steps > found.steps) found = { prompt, steps }
+    if (longest === null || steps > longest.steps) longest = { prompt, steps }
     if (steps >= 4) break
   }
-  return found
+  return longest
 })
 
-/** What cuts off all but the likeliest token leaves the greedy answer, where that is sure. */
+/** A setting that cuts off all but the likeliest token leads to the greedy answer, for as long as that is certain. */
 const cutsToGreedy = Effect.fnUntraced(function* (subject: SuiteSubject, offered: ReadonlySet<string>) {
   const sure = yield* sureBeginning(subject)
   if (sure === null || sure.steps === 0) return
   const answer = (fields: object) => goOn(subject, sure.prompt, { max_tokens: sure.steps, ignore_eos: true, ...fields })
   const greedily = yield* answer({})
   for (const [name, value] of cuts.filter(([each]) => each === "temperature" || offered.has(each))) {
-    // One draw of what is likely may be the likeliest by itself.
+    // One draw may be the likeliest answer by chance.
     for (const seed of [1, 2, 3]) {
       const { content } = yield* answer({ temperature: 2, seed, [name]: value })
       if (content !== greedily.content) return yield* unexpected(`${name} ${value} is not greedy`)
@@ -62,7 +63,7 @@ const cutsToGreedy = Effect.fnUntraced(function* (subject: SuiteSubject, offered
   }
 })
 
-/** Several answers are answers of their own: at that temperature two are rarely the same. */
+/** Several choices are drawn independently: at that temperature two are rarely equal. */
 const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt) {
   for (let seed = 1; seed <= 4; seed++) {
     const body = continuation(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 2, seed, n: 2 })
@@ -75,7 +76,10 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
   return yield* unexpected("the two choices for n 2 are always the same")
 })
 
-/** What a request sets is obeyed: temperature, seeds, what cuts off unlikely tokens, logit_bias, n, penalties. */
+/**
+ * Sampling settings are obeyed: temperature, seeds, settings that cut off unlikely tokens, `logit_bias`, `n` and
+ * penalties.
+ */
 export const samplingObeyed: TrialCheck = {
   name: "sampling_obeyed",
   class: "required",
@@ -97,9 +101,9 @@ export const samplingObeyed: TrialCheck = {
     yield* cutsToGreedy(subject, offered)
     if (offered.has("n")) yield* choicesDiffer(subject, prompt)
     if (subject.chat) yield* chatObeys(subject)
-    const told = `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
+    const figures = `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
     const [first] = greedily.ids ?? []
-    if (first === undefined) return told
+    if (first === undefined) return figures
     const biased = yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(first)]: -100 } })
     const [second] = biased.ids ?? []
     if (second === first) return yield* unexpected("a logit bias of -100 changes nothing")
@@ -108,7 +112,7 @@ export const samplingObeyed: TrialCheck = {
         ? biased
         : yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(second)]: 100 } })
     if (raised.ids?.[0] !== second) return yield* unexpected("a logit bias of 100 changes nothing")
-    if (second === undefined) return told
+    if (second === undefined) return figures
     const asking = { ask: (fields: Fields) => goOn(subject, prompt, fields), prompt: typeof prompt === "string" ? null : prompt }
     const rare = rareOf(subject, [first, second, ...(asking.prompt ?? [])], 2)
     const pairs: ReadonlyArray<Pair> = [
@@ -118,6 +122,6 @@ export const samplingObeyed: TrialCheck = {
       ...rare.map((each): Pair => [each, second])
     ]
     const shown = yield* penaltiesObeyed(asking, pairs, offered)
-    return shown.length === 0 ? told : `${told}; ${shown.join(", ")}`
+    return shown.length === 0 ? figures : `${figures}; ${shown.join(", ")}`
   })
 }

@@ -12,8 +12,9 @@ import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /**
- * By how much the first token of an answer is likelier, or less likely, than another answer to the same takes it to be: in nats, without a limit where the other does not
- * count it among the likeliest. Which of two near ties came out says nothing.
+ * The difference, in nats, between the log-probability of the first token of an answer and the one that another answer
+ * to the same prompt reports for it; infinite if the other answer does not list it among the likeliest tokens. If two
+ * tokens are nearly tied, it does not matter which one was chosen.
  */
 const firstShift = (one: Reading, other: Reading): number => {
   const token = one.first?.token
@@ -21,7 +22,7 @@ const firstShift = (one: Reading, other: Reading): number => {
   return elsewhere === undefined ? Number.POSITIVE_INFINITY : Math.abs((one.logprobs?.[0] ?? 0) - elsewhere)
 }
 
-/** What is taken from the prefix cache is what would have been computed, and is nobody else's. */
+/** Values from the prefix cache equal computed values, and the cache is not shared between salts. */
 export const cacheHitEqual: TrialCheck = {
   name: "cache_hit_equal",
   class: "required",
@@ -30,9 +31,9 @@ export const cacheHitEqual: TrialCheck = {
   skipped: ({ offers }) => (offers.prefixCache ? null : "no prefix cache"),
   run: Effect.fnUntraced(function* (subject) {
     const { text } = yield* subject.client.get("/metrics")
-    // Some architectures have it off whatever was asked for.
+    // Some architectures turn it off regardless of the flag.
     if (/^vllm:cache_config_info\{[^}]*enable_prefix_caching="False"/m.test(text)) return yield* new NotApplicable({ reason: "prefix cache off" })
-    // What is shorter than one of its blocks is never cached, and some engines tell of what is cached only where something is.
+    // Prompts shorter than one block are never cached, and some engines report cached tokens only if there are some.
     const block = Number(/^vllm:cache_config_info\{[^}]*block_size="(\d+)"/m.exec(text)?.[1] ?? 0)
     const prose = yield* promptOf(
       subject,
@@ -46,7 +47,7 @@ export const cacheHitEqual: TrialCheck = {
     const lengths = extentOf(subject.parameters).cachedLengths.filter((length) => length + 24 <= subject.maxContext)
     const fields = { max_tokens: 8, ignore_eos: true, logprobs: checkedTopTokens }
     let hits = 0
-    let others = 0
+    let changed = 0
     for (const [index, length] of lengths.entries()) {
       const ids = prompt(length, index * 7)
       const fresh = yield* goOn(subject, ids, fields)
@@ -55,22 +56,22 @@ export const cacheHitEqual: TrialCheck = {
       hits += again.cached ?? 0
       const shift = firstShift(again, fresh)
       if (shift > thresholds.cachedFirst) return yield* unexpected(`${length} tokens: the first token is ${shift.toFixed(3)} nats off when cached`)
-      if (fresh.content !== again.content) others++
+      if (fresh.content !== again.content) changed++
       const other = yield* goOn({ ...subject, salt: `${subject.salt}-other` }, ids, { ...fields, max_tokens: 1 })
       if ((other.cached ?? 0) > 0) return yield* unexpected(`${length} tokens: ${other.cached} cached under another salt`)
       if (subject.baseName === undefined) continue
-      // With an adapter the same tokens are other keys and values.
+      // With an adapter the same tokens have other keys and values.
       const base = yield* goOn({ ...subject, servedName: subject.baseName }, ids, { ...fields, max_tokens: 1 })
       if ((base.cached ?? 0) > 0) return yield* unexpected(`${length} tokens: ${base.cached} of the adapter's cached for the base`)
     }
-    // A shared beginning with another end: the cached part is that of the beginning alone.
+    // A shared beginning with another end: only the beginning is cached.
     const [length = 64] = lengths
-    if (others > thresholds.cachedOthers || (others > 0 && subject.batchInvariant))
-      return yield* unexpected(`${others} of ${lengths.length} answers are others when cached`)
+    if (changed > thresholds.cachedOthers || (changed > 0 && subject.batchInvariant))
+      return yield* unexpected(`${changed} of ${lengths.length} answers are others when cached`)
     const shared = prompt(length, 0)
     for (const [kept, added] of [
       [length - 8, 16],
-      // The last token of a block alone is another one.
+      // Only the last token of a block differs.
       [length - 1, 2]
     ] as const) {
       const ended = [...shared.slice(0, kept), ...promptTokens(subject.vocabSize, added, 77)]
@@ -90,9 +91,12 @@ const codeOf = (index: number): string => {
   return `${at(1)}${(index * 3 + 2) % 10}${at(2)}${at(3)}-${1_000 + ((index * 2_713 + 817) % 9_000)}`
 }
 
-/** Whether the first tokens that differ lie in each other's likeliest: a near tie, which other company may turn. */
+/**
+ * Whether the first differing tokens are each among the likeliest tokens of the other answer: a near tie, which other
+ * requests in the batch can turn.
+ */
 const nearTie = (one: Reading, other: Reading): boolean => {
-  const [first, second] = [one.told ?? [], other.told ?? []]
+  const [first, second] = [one.tokenChoices ?? [], other.tokenChoices ?? []]
   const at = first.findIndex(({ token }, index) => token !== second[index]?.token)
   const [here, there] = [first[at], second[at]]
   return here !== undefined && there !== undefined && here.top.includes(there.token) && there.top.includes(here.token)
@@ -107,7 +111,7 @@ const decodeSeveral = Schema.decodeUnknownOption(
   )
 )
 
-/** Of several prompts in one request each has an answer, which is not that of another one. */
+/** Each of several prompts in one request has its own answer. */
 export const promptsApart: TrialCheck = {
   name: "prompts_apart",
   class: "required",
@@ -124,13 +128,16 @@ export const promptsApart: TrialCheck = {
     const counted = first.usage.prompt_tokens + second.usage.prompt_tokens
     if (answered.usage.prompt_tokens !== counted) return yield* unexpected(`${answered.usage.prompt_tokens} prompt tokens for two prompts of ${counted}`)
     const [one, other] = answered.choices.toSorted((a, b) => a.index - b.index)
-    // Company may turn a near tie; what the other prompt's answer is alone is no such turn.
+    // Other requests in the batch may turn a near tie, but never into the answer of the other prompt.
     if (one?.text === second.content || other?.text === first.content) return yield* unexpected("one of two prompts has the other's answer")
     return `two answers, ${counted} prompt tokens`
   })
 }
 
-/** A request's answer is its own, whatever runs beside it. Run again it judges the share of all its answers. */
+/**
+ * The answer to a request does not depend on concurrent requests. A second run judges the share over all answers of
+ * both runs.
+ */
 export const batchEqualsAlone = (): TrialCheck => {
   const sum = { same: 0, ties: 0, all: 0 }
   return {
@@ -163,7 +170,8 @@ export const batchEqualsAlone = (): TrialCheck => {
           if (single === undefined) continue
           const near = nearTie(single, answer)
           const gone = `${single.reasoning} ${single.content}`.includes(code) && !text.includes(code)
-          // After a near tie it may be said otherwise and be cut before its code: that counts among those that differ.
+          // After a near tie the wording may change and the code may be cut. Such answers count among those that
+          // differ.
           if (gone && !near) lost++
           if (single.content === answer.content && single.reasoning === answer.reasoning) same++
           else if (near && !gone) ties++
@@ -176,16 +184,19 @@ export const batchEqualsAlone = (): TrialCheck => {
       sum.ties += ties
       sum.all += all
       const needed = subject.batchInvariant ? sum.all : Math.ceil(thresholds.batchSame * sum.all)
-      const told = `${sum.same} of ${sum.all} the same as alone, ${sum.ties} near ties`
-      if (sum.same + (subject.batchInvariant ? 0 : sum.ties) < needed) return yield* new Unexpected({ detail: told, open: true })
-      return told
+      const figures = `${sum.same} of ${sum.all} the same as alone, ${sum.ties} near ties`
+      if (sum.same + (subject.batchInvariant ? 0 : sum.ties) < needed) return yield* new Unexpected({ detail: figures, open: true })
+      return figures
     })
   }
 }
 
 const preempted = (metrics: string) => gauge(metrics, "vllm:num_preemptions_total|sglang:num_retracted_requests_total")
 
-/** More than the KV cache holds at once: what had to give way is computed again, and right. `most`: the seconds that it may take at all. */
+/**
+ * Requests that exceed the KV cache: preempted requests are computed again with the same result. `most`: time limit in
+ * seconds.
+ */
 export const kvPressure = (most: number = thresholds.pressureSeconds): TrialCheck => ({
   name: "kv_pressure",
   class: "required",
@@ -200,12 +211,12 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
     if (count > extentOf(subject.parameters).pressureRequests) return yield* new NotApplicable({ reason: `it would take ${count} requests` })
     if (count > subject.slots || length < 64) return yield* new NotApplicable({ reason: `${subject.slots} sequences cannot fill it` })
     const all = Array.from({ length: count }, (_, index) => index)
-    const asked = yield* promptsOf(
+    const prompts = yield* promptsOf(
       subject,
       all.map((index) => `Repeat this code: ${codeOf(index)}\nCode: ${codeOf(index)}\nCode:`)
     )
     const ids = (index: number) => {
-      const code = asked[index]
+      const code = prompts[index]
       return [...promptTokens(subject.vocabSize, length - 32, 500 + index), ...(code === undefined || typeof code === "string" ? [] : code)]
     }
     const begunAt = yield* monotonicMillis
@@ -216,13 +227,14 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
     const answers = yield* Effect.forEach(all, (index) => readAnswer(subject.client, "/v1/completions", continuation(subject, ids(index), fields)), {
       concurrency: "unbounded"
     })
-    const others = answers.filter(({ content }, index) => all.some((at) => at !== index && content.includes(codeOf(at)))).length
-    if (others > 0) return yield* unexpected(`${others} of ${count} answers held another request's code`, { code: "cross_request_leak" })
+    const leaks = answers.filter(({ content }, index) => all.some((at) => at !== index && content.includes(codeOf(at)))).length
+    if (leaks > 0) return yield* unexpected(`${leaks} of ${count} answers held another request's code`, { code: "cross_request_leak" })
     const again = answers[0]
     if (again !== undefined && first.content !== again.content && first.content.includes(codeOf(0)) && !again.content.includes(codeOf(0))) {
       return yield* unexpected("an answer lost its code under pressure")
     }
-    // Who came last gives way first: what was computed again has to be what the same tokens are when they are read.
+    // The latest requests are preempted first: their recomputed tokens must have the same log-probabilities as when the
+    // text is read as a prompt.
     let judged = 0
     for (const index of all.slice(-2)) {
       const { ids: written, logprobs } = answers[index] ?? first

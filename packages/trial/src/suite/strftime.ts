@@ -16,7 +16,10 @@ const directives: Readonly<Record<string, (date: Date) => string>> = {
   "%%": () => "%"
 }
 
-/** The day of that time (Unix milliseconds) in UTC as Python writes it. Throws where the format asks for what changes within a day, or for what we do not write. */
+/**
+ * Formats the UTC day of the time (Unix milliseconds) as Python does. Throws if the format has a directive for less
+ * than a day, or an unsupported directive.
+ */
 export const strftime = (format: string, time: number): string => {
   const date = new Date(time)
   return format.replace(/%-?.?/gs, (directive) => {

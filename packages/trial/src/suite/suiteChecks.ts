@@ -14,7 +14,6 @@ import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
-import { logprobsTold } from "./logprobsTold.ts"
 import { messagesStop } from "./messagesStop.ts"
 import { messagesCount, messagesPath, responsesPath } from "./pathChecks.ts"
 import { pathEffort } from "./pathEffort.ts"
@@ -23,6 +22,7 @@ import { pathImages } from "./pathImages.ts"
 import { pathSalt } from "./pathSalt.ts"
 import { pathTools } from "./pathTools.ts"
 import { pathThinking, reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { reportedLogprobs } from "./reportedLogprobs.ts"
 import { responsesLogprobs } from "./responsesLogprobs.ts"
 import { samplingObeyed } from "./samplingObeyed.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure, promptsApart } from "./sharedEngineChecks.ts"
@@ -30,7 +30,7 @@ import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
 import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolSingle, toolStrict } from "./toolChecks.ts"
 
-/** What rows leave to later ones and to the revision. */
+/** Results that checks pass to later checks and to the report. */
 export interface SuiteState {
   repeats: Repeats | null
   likelihood: ReadonlyArray<ReadonlyArray<number>> | null
@@ -38,7 +38,7 @@ export interface SuiteState {
   loadedChecksum: string | null
 }
 
-/** Whether greedy answers are the same each time. `keep` is given what was found. */
+/** Whether greedy answers repeat. The check passes its result to `keep`. */
 const repeats = (keep: (found: Repeats) => void): TrialCheck => {
   const sum: RepeatedSum = { steady: 0, all: 0 }
   return {
@@ -54,7 +54,10 @@ const repeats = (keep: (found: Repeats) => void): TrialCheck => {
   }
 }
 
-/** All rows in the order in which they are run: cheap and decisive first. `pressureSeconds`: what `kv_pressure` may take, other than usual. */
+/**
+ * All checks in the order of execution: fast and decisive checks first. `pressureSeconds`: the time limit of
+ * `kv_pressure`, if other than the default.
+ */
 export const suiteChecks = (state: SuiteState, pressureSeconds?: number): ReadonlyArray<TrialCheck> => [
   filesMatchCommit,
   tensorsComplete,
@@ -103,7 +106,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   thinkingToggle,
   reasoningEffort,
   imageInput,
-  ...logprobsTold,
+  ...reportedLogprobs,
   responsesPath,
   messagesPath,
   messagesCount,

@@ -1,2 +1,5 @@
-/** `version`: raised by any change of a prompt, parameter, threshold or hashed byte. `textsSince`: from which on the texts of `text_likelihood` are these. */
+/**
+ * `version`: raised by any change of a prompt, parameter, threshold or hashed byte. `textsSince`: the version that
+ * introduced the current texts of `text_likelihood`.
+ */
 export const suite = { name: "seatrial-core", version: 11, textsSince: 1 } as const

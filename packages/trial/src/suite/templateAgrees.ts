@@ -50,13 +50,13 @@ const variantsOf = ({ capabilities }: SuiteSubject): ReadonlyArray<Variant> => [
 
 const same = (one: ReadonlyArray<number>, other: ReadonlyArray<number>) => one.length === other.length && one.every((id, at) => id === other[at])
 
-/** Arguments of calls as templates are given them: engines parse the text before they render it. */
+/** Parses the arguments of calls: engines do so before they render a template. */
 const parsed = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
   messages.map((message) =>
     "tool_calls" in message ? { ...message, tool_calls: [{ ...call, function: { name: call.function.name, arguments: { city: "Paris" } } }] } : message
   )
 
-/** Contents as one text, which engines make of them for templates that know no parts. */
+/** Joins the parts of a content into one text, as engines do for templates without support for parts. */
 const flattened = (messages: ReadonlyArray<object>, between: string): ReadonlyArray<object> =>
   messages.map((message) => {
     if (!("content" in message) || !Array.isArray(message.content)) return message
@@ -64,7 +64,7 @@ const flattened = (messages: ReadonlyArray<object>, between: string): ReadonlyAr
     return { ...message, content: texts.map(({ text }) => text).join(between) }
   })
 
-/** Texts as the one part of their message, but for a tool's. */
+/** Wraps each text in a content part, except for tool results. */
 const wrapped = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
   messages.map((message) =>
     "content" in message && typeof message.content === "string" && !("tool_call_id" in message)
@@ -75,7 +75,7 @@ const wrapped = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
 /** Milliseconds. */
 const day = 86_400_000
 
-/** The prompt that a conversation becomes is the pinned template's, on the engine's both ways to it. */
+/** On both paths the engine builds the same prompt from a conversation as the pinned template. */
 export const templateAgrees: TrialCheck = {
   name: "template_agrees",
   class: "required",
@@ -91,14 +91,16 @@ export const templateAgrees: TrialCheck = {
     const different: Array<string> = []
     const variants = variantsOf(subject)
     const now = yield* Clock.currentTimeMillis
-    // Midnight is where the engine's clock has it: today in UTC, and the days around it.
+    // The engine's clock determines the day: today in UTC, or the day before or after.
     const days = template?.writesDay === true ? [now, now - day, now + day] : [now]
-    // Engines differ in what they make of parts: each variant is rendered in all forms that they may have.
+    // Engines differ in how they pass parts to the template: each variant is rendered in all possible forms.
     const { asParts, between, tool } = { asParts: false, between: "\n", tool: {}, ...offers.templated }
     const forms = variants.flatMap(({ messages, settings, tools }) => {
       const extra = { ...(tools === undefined ? {} : { tools: tools.map((one) => ({ ...one, ...tool })) }), ...settings }
-      const given = parsed(messages)
-      return [flattened(given, between), given, ...(asParts ? [wrapped(given)] : [])].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
+      const parsedMessages = parsed(messages)
+      return [flattened(parsedMessages, between), parsedMessages, ...(asParts ? [wrapped(parsedMessages)] : [])].flatMap((form) =>
+        days.map((at) => ({ messages: form, extra, at }))
+      )
     })
     const each = forms.length / Math.max(1, variants.length)
     const prompts = template === null ? [] : yield* template.render(forms)
@@ -114,10 +116,11 @@ export const templateAgrees: TrialCheck = {
       const kwargs = settings === undefined ? {} : { chat_template_kwargs: settings }
       const rendered = forms.flatMap((_, form) => (Math.floor(form / each) === index && prompts[form] != null ? [form] : []))
       const ours = rendered.flatMap((form) => encoded.slice(form, form + 1))
-      // What the template refuses, the engine has to refuse too; what it cannot render by us is left out.
+      // If the template refuses a conversation, the engine must refuse it too. A conversation that cannot be rendered
+      // here is skipped.
       if (template !== null && rendered.length === 0) continue
-      const told = yield* client.post("/tokenize", JSON.stringify({ model: servedName, messages, ...extra, ...kwargs, add_generation_prompt: true }))
-      const tokens = told.status === 200 ? Option.getOrNull(decodeTokens(told.text)) : null
+      const answer = yield* client.post("/tokenize", JSON.stringify({ model: servedName, messages, ...extra, ...kwargs, add_generation_prompt: true }))
+      const tokens = answer.status === 200 ? Option.getOrNull(decodeTokens(answer.text)) : null
       const body = { model: servedName, cache_salt: salt, messages, ...extra, ...kwargs, temperature: 0, max_tokens: 1, return_token_ids: true }
       const { promptIds, usage } = yield* readAnswer(client, chatPath, tools === undefined ? body : { ...body, tool_choice: "auto" })
       compared++

@@ -1,9 +1,11 @@
 import { mostTrialRequests } from "@seatrial/domain"
 
-/** Parameters below which a model is tried with shorter texts and fewer of them: of no use to anybody but for tests, and computed by a processor. */
+/**
+ * Models with fewer parameters get fewer and shorter texts. They are useful only for tests, and a CPU computes them.
+ */
 export const tinyParameters = 5_000_000
 
-/** How much is asked of a model: counts of prompts and tokens. */
+/** The amount of work for a model: numbers of prompts and tokens. */
 export interface Extent {
   readonly likelihoodTokens: number
   readonly goldenQuestions: number
@@ -12,7 +14,7 @@ export interface Extent {
   readonly topTokens: number
   readonly decodedPrompts: number
   readonly decodedTokens: number
-  /** Tokens at most of one answer that is decoded for longer. */
+  /** Maximum number of tokens of a long answer. */
   readonly longestDecoded: number
   readonly cachedLengths: ReadonlyArray<number>
   readonly batch: number
@@ -21,11 +23,11 @@ export interface Extent {
   readonly pressureRequests: number
   readonly needleTokens: number
   readonly schemas: number
-  /** Tokens at most of an answer that is any JSON object. */
+  /** Maximum number of tokens of an answer that is any JSON object. */
   readonly jsonTokens: number
 }
 
-const whole: Extent = {
+const regular: Extent = {
   likelihoodTokens: 256,
   goldenQuestions: 24,
   saneTokens: 128,
@@ -63,86 +65,108 @@ const tiny: Extent = {
   jsonTokens: 48
 }
 
-/** What is asked of a model of so many parameters. */
-export const extentOf = (parameters: number): Extent => (parameters < tinyParameters ? tiny : whole)
+/** The amount of work for a model with this many parameters. */
+export const extentOf = (parameters: number): Extent => (parameters < tinyParameters ? tiny : regular)
 
 /**
- * Every limit that the suite judges by. A change of one raises the suite's version. Log-probabilities are in nats, shares between 0 and 1.
+ * All limits of the suite. A change of one raises the suite version. Log-probabilities are in nats, shares between 0
+ * and 1.
  */
 export const thresholds = {
-  /** Milliseconds for one token up to which the rows' and the suite's limits hold as they are; beyond it they stretch in proportion, four times at most. */
+  /**
+   * Milliseconds per token up to which the time limits apply unchanged. Beyond it they are extended in proportion, up
+   * to `mostStretch` times.
+   */
   usualTokenMillis: 20,
-  /** Models below `tinyParameters` have it always: a processor computes them, which others use too. */
+  /** Always applies to models below `tinyParameters`: a CPU computes them, which other programs use too. */
   mostStretch: 4,
-  /** Seconds after which only required rows are begun, and after which none is. */
+  /** Seconds after which only required checks start, and after which no check starts. */
   budgetSeconds: 600,
   hardSeconds: 900,
-  /** Required rows that may run out of time while the engine computes, before the rest is left out: it is too slow for a verdict. */
+  /**
+   * Number of required checks that may time out while the engine computes. Then the engine is too slow for a verdict,
+   * and the rest are skipped.
+   */
   mostLate: 2,
-  /** How much longer both are for a model that thinks before each answer, whatever it is told: some 35 thoughts of `thinkingTokens` one after the other. */
+  /**
+   * The factor for both limits if reasoning cannot be turned off: time for about 35 reasoning passages of
+   * `thinkingTokens` in sequence.
+   */
   thinkersLonger: 3,
-  /** The same where it can be told not to, which some paths cannot say: some 15 thoughts. */
+  /** The factor if reasoning can be turned off, but not on every path: time for about 15 passages. */
   switchedLonger: 2,
-  /** Values of each tensor that are looked at. */
+  /** Number of compared values per tensor. */
   loadedValues: 100,
-  /** Share of ln(vocabulary) that the mean of the texts may have. */
+  /** The maximum mean of the texts, as a share of ln(vocabulary). */
   likelihoodShare: 0.5,
-  /** How much worse a text must be when its words are shuffled, by token. */
+  /** Minimum increase in nats per token if the words of a text are shuffled. */
   shuffledWorse: 0.5,
-  /** How far an earlier trial of the same may be from this one: in the mean, and token by token. */
+  /** Maximum distance from an earlier trial: of the mean, and token by token. */
   shift: { mean: 0.01, absolute: 0.05 },
-  /** The same of an earlier trial of another version of the engine, whose kernels round otherwise. */
+  /** The same for a trial of another engine version, whose kernels round differently. */
   otherEngineShift: { mean: 0.05, absolute: 0.25 },
-  /** What a log-probability may be above zero: rounding of the engine's own. */
+  /** How far above zero a log-probability may be, because of the engine's rounding. */
   aboveZero: 0.001,
-  /** Right answers expected, as shares of those asked: of models from 3 billion parameters on, and from half a billion on. Nothing is expected of smaller ones. */
+  /**
+   * Expected shares of right answers: for models with at least 3 billion parameters, and with at least half a billion.
+   * Nothing is expected of smaller models.
+   */
   golden: [
     { parameters: 3_000_000_000, share: 0.75 },
     { parameters: 500_000_000, share: 10 / 24 }
   ],
-  /** Characters of the asked script, digits, signs and blanks. */
+  /** Minimum share of characters of the expected script, digits, punctuation and white space. */
   printable: 0.85,
-  /** Share of the commonest run of five words. */
+  /** Maximum share of the most common run of five words. */
   commonestRun: 0.25,
   commonestRunOfText: 0.6,
-  /** One prompt in so many may change between runs alone. */
+  /** One of this many prompts may change between runs that are alone on the engine. */
   steadyOf: 8,
-  /** Fingerprints kept at most, and the fewest that mean anything. */
+  /** The maximum number of fingerprints, and the minimum that is meaningful. */
   fingerprints: 8,
   leastFingerprints: 4,
   fingerprintTokens: 64,
-  /** Nats between the two likeliest tokens where the answer is sure: logits of 16 bits lie up to a quarter apart, and two runs of a kernel nearer than that. */
+  /**
+   * Difference in nats between the two likeliest tokens from which a step is certain: logits of 16 bits may be a
+   * quarter apart, and two runs of a kernel less than that.
+   */
   sureBy: 0.5,
-  /** How far below the best one a chosen token may be: rounding. */
+  /** How far below the best token a chosen token may be, because of rounding. */
   belowBest: 0.0005,
   probabilitySum: 1.001,
   decodeMean: 0.05,
   decodeWorst: 1.5,
   cachedFirst: 0.1,
-  /** Prompts whose text may be another one when cached: near ties. */
+  /** Number of prompts whose text may change if cached, because of near ties. */
   cachedOthers: 1,
-  /** Share of answers that have to be the same among others as alone. */
+  /** Minimum share of answers that are the same in a batch as alone. */
   batchSame: 0.9,
-  /** Seconds in which one model, or two in one engine, answer the items of adapters' fidelity. */
+  /** Seconds in which one model, or two in one engine, answer the items of the fidelity suite. */
   fidelitySeconds: 150,
-  /** Seconds that pressure on the KV cache may take, and by how much it is overfilled. */
+  /** Time limit in seconds of the check that overfills the KV cache, and the factor by which it is overfilled. */
   pressureSeconds: 60,
   pressure: 1.3,
-  /** Different answers among those of different seeds. */
+  /** Minimum number of different answers to requests with different seeds. */
   differentSeeds: 3,
-  /** By how much at most one of two tokens is preferred until it alone is said, and how closely that is found. */
+  /** The largest preference for one of two tokens that is tried, and the precision of the search. */
   mostPreferred: 32,
   preference: 0.25,
-  /** Keys expected of three at the shortest length: of models from half a billion parameters on, and of smaller ones. */
+  /**
+   * Minimum number of keys found of three at the shortest length: for models with at least half a billion parameters,
+   * and for smaller ones.
+   */
   needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1 },
-  /** Seconds in which aborted requests have to be gone, the share of their tokens that may be generated, and how much the next first token may be later. */
+  /**
+   * Seconds in which aborted requests must end, the maximum share of their tokens that may be generated, and the
+   * maximum delay of the next first token.
+   */
   abortSeconds: 5,
   abortTokens: 0.5,
   abortSlower: 2,
   abortSlowerMillis: 250,
   abortCacheUse: 0.01,
-  /** Tokens in which an answer of one word has to end. */
+  /** Token limit within which an answer of one word must end. */
   wordTokens: 64,
-  /** Tokens of a thought that is waited for, where a model thinks before it answers. */
+  /** Token limit for the reasoning before an answer. */
   thinkingTokens: 2_048
 } as const

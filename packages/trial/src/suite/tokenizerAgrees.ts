@@ -7,7 +7,7 @@ const decodeText = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Union([Schema.Struct({ prompt: Schema.String }), Schema.Struct({ text: Schema.String })]))
 )
 
-/** The engine makes the same ids of texts as the pinned tokenizer, and texts of ids again. */
+/** The engine encodes texts to the ids of the pinned tokenizer, and decodes the ids to the same texts. */
 export const tokenizerAgrees: TrialCheck = {
   name: "tokenizer_agrees",
   class: "required",
@@ -20,27 +20,27 @@ export const tokenizerAgrees: TrialCheck = {
     const post = (path: string, body: object) => client.post(path, JSON.stringify({ model: servedName, ...body }))
     let wrong = 0
     let back = 0
-    let asked = 0
+    let count = 0
     let first = 0
     const encoded = yield* own.encode(tokenizerStrings, false)
     const decoded = yield* own.decode(encoded)
     for (const [index, text] of tokenizerStrings.entries()) {
       const ids = encoded[index] ?? []
       if (ids.length === 0 || ids.length > maxContext) continue
-      const told = yield* post("/tokenize", { prompt: text, add_special_tokens: false })
-      const tokens = told.status === 200 ? decodeTokens(told.text) : Option.none()
-      if (Option.isNone(tokens)) return yield* unexpected(`text ${index + 1}: HTTP ${told.status} without tokens`, { status: told.status })
-      asked++
+      const answer = yield* post("/tokenize", { prompt: text, add_special_tokens: false })
+      const tokens = answer.status === 200 ? decodeTokens(answer.text) : Option.none()
+      if (Option.isNone(tokens)) return yield* unexpected(`text ${index + 1}: HTTP ${answer.status} without tokens`, { status: answer.status })
+      count++
       const same = tokens.value.tokens.length === ids.length && ids.every((id, at) => id === tokens.value.tokens[at])
       if (!same && wrong++ === 0) first = index + 1
       const spoken = yield* post("/detokenize", { tokens: ids, skip_special_tokens: false })
-      const said = spoken.status === 200 ? decodeText(spoken.text) : Option.none()
-      if (Option.isNone(said)) return yield* unexpected(`text ${index + 1}: HTTP ${spoken.status} without a text`, { status: spoken.status })
-      const words = "prompt" in said.value ? said.value.prompt : said.value.text
-      // Tokenizers that normalise give another text back, always the same one.
+      const decodedText = spoken.status === 200 ? decodeText(spoken.text) : Option.none()
+      if (Option.isNone(decodedText)) return yield* unexpected(`text ${index + 1}: HTTP ${spoken.status} without a text`, { status: spoken.status })
+      const words = "prompt" in decodedText.value ? decodedText.value.prompt : decodedText.value.text
+      // A tokenizer that normalizes returns another text, but always the same one.
       if (words !== text && words !== decoded[index] && back++ === 0 && first === 0) first = index + 1
     }
-    if (wrong + back > 0) return yield* unexpected(`${wrong} of ${asked} texts have other ids, ${back} come back otherwise (first: text ${first})`)
-    return `${asked} texts`
+    if (wrong + back > 0) return yield* unexpected(`${wrong} of ${count} texts have other ids, ${back} come back otherwise (first: text ${first})`)
+    return `${count} texts`
   })
 }

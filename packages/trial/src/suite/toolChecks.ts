@@ -16,7 +16,7 @@ const decodeArguments = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.
 const names = new Set(tools.map((each) => each.function.name))
 const user = (content: string) => ({ role: "user", content })
 
-/** Why it is no call of one of the tools; null where it is. */
+/** Why the calls are not one valid call of a tool; null if they are. */
 const wrongWith = (calls: ReadonlyArray<Call>, only?: string): string | null => {
   if (calls.length === 0) return "no call"
   for (const call of calls) {
@@ -33,14 +33,14 @@ const claims =
 
 const shared = { class: "capability" satisfies CheckClass, limitSeconds: secondsOf(30, 2) } as const
 
-/** Asks whole and streamed, and judges both alike. */
+/** Sends the request whole and streamed, and judges both in the same way. */
 const both = Effect.fnUntraced(function* (subject: SuiteSubject, messages: ReadonlyArray<object>, fields: Readonly<Record<string, unknown>>) {
-  const asked = { max_tokens: roomFor(subject, 128), tools, ...withoutThinking(subject), ...fields }
-  const ways = [converse(subject, messages, asked), converseStreamed(subject, messages, asked)] as const
-  const [whole, streamed] = yield* Effect.all(ways, together(thinksAnyway(subject)))
+  const request = { max_tokens: roomFor(subject, 128), tools, ...withoutThinking(subject), ...fields }
+  const ways = [converse(subject, messages, request), converseStreamed(subject, messages, request)] as const
+  const [complete, streamed] = yield* Effect.all(ways, together(thinksAnyway(subject)))
   const misnumbered = streamed.callNumbers.find((number, place) => number !== place)
   if (misnumbered !== undefined) return yield* unexpected(`a streamed call has the number ${misnumbered}`)
-  return [whole, streamed]
+  return [complete, streamed]
 })
 
 const calling = (name: string, question: string, choice: unknown, only: string | undefined, ends: ReadonlyArray<string>) =>
@@ -60,11 +60,14 @@ const weather = "What is the weather in Paris?"
 const twoCities = "What is the weather in Paris and in Rome?"
 const unrelated = "Tell me a joke about a bicycle."
 
-/** How many tokens the prompt has without tools, with one and with both: what a model is not told of it can only call by heart. */
+/**
+ * The number of prompt tokens without tools, with one and with both. A model that does not receive a tool in its prompt
+ * cannot call it.
+ */
 const toolTokens = (subject: SuiteSubject) =>
   Effect.forEach([0, 1, 2], (count) => {
-    const told = count === 0 ? {} : { tools: tools.slice(0, count), tool_choice: "auto" }
-    return Effect.map(converse(subject, [user(weather)], { max_tokens: 1, ...withoutThinking(subject), ...told }), ({ usage }) => usage.prompt_tokens)
+    const toolFields = count === 0 ? {} : { tools: tools.slice(0, count), tool_choice: "auto" }
+    return Effect.map(converse(subject, [user(weather)], { max_tokens: 1, ...withoutThinking(subject), ...toolFields }), ({ usage }) => usage.prompt_tokens)
   })
 
 const autoCalls = calling("tool_choice_auto", weather, "auto", "get_weather", ["tool_calls"])
@@ -94,7 +97,7 @@ export const toolChoiceNamed: TrialCheck = {
   name: "tool_choice_named",
   purpose: "With a named tool every answer is a call of that one",
   skipped: claims(({ tool_choice }) => tool_choice.named),
-  // The question asks for the other tool, so that only obeying leads to this one.
+  // The question asks for the other tool, so that only a binding choice leads to this one.
   run: calling("tool_choice_named", weather, { type: "function", function: { name: "get_time" } }, "get_time", ["tool_calls", "stop"])
 }
 

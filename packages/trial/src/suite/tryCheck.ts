@@ -5,13 +5,13 @@ import type { NotApplicable, TrialCheck } from "./Check.ts"
 import { Finding } from "./finding.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 
-/** The suite's time was over before it had a verdict: no fault of the model was found. */
+/** The time of the suite was over before it had a verdict. No fault of the model was found. */
 export class SuiteTimedOut extends Data.TaggedError("SuiteTimedOut")<{ readonly message: string }> {}
 
-/** A check ran out of its own time. `isComputing`: whether tokens still came, or counters of tokens moved. */
+/** A check exceeded its time limit. `isComputing`: whether tokens still came, or token counters moved. */
 class CheckTimedOut extends Data.TaggedError("CheckTimedOut")<{ readonly seconds: number; readonly isComputing: boolean }> {}
 
-/** The engine is there, sent no token and moved no counter for so many seconds. */
+/** The engine accepts connections, but sent no token and moved no counter for this many seconds. */
 class EngineHung extends Data.TaggedError("EngineHung")<{ readonly seconds: number }> {}
 
 type Failure = Unexpected | NotApplicable | SuiteTimedOut | CheckTimedOut | EngineHung
@@ -22,19 +22,19 @@ export type CheckResult =
   | { readonly _tag: "NotApplicable"; readonly isUnseen: boolean }
   | { readonly _tag: "OutOfTime"; readonly error: SuiteTimedOut }
 
-/** The time that a suite and its checks may take. */
+/** The time limits of a suite and its checks. */
 export interface SuiteClock {
-  /** By how much the limits of checks are longer than usual. */
+  /** The factor by which the time limits of checks are extended. */
   readonly stretch: number
   /** Seconds after which the suite ends without a verdict. */
   readonly hardSeconds: number
   /** Seconds since the suite began. */
   readonly elapsed: Effect.Effect<number>
-  /** What the prefix cache of a suite is kept apart by. */
+  /** Separates the prefix cache of this suite from other runs. */
   readonly salt: string
 }
 
-/** How the suite ends if it has no time left for a check. */
+/** The error of a suite that has no time left for a check. */
 export const outOfTime = ({ hardSeconds }: SuiteClock, { name }: TrialCheck) =>
   new SuiteTimedOut({
     message: `The checks took longer than ${Math.round(hardSeconds)} s; ${name} was not done. A faster host class, or a node with processor time to spare, helps.`
@@ -42,7 +42,10 @@ export const outOfTime = ({ hardSeconds }: SuiteClock, { name }: TrialCheck) =>
 
 const keep = (failure: Failure) => Effect.succeed<Attempt>(Result.fail(failure))
 
-/** Runs a check, or a part of it, to its result. Fails only if the engine cannot be reached: one that is there and silent has hung. */
+/**
+ * Runs a check or a part of it. Fails only if the engine cannot be reached. An engine that accepts connections but
+ * stays silent has hung.
+ */
 const attempt = (run: Effect.Effect<string, Failure | EngineUnreachable>): Effect.Effect<Attempt, EngineUnreachable> =>
   run.pipe(
     Effect.map((detail): Attempt => Result.succeed(detail)),
@@ -65,14 +68,14 @@ const runOnce = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, tu
     const run = check.run({ ...subject, salt: `${clock.salt}-${check.name}-${turn}` }).pipe(
       Effect.timeoutOrElse({
         duration: `${Math.min(limit, left)} seconds`,
-        // If its own time was cut short, that was ours.
+        // If the suite's limit cut the check short, the suite is out of time, not the check.
         orElse: (): Effect.Effect<never, SuiteTimedOut | CheckTimedOut> => (left < limit ? Effect.fail(outOfTime(clock, check)) : late)
       })
     )
     return yield* attempt(run)
   })
 
-/** Whether the engine answers at all, after a check during which it answered nothing: if not, it has hung. */
+/** After a check without any answer: whether the engine answers a minimal request. If it does not, it has hung. */
 const answersAtAll = (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, late: CheckTimedOut): Effect.Effect<Attempt, EngineUnreachable> =>
   Effect.gen(function* () {
     const left = Math.max(0, clock.hardSeconds - (yield* clock.elapsed))
@@ -85,7 +88,10 @@ const answersAtAll = (check: TrialCheck, subject: SuiteSubject, clock: SuiteCloc
     return isVerdict ? answered : Result.fail(late)
   })
 
-/** Whether a second run decides: nothing was wrong but time, or it is a share, which is judged over both. */
+/**
+ * Whether the second attempt decides: the first one only ran out of time, or it measured a share that is judged over
+ * both attempts.
+ */
 const isOpen = (failure: Failure): boolean =>
   failure._tag === "CheckTimedOut" || failure._tag === "EngineHung" || (failure._tag === "Unexpected" && failure.open === true)
 
@@ -103,8 +109,9 @@ const failed = (failure: Unexpected | CheckTimedOut | EngineHung): CheckResult =
 }
 
 /**
- * Runs a check, and once more if it failed. Passing then is failing too, unless it judges by the clock, was only late (an engine may have to prepare what it is asked
- * first), or judges a share of both runs.
+ * Runs a check, and a second time if it failed. Passing the second attempt is still a failure, unless the check depends
+ * on elapsed time, only ran out of time (an engine may have to prepare its first use of a feature), or judges a share
+ * over both attempts.
  */
 export const tryCheck = Effect.fnUntraced(function* (
   check: TrialCheck,
@@ -127,6 +134,7 @@ export const tryCheck = Effect.fnUntraced(function* (
   if (!isOpen(before)) return failed(before)
   if (after._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: after }
   if (after._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: after.unseen === true }
-  // A share that was judged stays one, unless the second run found a fault; of two that were late the second knows more.
+  // A share that was judged remains the result, unless the second attempt found a fault. Of two timeouts the second has
+  // more evidence.
   return failed(before._tag === "Unexpected" && isOpen(after) ? before : after)
 })

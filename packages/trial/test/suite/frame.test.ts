@@ -235,7 +235,7 @@ describe("how the suite is run", () => {
     Effect.gen(function* () {
       const isClaimed = ({ capabilities }: SuiteSubject) => (capabilities.tool_calling.single_call ? null : "not claimed")
       const bad = check("tool_single", () => wrong("2 calls"), { class: "capability", skipped: isClaimed })
-      const held = passes("responses_tool_single", { class: "capability", heldToSeen: true, skipped: isClaimed })
+      const held = passes("responses_tool_single", { class: "capability", usesConfirmedFeatures: true, skipped: isClaimed })
       const { report } = yield* trial(bad, held, passes("other", { skipped: isClaimed }))
       assert.deepStrictEqual(
         report.checks.slice(0, -1).map(({ name }) => name),

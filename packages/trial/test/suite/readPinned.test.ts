@@ -22,7 +22,7 @@ const refusing = "{% if not messages %}{{ raise_exception('nothing was said') }}
 const hello: Conversing = { messages: [{ role: "user", content: "Hello" }] }
 
 describe("a commit's tokenizer and template", () => {
-  it.live("are read in another process: who shares a thread with who asked goes on", () =>
+  it.live("are read in another process: the thread of the caller is not blocked", () =>
     Effect.gen(function* () {
       const log: Array<string> = []
       const reading = yield* Effect.forkChild(
@@ -61,7 +61,7 @@ describe("a commit's tokenizer and template", () => {
     })
   )
 
-  it.live("are none where there are none that we read, and a process's end takes what it was asked alone", () =>
+  it.live("are none where there are none that we read, and the end of a process fails only its own questions", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* readPinned({ tokenizer: null, template: null }), { tokenizer: null, template: null })
       const broken = yield* readPinned({ tokenizer: { file: Buffer.from('{"model":'), config: "{}" }, template: templateOf("{% if %}") })
@@ -89,7 +89,7 @@ describe("a commit's tokenizer and template", () => {
         const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
         const exit = yield* Effect.exit(tokenizer?.encode([text], false) ?? Effect.void)
         const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
-        return defect instanceof ProcessEnded ? ([defect.asked, defect.message] as const) : ([null, `${defect}`] as const)
+        return defect instanceof ProcessEnded ? ([defect.part, defect.message] as const) : ([null, `${defect}`] as const)
       }, Effect.scoped)
       const limits = "The repository's tokenizer could not be asked within its limits, 384 MB of memory among them"
       assert.deepStrictEqual(
@@ -99,8 +99,8 @@ describe("a commit's tokenizer and template", () => {
           ["tokenizer", `${limits} (SIGABRT).`]
         ]
       )
-      const [asked, killed] = yield* said("SIGKILL")
-      assert.isNull(asked)
+      const [part, killed] = yield* said("SIGKILL")
+      assert.isNull(part)
       assert.include(killed, "ended from outside (SIGKILL)")
       assert.notInclude(killed, limits)
     })
@@ -115,7 +115,7 @@ describe("a commit's tokenizer and template", () => {
       const exit = yield* Effect.exit(tokenizer.encode(["a"], false))
       const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
       if (!(defect instanceof ProcessEnded)) return assert.fail(`${defect}`)
-      assert.deepInclude(defect, { asked: "chat template", fromOutside: false })
+      assert.deepInclude(defect, { part: "chat template", fromOutside: false })
       assert.strictEqual(defect.message, "The repository's chat template could not be rendered within its limits, 384 MB of memory among them (SIGABRT).")
     }).pipe(Effect.scoped)
   )
@@ -125,7 +125,7 @@ describe("a commit's tokenizer and template", () => {
       const absent = { url: new URL("./absentProcess.ts", import.meta.url) }
       const exit = yield* Effect.exit(Effect.scoped(readPinned({ tokenizer: null, template: templateOf("{{ bos_token }}") }, absent)))
       const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
-      assert.deepInclude(defect, { asked: null })
+      assert.deepInclude(defect, { part: null })
     })
   )
 

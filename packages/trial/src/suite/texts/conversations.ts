@@ -1,4 +1,4 @@
-/** A conversation on which templates and those who apply them differ. `plain`: no more than one user's message. */
+/** A conversation on which templates and their implementations differ. `plain`: it has only one user message. */
 export interface Conversation {
   readonly name: string
   readonly messages: ReadonlyArray<object>
@@ -8,7 +8,7 @@ export interface Conversation {
 const user = (content: unknown) => ({ role: "user", content })
 const assistant = (content: unknown) => ({ role: "assistant", content })
 
-/** Changing one raises the suite's version. */
+/** A change of one raises the suite version. */
 export const conversations: ReadonlyArray<Conversation> = [
   { name: "one_turn", messages: [user("Hello")], plain: true },
   { name: "system", messages: [{ role: "system", content: "Answer briefly." }, user("Hello")] },

@@ -1,4 +1,7 @@
-/** A task with its examples, as a completion that a model goes on with, and how its answer begins. A change of one raises the suite's version. */
+/**
+ * A task with examples, to be continued by the model, and the beginning of its answer. A change of one raises the suite
+ * version.
+ */
 export interface Golden {
   readonly prompt: string
   readonly answer: string
@@ -74,5 +77,5 @@ const rows = series(
 
 const columns = [capitals, copies, sums, sorts, rows]
 
-/** All of them, of every kind in turn, so that the first few are a fair part. */
+/** All questions, alternating between kinds, so that the first few are a fair sample. */
 export const goldenQuestions: ReadonlyArray<Golden> = Array.from({ length: 6 }, (_, at) => columns.flatMap((column) => column[at] ?? [])).flat()

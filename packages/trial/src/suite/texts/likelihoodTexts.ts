@@ -1,4 +1,7 @@
-/** Own texts, neither famous nor random: a memorised text hides faults that an unfamiliar one shows. A change of one raises the suite's version. */
+/**
+ * Texts written for the suite, neither famous nor random: a memorized text hides faults that an unfamiliar one shows. A
+ * change of one raises the suite version.
+ */
 export const likelihoodTexts: ReadonlyArray<{ readonly kind: string; readonly text: string }> = [
   {
     kind: "prose",
@@ -34,7 +37,7 @@ export const likelihoodTexts: ReadonlyArray<{ readonly kind: string; readonly te
   }
 ]
 
-/** The words of a text in another order, always the same one. */
+/** The words of a text in a fixed different order. */
 export const shuffled = (text: string): string => {
   const words = text.split(" ")
   let state = 9

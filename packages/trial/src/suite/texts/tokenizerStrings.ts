@@ -1,4 +1,4 @@
-/** Texts on which wrong pre-tokenizers and swapped tokenizers differ. A change of one raises the suite's version. */
+/** Texts on which wrong pre-tokenizers and swapped tokenizers differ. A change of one raises the suite version. */
 export const tokenizerStrings: ReadonlyArray<string> = [
   "Hello, world!",
   "The ship leaves the harbour in the morning.",

@@ -1,20 +1,26 @@
 import { checkedTopTokens, type InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
+import { optionalNullable } from "../optionalNullable.ts"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { eventsOf, post } from "./pathBodies.ts"
 import { chatPath, continuation, mayThink, promptOf, questionOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Logprobs = Schema.Struct({
-  content: given(Schema.Array(Schema.Struct({ logprob: Schema.Finite, top_logprobs: given(Schema.Array(Schema.Struct({ logprob: Schema.Finite }))) }))),
-  token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
-  top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite)))))
+  content: optionalNullable(
+    Schema.Array(Schema.Struct({ logprob: Schema.Finite, top_logprobs: optionalNullable(Schema.Array(Schema.Struct({ logprob: Schema.Finite }))) }))
+  ),
+  token_logprobs: optionalNullable(Schema.Array(Schema.NullOr(Schema.Finite))),
+  top_logprobs: optionalNullable(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite)))))
 })
-const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ logprobs: given(Logprobs) })) })))
+const decodeChoices = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ logprobs: optionalNullable(Logprobs) })) }))
+)
 
-/** The log-probability of each token that was chosen, and how many of the likeliest ones are told beside it; of an answer, or of one piece of a stream. */
+/**
+ * The log-probability of each chosen token and the number of alternatives, in an answer or in one piece of a stream.
+ */
 const placesIn = (text: string) =>
   Option.getOrElse(decodeChoices(text), () => ({ choices: [] })).choices.flatMap(({ logprobs }) => [
     ...(logprobs?.content ?? []).map(({ logprob, top_logprobs }) => ({ logprob, tops: top_logprobs?.length ?? 0 })),
@@ -34,26 +40,26 @@ const toldOn = (
   skipped: (subject) => (isTried(subject) && subject.capabilities.supported_parameters_by_endpoint[path]?.includes("logprobs") === true ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
     const body = yield* bodyOf(subject)
-    const whole = placesIn(yield* post(subject, path, body))
+    const complete = placesIn(yield* post(subject, path, body))
     const streamed = eventsOf(yield* post(subject, path, { ...body, stream: true })).flatMap(placesIn)
     for (const [way, places] of [
-      ["whole", whole],
+      ["whole", complete],
       ["streamed", streamed]
     ] as const) {
       if (places.length === 0) return yield* unexpected(`${way}: no log-probabilities`)
       if (places.some(({ logprob }) => !(logprob <= thresholds.aboveZero))) return yield* unexpected(`${way}: a log-probability that is none`)
       if (places.some(({ tops }) => tops === 0)) return yield* unexpected(`${way}: no likeliest tokens`)
     }
-    // Some engines tell nothing of the marks around a thought.
-    if (!mayThink(subject) && streamed.length !== whole.length) return yield* unexpected(`of ${whole.length} tokens ${streamed.length} streamed`)
-    return `${whole.length} tokens`
+    // Some engines report nothing for the marks around reasoning.
+    if (!mayThink(subject) && streamed.length !== complete.length) return yield* unexpected(`of ${complete.length} tokens ${streamed.length} streamed`)
+    return `${complete.length} tokens`
   })
 })
 
 const fields = { max_tokens: 8, ignore_eos: true }
 
-/** Log-probabilities are there at all; whether they are right is asked of those that are. */
-export const logprobsTold: ReadonlyArray<TrialCheck> = [
+/** Log-probabilities are present. Other checks test whether they are right. */
+export const reportedLogprobs: ReadonlyArray<TrialCheck> = [
   toldOn(
     "texts_logprobs",
     textPath,

@@ -3,11 +3,14 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import { NotMergeable } from "./NotMergeable.ts"
 
-/** Files of an adapter that stand for its base's where it has them: it may have been trained on other prompts. */
+/** Files of an adapter that replace the base's files: the adapter may have been trained with other prompts. */
 const overlaid = new Set(["chat_template.jinja", "tokenizer_config.json"])
 
-/** Copies what a model needs beside its weights into a new folder: the base's files, and the adapter's own chat template. Fails where the folder is there already. */
-export const copyBeside = Effect.fnUntraced(function* (options: { readonly base: string; readonly adapter: string; readonly target: string }) {
+/**
+ * Copies all files of a base except its weights into a new folder, and the adapter's own chat template. Fails if the
+ * folder exists.
+ */
+export const copyModelFiles = Effect.fnUntraced(function* (options: { readonly base: string; readonly adapter: string; readonly target: string }) {
   const { adapter, base, target } = options
   const filesOf = (folder: string) =>
     Effect.tryPromise({
