@@ -22,7 +22,7 @@ export class ApiError extends Error {
 
 export const badRequest = (message: string, param: string | null = null) => new ApiError(400, "BadRequestError", message, param)
 
-export const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+export const optionalNullable = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const TokenId = atLeast(0)
@@ -31,28 +31,30 @@ const Seed = between(-(2 ** 63), 2 ** 63).check(Schema.isMultipleOf(1))
 const StopString = Schema.String.check(Schema.isBetweenLength(1, 1024))
 
 export const sampling = {
-  model: given(Schema.String),
-  max_tokens: given(atLeast(1)),
-  temperature: given(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))),
-  top_p: given(Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))),
-  top_k: given(atLeast(-1)),
-  min_p: given(between(0, 1)),
-  repetition_penalty: given(Schema.Finite.check(Schema.isGreaterThan(0))),
-  presence_penalty: given(between(-2, 2)),
-  frequency_penalty: given(between(-2, 2)),
-  logit_bias: given(Schema.Record(Schema.String, Schema.Finite)),
-  seed: given(Seed),
-  n: given(atLeast(1)),
-  stop: given(Schema.Union([StopString, Schema.Array(StopString).check(Schema.isMaxLength(16))])),
-  stop_token_ids: given(Schema.Array(TokenId).check(Schema.isMaxLength(64))),
-  ignore_eos: given(Schema.Boolean),
-  stream: given(Schema.Boolean),
-  stream_options: given(Schema.Struct({ include_usage: given(Schema.Boolean), continuous_usage_stats: given(Schema.Boolean) })),
-  prompt_logprobs: given(atLeast(0)),
-  return_token_ids: given(Schema.Boolean),
-  return_prompt_token_ids: given(Schema.Boolean),
-  cache_salt: given(Schema.String.check(Schema.isPattern(/^[^@/\\]{1,128}$/))),
-  response_format: given(
+  model: optionalNullable(Schema.String),
+  max_tokens: optionalNullable(atLeast(1)),
+  temperature: optionalNullable(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))),
+  top_p: optionalNullable(Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))),
+  top_k: optionalNullable(atLeast(-1)),
+  min_p: optionalNullable(between(0, 1)),
+  repetition_penalty: optionalNullable(Schema.Finite.check(Schema.isGreaterThan(0))),
+  presence_penalty: optionalNullable(between(-2, 2)),
+  frequency_penalty: optionalNullable(between(-2, 2)),
+  logit_bias: optionalNullable(Schema.Record(Schema.String, Schema.Finite)),
+  seed: optionalNullable(Seed),
+  n: optionalNullable(atLeast(1)),
+  stop: optionalNullable(Schema.Union([StopString, Schema.Array(StopString).check(Schema.isMaxLength(16))])),
+  stop_token_ids: optionalNullable(Schema.Array(TokenId).check(Schema.isMaxLength(64))),
+  ignore_eos: optionalNullable(Schema.Boolean),
+  stream: optionalNullable(Schema.Boolean),
+  stream_options: optionalNullable(
+    Schema.Struct({ include_usage: optionalNullable(Schema.Boolean), continuous_usage_stats: optionalNullable(Schema.Boolean) })
+  ),
+  prompt_logprobs: optionalNullable(atLeast(0)),
+  return_token_ids: optionalNullable(Schema.Boolean),
+  return_prompt_token_ids: optionalNullable(Schema.Boolean),
+  cache_salt: optionalNullable(Schema.String.check(Schema.isPattern(/^[^@/\\]{1,128}$/))),
+  response_format: optionalNullable(
     Schema.Union([
       Schema.Struct({ type: Schema.Literals(["text", "json_object"]) }),
       Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: Schema.Struct({ schema: Schema.Record(Schema.String, Schema.Unknown) }) })
@@ -65,68 +67,73 @@ const Tool = Schema.Struct({
   type: Schema.Literal("function"),
   function: Schema.Struct({
     name: Name,
-    description: given(Schema.String),
-    parameters: given(Schema.Record(Schema.String, Schema.Unknown)),
-    strict: given(Schema.Boolean)
+    description: optionalNullable(Schema.String),
+    parameters: optionalNullable(Schema.Record(Schema.String, Schema.Unknown)),
+    strict: optionalNullable(Schema.Boolean)
   })
 })
 const ToolCall = Schema.Struct({
-  id: given(Schema.String),
-  type: given(Schema.Literal("function")),
+  id: optionalNullable(Schema.String),
+  type: optionalNullable(Schema.Literal("function")),
   function: Schema.Struct({ name: Name, arguments: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]) })
 })
 const ToolChoice = Schema.Union([
   Schema.Literals(["none", "auto", "required"]),
   Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Schema.String }) })
 ])
-const Tools = given(Schema.Array(Tool).check(Schema.isBetweenLength(1, 128)))
+const Tools = optionalNullable(Schema.Array(Tool).check(Schema.isBetweenLength(1, 128)))
 
 const Message = Schema.Struct({
   role: Schema.String.check(Schema.isMinLength(1)),
-  content: given(Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }))])),
-  tool_calls: given(Schema.Array(ToolCall)),
-  tool_call_id: given(Schema.String),
-  name: given(Schema.String)
+  content: optionalNullable(Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }))])),
+  tool_calls: optionalNullable(Schema.Array(ToolCall)),
+  tool_call_id: optionalNullable(Schema.String),
+  name: optionalNullable(Schema.String)
 })
 const Messages = Schema.Array(Message).check(Schema.isMinLength(1))
-const TemplateSettings = given(Schema.Record(Schema.String, Schema.Unknown))
+const TemplateSettings = optionalNullable(Schema.Record(Schema.String, Schema.Unknown))
 
 /** Request bodies as vLLM accepts them. Fields that vLLM ignores are ignored. */
 export const ChatBody = Schema.Struct({
   ...sampling,
   messages: Messages,
   tools: Tools,
-  tool_choice: given(ToolChoice),
-  parallel_tool_calls: given(Schema.Boolean),
-  max_completion_tokens: given(atLeast(1)),
-  logprobs: given(Schema.Boolean),
-  top_logprobs: given(atLeast(0)),
-  add_generation_prompt: given(Schema.Boolean),
+  tool_choice: optionalNullable(ToolChoice),
+  parallel_tool_calls: optionalNullable(Schema.Boolean),
+  max_completion_tokens: optionalNullable(atLeast(1)),
+  logprobs: optionalNullable(Schema.Boolean),
+  top_logprobs: optionalNullable(atLeast(0)),
+  add_generation_prompt: optionalNullable(Schema.Boolean),
   chat_template_kwargs: TemplateSettings
 })
 
 export const CompletionBody = Schema.Struct({
   ...sampling,
   prompt: Schema.Union([Schema.String, Schema.Array(TokenId), Schema.NonEmptyArray(Schema.String), Schema.NonEmptyArray(Schema.Array(TokenId))]),
-  logprobs: given(atLeast(0)),
-  echo: given(Schema.Boolean),
-  suffix: given(Schema.String)
+  logprobs: optionalNullable(atLeast(0)),
+  echo: optionalNullable(Schema.Boolean),
+  suffix: optionalNullable(Schema.String)
 })
 
 export const TokenizeBody = Schema.Union([
-  Schema.Struct({ model: given(Schema.String), prompt: Schema.String, add_special_tokens: given(Schema.Boolean), return_token_strs: given(Schema.Boolean) }),
   Schema.Struct({
-    model: given(Schema.String),
+    model: optionalNullable(Schema.String),
+    prompt: Schema.String,
+    add_special_tokens: optionalNullable(Schema.Boolean),
+    return_token_strs: optionalNullable(Schema.Boolean)
+  }),
+  Schema.Struct({
+    model: optionalNullable(Schema.String),
     messages: Messages,
     tools: Tools,
-    add_special_tokens: given(Schema.Boolean),
-    add_generation_prompt: given(Schema.Boolean),
-    return_token_strs: given(Schema.Boolean),
+    add_special_tokens: optionalNullable(Schema.Boolean),
+    add_generation_prompt: optionalNullable(Schema.Boolean),
+    return_token_strs: optionalNullable(Schema.Boolean),
     chat_template_kwargs: TemplateSettings
   })
 ])
 
-export const DetokenizeBody = Schema.Struct({ model: given(Schema.String), tokens: Schema.Array(TokenId) })
+export const DetokenizeBody = Schema.Struct({ model: optionalNullable(Schema.String), tokens: Schema.Array(TokenId) })
 
 export type ChatBody = typeof ChatBody.Type
 export type CompletionBody = typeof CompletionBody.Type

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import type { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
-import { atLeast, badRequest, type ChatBody, decodeBody, given, Name, sampling } from "./Protocol.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, Name, optionalNullable, sampling } from "./Protocol.ts"
 import { type Conversation, converse } from "./Routes.ts"
 import type { Speech } from "./Speech.ts"
 
@@ -12,16 +12,16 @@ const Block = Schema.Union([
   Schema.Struct({
     type: Schema.Literal("tool_result"),
     tool_use_id: Schema.String,
-    content: given(Schema.Union([Schema.String, Schema.Array(TextBlock)]))
+    content: optionalNullable(Schema.Union([Schema.String, Schema.Array(TextBlock)]))
   }),
   Schema.Struct({ type: Schema.Literals(["thinking", "redacted_thinking"]) })
 ])
 const Tool = Schema.Struct({
   name: Name,
-  type: given(Schema.Literal("custom")),
-  description: given(Schema.String),
+  type: optionalNullable(Schema.Literal("custom")),
+  description: optionalNullable(Schema.String),
   input_schema: Schema.Record(Schema.String, Schema.Unknown),
-  strict: given(Schema.Boolean)
+  strict: optionalNullable(Schema.Boolean)
 })
 
 const conversation = {
@@ -29,13 +29,17 @@ const conversation = {
   messages: Schema.Array(
     Schema.Struct({ role: Schema.Literals(["user", "assistant", "system"]), content: Schema.Union([Schema.String, Schema.Array(Block)]) })
   ).check(Schema.isMinLength(1)),
-  system: given(Schema.Union([Schema.String, Schema.Array(TextBlock)])),
-  tools: given(Schema.Array(Tool).check(Schema.isMaxLength(128))),
-  tool_choice: given(
-    Schema.Struct({ type: Schema.Literals(["auto", "any", "tool", "none"]), name: given(Schema.String), disable_parallel_tool_use: given(Schema.Boolean) })
+  system: optionalNullable(Schema.Union([Schema.String, Schema.Array(TextBlock)])),
+  tools: optionalNullable(Schema.Array(Tool).check(Schema.isMaxLength(128))),
+  tool_choice: optionalNullable(
+    Schema.Struct({
+      type: Schema.Literals(["auto", "any", "tool", "none"]),
+      name: optionalNullable(Schema.String),
+      disable_parallel_tool_use: optionalNullable(Schema.Boolean)
+    })
   ),
-  thinking: given(Schema.Struct({ type: Schema.Literals(["adaptive", "disabled", "enabled"]) })),
-  chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
+  thinking: optionalNullable(Schema.Struct({ type: Schema.Literals(["adaptive", "disabled", "enabled"]) })),
+  chat_template_kwargs: optionalNullable(Schema.Record(Schema.String, Schema.Unknown))
 }
 
 /** Request bodies as vLLM accepts them. Fields that vLLM ignores are ignored. */
@@ -49,9 +53,9 @@ const MessagesBody = Schema.Struct({
   top_k: sampling.top_k,
   seed: sampling.seed,
   cache_salt: sampling.cache_salt,
-  output_config: given(
+  output_config: optionalNullable(
     Schema.Struct({
-      format: given(Schema.Struct({ type: Schema.Literal("json_schema"), schema: Schema.Record(Schema.String, Schema.Unknown) }))
+      format: optionalNullable(Schema.Struct({ type: Schema.Literal("json_schema"), schema: Schema.Record(Schema.String, Schema.Unknown) }))
     })
   )
 })

@@ -2,7 +2,7 @@ import * as Schema from "effect/Schema"
 import type { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
 import type { ConversationRequest } from "./messages.ts"
-import { atLeast, badRequest, type ChatBody, decodeBody, given, Name, sampling } from "./Protocol.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, Name, optionalNullable, sampling } from "./Protocol.ts"
 import { converse } from "./Routes.ts"
 import type { Speech } from "./Speech.ts"
 
@@ -11,15 +11,15 @@ const Item = Schema.Union([
   Schema.Struct({ type: Schema.Literal("function_call"), call_id: Schema.String, name: Name, arguments: Schema.String }),
   Schema.Struct({ type: Schema.Literal("function_call_output"), call_id: Schema.String, output: Parts }),
   Schema.Struct({ type: Schema.Literal("reasoning") }),
-  Schema.Struct({ type: given(Schema.Literal("message")), role: Schema.Literals(["user", "assistant", "system", "developer"]), content: Parts })
+  Schema.Struct({ type: optionalNullable(Schema.Literal("message")), role: Schema.Literals(["user", "assistant", "system", "developer"]), content: Parts })
 ])
 
 /** Request bodies as vLLM accepts them. Fields that vLLM ignores are ignored. */
 const ResponsesBody = Schema.Struct({
   model: sampling.model,
   input: Schema.Union([Schema.String, Schema.Array(Item).check(Schema.isMinLength(1))]),
-  instructions: given(Schema.String),
-  max_output_tokens: given(atLeast(1)),
+  instructions: optionalNullable(Schema.String),
+  max_output_tokens: optionalNullable(atLeast(1)),
   temperature: sampling.temperature,
   top_p: sampling.top_p,
   top_k: sampling.top_k,
@@ -27,25 +27,27 @@ const ResponsesBody = Schema.Struct({
   seed: sampling.seed,
   stream: sampling.stream,
   cache_salt: sampling.cache_salt,
-  request_id: given(Schema.String),
-  top_logprobs: given(atLeast(0)),
-  include: given(Schema.Array(Schema.String)),
-  tools: given(
+  request_id: optionalNullable(Schema.String),
+  top_logprobs: optionalNullable(atLeast(0)),
+  include: optionalNullable(Schema.Array(Schema.String)),
+  tools: optionalNullable(
     Schema.Array(
       Schema.Struct({
         type: Schema.Literal("function"),
         name: Name,
-        description: given(Schema.String),
-        parameters: given(Schema.Record(Schema.String, Schema.Unknown)),
-        strict: given(Schema.Boolean)
+        description: optionalNullable(Schema.String),
+        parameters: optionalNullable(Schema.Record(Schema.String, Schema.Unknown)),
+        strict: optionalNullable(Schema.Boolean)
       })
     ).check(Schema.isMaxLength(128))
   ),
-  tool_choice: given(Schema.Union([Schema.Literals(["none", "auto", "required"]), Schema.Struct({ type: Schema.Literal("function"), name: Schema.String })])),
-  parallel_tool_calls: given(Schema.Boolean),
-  text: given(
+  tool_choice: optionalNullable(
+    Schema.Union([Schema.Literals(["none", "auto", "required"]), Schema.Struct({ type: Schema.Literal("function"), name: Schema.String })])
+  ),
+  parallel_tool_calls: optionalNullable(Schema.Boolean),
+  text: optionalNullable(
     Schema.Struct({
-      format: given(
+      format: optionalNullable(
         Schema.Union([
           Schema.Struct({ type: Schema.Literals(["text", "json_object"]) }),
           Schema.Struct({ type: Schema.Literal("json_schema"), schema: Schema.Record(Schema.String, Schema.Unknown) })
@@ -53,8 +55,8 @@ const ResponsesBody = Schema.Struct({
       )
     })
   ),
-  reasoning: given(Schema.Struct({ effort: given(Schema.String) })),
-  chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
+  reasoning: optionalNullable(Schema.Struct({ effort: optionalNullable(Schema.String) })),
+  chat_template_kwargs: optionalNullable(Schema.Record(Schema.String, Schema.Unknown))
 })
 
 const textOf = (parts: string | ReadonlyArray<{ readonly text: string }>) => (typeof parts === "string" ? parts : parts.map(({ text }) => text).join(""))

@@ -10,7 +10,7 @@ const withWidgets = Layer.effectDiscard(
 ).pipe(Layer.provideMerge(Client.layer))
 
 layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
-  it.effect("a definition is established and served at once, and goes with its objects", () =>
+  it.effect("a definition is established and served immediately, and removed with its objects", () =>
     Effect.gen(function* () {
       const { get, post, remove } = yield* Client
       const gadgets = {
@@ -31,7 +31,7 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
     })
   )
 
-  it.effect("defaults are filled in, unknown fields dropped, or refused where that is asked for", () =>
+  it.effect("defaults are filled in, and unknown fields are dropped or, on request, refused", () =>
     Effect.gen(function* () {
       const { post } = yield* Client
       const odd = { model: "abc", free: { any: { thing: 1 } }, odd: 1 }
@@ -65,7 +65,7 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
     )
   }
 
-  it.effect("the generation counts changes of intent, and the status changes by its subresource alone", () =>
+  it.effect("the generation counts changes of the spec, and only the subresource changes the status", () =>
     Effect.gen(function* () {
       const { merge, post, put } = yield* Client
       const made = yield* post(widgetPath, { ...widget("generation", { model: "abc" }), status: { phase: "Sneaked" } })
@@ -82,7 +82,7 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
     })
   )
 
-  it.effect("strategic merge patches are for built-in kinds alone", () =>
+  it.effect("strategic merge patches are only for built-in kinds", () =>
     Effect.gen(function* () {
       const { call, post } = yield* Client
       yield* post(widgetPath, widget("media", { model: "abc" }))
@@ -137,7 +137,7 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
 layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
   const applied = (name: string, spec: object) => widget(name, spec)
 
-  it.effect("creates, keeps what others own, and removes what it no longer says", () =>
+  it.effect("creates objects, keeps the fields of other owners, and removes fields that it no longer sends", () =>
     Effect.gen(function* () {
       const { apply, merge } = yield* Client
       const path = `${widgetPath}/owned`
@@ -165,7 +165,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
     })
   )
 
-  it.effect("a field that another owns with another value is a conflict, unless forced; the same value is shared", () =>
+  it.effect("a field that another owner set to another value is a conflict unless forced; equal values are shared", () =>
     Effect.gen(function* () {
       const { apply } = yield* Client
       const path = `${widgetPath}/contested`
@@ -175,7 +175,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
       assert.strictEqual(at(refused.body, "message"), 'Apply failed with 1 conflict: conflict with "one": .spec.mode')
       const forced = yield* apply(path, "two", applied("contested", { model: "abc", mode: "fast" }), true)
       assert.deepStrictEqual([forced.status, at(forced.body, "spec.mode")], [200, "fast"])
-      // What one gave up is not removed by its silence; what both own stays when one lets go.
+      // An owner that gave up a field does not remove it. A field with two owners stays if one of them gives it up.
       const silent = yield* apply(path, "one", applied("contested", { model: "abc" }))
       assert.strictEqual(at(silent.body, "spec.mode"), "fast")
       const shared = yield* apply(path, "two", applied("contested", { model: "abc" }))
@@ -183,7 +183,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
     })
   )
 
-  it.effect("an update takes over what it changes", () =>
+  it.effect("an update takes ownership of the fields that it changes", () =>
     Effect.gen(function* () {
       const { apply, merge } = yield* Client
       const path = `${widgetPath}/updated`
@@ -195,7 +195,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
     })
   )
 
-  it.effect("the status is applied through its subresource, and keeps the spec's owners", () =>
+  it.effect("the status is applied through its subresource, and the owners of the spec stay", () =>
     Effect.gen(function* () {
       const { apply, get } = yield* Client
       const path = `${widgetPath}/status-of`

@@ -3,7 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { at, Client, configMaps, eventually, pod, pods } from "./server.ts"
 
-/** What answers for a node's pods: the first line at once, the second once `release` is called; `left` resolves when the reader goes. */
+/**
+ * An agent that serves the log of a node's pods: the first line immediately, the second after `release`. `left`
+ * resolves when the reader disconnects.
+ */
 const agent = Effect.acquireRelease(
   Effect.callback<{
     readonly port: number
@@ -53,7 +56,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
     })
   )
 
-  it.effect("health is told without a token", () =>
+  it.effect("health checks need no token", () =>
     Effect.gen(function* () {
       const { cluster } = yield* Client
       const text = yield* Effect.promise(() => fetch(`${cluster.address}/readyz`).then((response) => response.text()))
@@ -61,7 +64,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
     })
   )
 
-  it.effect("a pod's log streams from its node's agent, and leaving ends it there", () =>
+  it.effect("the log of a pod streams from the agent of its node, and a disconnect ends the stream there", () =>
     Effect.gen(function* () {
       const { cluster, get, post } = yield* Client
       const { asked, left, port, release } = yield* agent
@@ -92,7 +95,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
     })
   )
 
-  it.effect("of the events the newest thousand are kept", () =>
+  it.effect("only the newest thousand events are kept", () =>
     Effect.gen(function* () {
       const { get, post } = yield* Client
       const event = (name: string) => ({ metadata: { name }, involvedObject: { kind: "Pod", name: "a" }, reason: "Tested", message: "m", type: "Normal" })
@@ -106,7 +109,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
     })
   )
 
-  it.effect("what kubectl create sends as protobuf is understood", () =>
+  it.effect("protobuf bodies of kubectl create are accepted", () =>
     Effect.gen(function* () {
       const { cluster, get } = yield* Client
       // A ConfigMap with `{"x":"1"}`, as kubectl 1.36 wrote it.
@@ -128,7 +131,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
     })
   )
 
-  it.effect("a body that is too large, or is not JSON, is refused", () =>
+  it.effect("a body that is too large or not JSON is refused", () =>
     Effect.gen(function* () {
       const { cluster, post } = yield* Client
       const large = yield* post(configMaps, { metadata: { name: "large" }, data: { a: "x".repeat(4_000_000) } })

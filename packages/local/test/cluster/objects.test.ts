@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { at, Client, configMap, configMaps, eventually, pod, pods } from "./server.ts"
 
 layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
-  it.effect("a request without the token is refused, and the token in the path stands for it", () =>
+  it.effect("a request without the token is refused, and the token may be part of the path", () =>
     Effect.gen(function* () {
       const { cluster, get } = yield* Client
       const refused = yield* get("/api/v1/namespaces", { token: "wrong" })
@@ -44,7 +44,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a generated name begins as asked, and no namespace means no object", () =>
+  it.effect("a generated name begins with its prefix, and a missing namespace is an error", () =>
     Effect.gen(function* () {
       const { post } = yield* Client
       const made = yield* post(configMaps, { metadata: { generateName: "gen-" } })
@@ -54,7 +54,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a dry run answers as if and stores nothing", () =>
+  it.effect("a dry run returns the result and stores nothing", () =>
     Effect.gen(function* () {
       const { get, post } = yield* Client
       const tried = yield* post(`${configMaps}?dryRun=All`, configMap("dry", {}))
@@ -63,7 +63,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("selectors choose by labels, sets of values and fields", () =>
+  it.effect("selectors select by labels, sets of values and fields", () =>
     Effect.gen(function* () {
       const { get, post } = yield* Client
       yield* post("/api/v1/namespaces", { metadata: { name: "select" } })
@@ -88,7 +88,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("pages together are the whole list", () =>
+  it.effect("pages together are the complete list", () =>
     Effect.gen(function* () {
       const { get, post } = yield* Client
       yield* post("/api/v1/namespaces", { metadata: { name: "paging" } })
@@ -106,7 +106,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a pod on a node stays until its agent says that it is gone", () =>
+  it.effect("a pod on a node stays until its agent reports its end", () =>
     Effect.gen(function* () {
       const { get, post, remove } = yield* Client
       yield* post(pods, pod("graceful", {}, { terminationGracePeriodSeconds: 7 }))
@@ -121,7 +121,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a pod's spec does not change but for what may, and its status only by itself", () =>
+  it.effect("only some fields of a pod's spec can change, and its status changes through the subresource", () =>
     Effect.gen(function* () {
       const { merge, post } = yield* Client
       yield* post(pods, pod("fixed"))
@@ -134,7 +134,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a strategic merge patch merges lists by their keys, a JSON patch edits places", () =>
+  it.effect("a strategic merge patch merges lists by their keys, a JSON patch edits single fields", () =>
     Effect.gen(function* () {
       const { call, post } = yield* Client
       yield* post("/api/v1/nodes", {
@@ -168,7 +168,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a finalizer holds an object until it is taken off", () =>
+  it.effect("a finalizer keeps an object until it is removed", () =>
     Effect.gen(function* () {
       const { get, merge, post, remove } = yield* Client
       yield* post(configMaps, configMap("held", {}, { finalizers: ["example.dev/hold"] }))
@@ -190,7 +190,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("dependents go after their owner, also through a chain, and stay where it orphans them", () =>
+  it.effect("dependents are deleted after their owner, also in a chain, and kept if it orphans them", () =>
     Effect.gen(function* () {
       const { get, post, remove } = yield* Client
       const owned = (owner: typeof first) => ({
@@ -210,7 +210,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("an owner that is deleted in the foreground goes last", () =>
+  it.effect("an owner that is deleted in the foreground is removed last", () =>
     Effect.gen(function* () {
       const { get, merge, post, remove } = yield* Client
       const owner = yield* post(configMaps, configMap("front", {}))
@@ -224,7 +224,7 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
     })
   )
 
-  it.effect("a namespace takes its content with it", () =>
+  it.effect("a namespace is deleted with its content", () =>
     Effect.gen(function* () {
       const { get, post, remove } = yield* Client
       yield* post("/api/v1/namespaces", { metadata: { name: "going" } })

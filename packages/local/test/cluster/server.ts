@@ -7,7 +7,7 @@ import { LocalCluster } from "../../src/cluster/LocalCluster.ts"
 
 const connect = (database: string) => PgClient.layer({ url: Redacted.make(`${inject("postgres")}/${database}`) })
 
-/** A database of the suite's own, dropped with its scope. */
+/** A separate database for the suite, dropped with its scope. */
 export const layerDatabase = Layer.unwrap(
   Effect.gen(function* () {
     const name = `cluster_${randomBytes(6).toString("hex")}`
@@ -49,7 +49,7 @@ const request = (cluster: LocalCluster["Service"], method: string, path: string,
     })
   )
 
-/** What a test says to a server over HTTP. */
+/** The HTTP client of the tests. */
 export const clientOf = (cluster: LocalCluster["Service"]) => {
   const call = (method: string, path: string, body?: unknown, options?: Options) =>
     Effect.gen(function* () {
@@ -68,7 +68,7 @@ export const clientOf = (cluster: LocalCluster["Service"]) => {
     apply: (path: string, manager: string, body: unknown, force = false) =>
       call("PATCH", `${path}?fieldManager=${manager}${force ? "&force=true" : ""}`, body, { type: "application/apply-patch+yaml" }),
     remove: (path: string, body?: unknown) => call("DELETE", path, body),
-    /** The first `count` events of a watch (all, where it ends before). */
+    /** The first `count` events of a watch, or all if it ends earlier. */
     events: (path: string, count: number, options?: Options) =>
       Effect.gen(function* () {
         const response = yield* request(cluster, "GET", path, undefined, options)
@@ -103,7 +103,7 @@ export const at = (value: Schema.Json | undefined, path: string): Schema.Json | 
     return Object.entries(here).find(([name]) => name === step)?.[1]
   }, value)
 
-/** Asks again until the answer is as wanted. */
+/** Repeats a request until the answer is as wanted. */
 export const eventually = <E, R>(ask: Effect.Effect<Reply, E, R>, wanted: (reply: Reply) => boolean) =>
   Effect.repeat(ask, { until: wanted }).pipe(Effect.timeout("10 seconds"), Effect.orDie)
 

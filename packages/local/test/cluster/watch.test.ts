@@ -7,7 +7,7 @@ import { at, Client, clientOf, configMap, configMaps, crds, layerDatabase, pod, 
 const told = (events: ReadonlyArray<Parameters<typeof at>[0]>) => events.map((event) => `${at(event, "type")} ${at(event, "object.metadata.name")}`)
 
 layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
-  it.effect("a watch goes on from a version and misses nothing", () =>
+  it.effect("a watch continues from a version and misses nothing", () =>
     Effect.gen(function* () {
       const { events, get, merge, post, remove } = yield* Client
       const before = yield* get(configMaps)
@@ -24,7 +24,7 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
     })
   )
 
-  it.effect("a watch tells what happens while it is open", () =>
+  it.effect("a watch reports changes while it is open", () =>
     Effect.gen(function* () {
       const { events, post } = yield* Client
       const path = `${configMaps}?watch=true&fieldSelector=metadata.name%3Dlive`
@@ -33,7 +33,7 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
     })
   )
 
-  it.effect("an object that leaves the selection is told as deleted", () =>
+  it.effect("an object that no longer matches the selector is reported as deleted", () =>
     Effect.gen(function* () {
       const { events, get, merge, post } = yield* Client
       yield* post(configMaps, configMap("moving", {}, { labels: { on: "yes" } }))
@@ -45,7 +45,7 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
     })
   )
 
-  it.effect("a watch that ends leaves a bookmark from which the next one goes on", () =>
+  it.effect("a watch ends with a bookmark from which the next watch continues", () =>
     Effect.gen(function* () {
       const { events, get, post } = yield* Client
       const { body } = yield* get(`${configMaps}?limit=1`)
@@ -76,7 +76,7 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
     })
   )
 
-  it.effect("a watch as a table tells rows", () =>
+  it.effect("a watch as a table sends rows", () =>
     Effect.gen(function* () {
       const { events, post } = yield* Client
       yield* post(configMaps, configMap("row", { a: "1", b: "2" }))
@@ -87,7 +87,7 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
 })
 
 describe("a restart", () => {
-  it.live("keeps the objects, the definitions and the count of versions, and what happened before is Gone", () =>
+  it.live("keeps objects, definitions and the version counter, and earlier versions are Gone", () =>
     Effect.gen(function* () {
       const context = yield* Layer.build(layerDatabase)
       const run = <A, E>(use: (client: ReturnType<typeof clientOf>) => Effect.Effect<A, E>) =>
@@ -121,7 +121,7 @@ describe("a restart", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is not needed when the database was away: the write fails with 503, and later ones succeed", () =>
+  it.live("is not needed after the database was unavailable: writes fail with 503 and later succeed", () =>
     Effect.gen(function* () {
       const context = yield* Layer.build(layerDatabase)
       yield* Effect.gen(function* () {

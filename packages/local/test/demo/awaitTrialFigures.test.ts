@@ -11,7 +11,10 @@ const measured = { weightsBytes: 1, kvCacheBytes: 2, kvCacheTokens: 3 }
 const step = { concurrency: 1, requests: 6, outputTokensPerSecond: 8 }
 const benchmark = { inputTokens: 4, outputTokens: 5, steps: [step] }
 
-/** A demo that reads the figures of a run whose custom resource has the status of an earlier phase. Gives what changes the status. */
+/**
+ * Starts a demo that reads the figures of a run whose custom resource still has the status of an earlier phase. Returns
+ * a function that changes the status.
+ */
 const begin = Effect.gen(function* () {
   const statuses = yield* Queue.unbounded<object>()
   const metadata = { name: objectName(id), namespace: "seatrial" }
@@ -38,7 +41,7 @@ it.effect("the demo waits for the figures of the trial if the status of the cust
   })
 )
 
-it.effect("the demo waits for one minute at most for a status that nobody writes", () =>
+it.effect("the demo waits at most one minute for a status that is never written", () =>
   Effect.gen(function* () {
     const { reading } = yield* begin
     yield* TestClock.adjust("1 minute")

@@ -8,7 +8,7 @@ export const token = "hf_fileServerToken"
 export const repo = "test/files"
 export const commit = Commit.make("0123456789abcdef0123456789abcdef01234567")
 
-/** One request; `signed`: to the storage, by an address that the hub gave. */
+/** One request. `signed`: whether it went to the storage with a signed address. */
 export interface FileRequest {
   readonly number: number
   readonly signed: boolean
@@ -17,7 +17,7 @@ export interface FileRequest {
   readonly authorization: string | null
 }
 
-/** What goes wrong: a status, a body that ends or stops after so many bytes, or the headers that are sent instead. */
+/** A fault: a status, a body that ends or stalls after this many bytes, or other headers. */
 export type FileFault =
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly cut: number }
@@ -32,10 +32,10 @@ export interface FileServer {
   readonly requests: ReadonlyArray<FileRequest>
   /** Bytes of files that were sent. */
   readonly sent: () => number
-  /** Called with all bytes that were sent; true ends every connection. */
+  /** Called with the number of bytes that were sent; true closes every connection. */
   onSent: (bytes: number) => boolean
   fault: (request: FileRequest) => FileFault | undefined
-  /** How often a signed address serves before it has expired. */
+  /** How many requests a signed address accepts before it expires. */
   uses: number
 }
 
@@ -56,7 +56,10 @@ const listening = (server: Server) =>
       })
   )
 
-/** A hub that has two weight files and a small one, each of random bytes, and sends whoever has its token on to a storage of another origin by addresses that expire. */
+/**
+ * A hub with two weight files and a small one, with random bytes. It redirects clients with its token to a storage of
+ * another origin, with addresses that expire.
+ */
 export const makeFileServer: Effect.Effect<FileServer, never, Scope.Scope> = Effect.gen(function* () {
   const contents = new Map([
     ["config.json", randomBytes(700)],

@@ -28,7 +28,7 @@ const tree = Effect.fnUntraced(function* (path: string) {
 })
 
 layer(SampleHub.layer({ port: 0, pageSize: 3 }))("the sample hub", (it) => {
-  it.effect("says in plain text that its repositories are simulated", () =>
+  it.effect("states in plain text that its repositories are simulated", () =>
     Effect.gen(function* () {
       const { body, header } = yield* ask("/")
       assert.match(header("content-type") ?? "", /^text\/plain/)
@@ -36,7 +36,7 @@ layer(SampleHub.layer({ port: 0, pageSize: 3 }))("the sample hub", (it) => {
     })
   )
 
-  it.effect("serves files whose git blob id or SHA-256 is the one that it lists, over pages that lead to each other", () =>
+  it.effect("serves files with the listed git blob ID or SHA-256, on pages that link to each other", () =>
     Effect.gen(function* () {
       const { address } = yield* SampleHub
       let path: string | undefined = "/api/models/seatrial/tiny-chat/tree/v1?recursive=true"
@@ -62,7 +62,7 @@ layer(SampleHub.layer({ port: 0, pageSize: 3 }))("the sample hub", (it) => {
     })
   )
 
-  it.effect("answers HEAD and single ranges, also where the bytes are virtual", () =>
+  it.effect("answers HEAD and single ranges, also for virtual bytes", () =>
     Effect.gen(function* () {
       const shard = "/seatrial/giant-70b/resolve/main/model-00001-of-00030.safetensors"
       const head = yield* ask(shard, { method: "HEAD" })
@@ -86,7 +86,7 @@ layer(SampleHub.layer({ port: 0, pageSize: 3 }))("the sample hub", (it) => {
     })
   )
 
-  it.effect("names what is missing or denied in X-Error-Code", () =>
+  it.effect("reports missing and denied resources in X-Error-Code", () =>
     Effect.gen(function* () {
       const gated = "/seatrial/tiny-chat-gated/resolve/main/config.json"
       const cases = [
@@ -104,7 +104,7 @@ layer(SampleHub.layer({ port: 0, pageSize: 3 }))("the sample hub", (it) => {
     })
   )
 
-  it.effect("tells the details of paths that are asked for as JSON and as a form", () =>
+  it.effect("returns details of paths that are requested as JSON or as a form", () =>
     Effect.gen(function* () {
       for (const body of [JSON.stringify({ paths: ["config.json", "absent"], expand: false }), new URLSearchParams({ paths: "config.json" })]) {
         const answer = yield* ask("/api/models/seatrial/tiny-chat/paths-info/main", { method: "POST", body })
@@ -119,7 +119,7 @@ layer(SampleHub.layer({ port: 0, pageSize: 3 }))("the sample hub", (it) => {
 })
 
 describe("the sample repositories", () => {
-  it("have the same commits wherever and whenever they are made", () => {
+  it("have the same commits on every machine", () => {
     const commits = () => sampleRepositories().map(({ commits, name }) => [name, commits.map(({ id }) => id)])
     assert.deepStrictEqual(commits(), commits())
     assert.strictEqual(new Set(sampleRepositories().flatMap(({ commits }) => commits.map(({ id }) => id))).size, 11)

@@ -42,7 +42,7 @@ const refusalOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailable>) 
   Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubRefusal" ? Effect.succeed(error) : Effect.die(error)))
 
 describe("a LoRA adapter", () => {
-  it.live("is pinned with its base in few requests, and has the base's facts where they are about the model", () => {
+  it.live("is pinned with its base in few requests, and has the base's facts about the model", () => {
     const adapter = adapterOf()
     return withHub(
       (hub, asked) =>
@@ -80,7 +80,7 @@ describe("a LoRA adapter", () => {
     )
   })
 
-  it.live("takes the base at the revision that it names, and at the commit that was pinned before", () =>
+  it.live("uses the base at the revision that it names, or at the commit that was pinned before", () =>
     withHub(
       (hub) =>
         Effect.gen(function* () {
@@ -94,7 +94,7 @@ describe("a LoRA adapter", () => {
     )
   )
 
-  it.live("is hashed by what it does: not by the order of its tensors in the file, but by each value and each scale", () => {
+  it.live("has a hash that depends on each value and scale, but not on the order of tensors in the file", () => {
     const hashOf = (adapter: SampleRepository) =>
       withHub((hub) => Effect.map(hub.inspect({ repo: "odd/adapter" }, none), (facts) => facts.adapter?.content_hash), { repositories: [base, adapter] })
     return Effect.gen(function* () {
@@ -121,7 +121,7 @@ describe("a LoRA adapter", () => {
     })
   })
 
-  it.live("brings its own chat template where it has another than its base, and is told how", () =>
+  it.live("has its own chat template if it differs from that of the base", () =>
     Effect.gen(function* () {
       const templateOf = (others: Readonly<Record<string, string | Uint8Array>>) =>
         withHub((hub) => Effect.map(hub.inspect({ repo: "odd/adapter" }, none, "few"), (facts) => [facts.adapter?.template, facts.chat_template]), {
@@ -134,10 +134,10 @@ describe("a LoRA adapter", () => {
     })
   )
 
-  // As the hub answers for files that are not in LFS: from another of its own addresses.
+  // The hub redirects files that are not in LFS to another of its addresses.
   const elsewhere = ({ count, file, path }: HubRequest): HubFault | undefined =>
     file !== null && !file.endsWith(".safetensors") && count === 1 ? { kind: "status", status: 307, headers: { location: `${path}?cached` } } : undefined
-  it.live("costs no more than 12 requests where the hub sends small files from elsewhere and the base has a template of its own file", () => {
+  it.live("needs at most 12 requests, even if the hub redirects small files and the base has a template file", () => {
     const named = makeRepository({ name: "odd/base", commits: [{ title: "Template", files: { ...files("second"), "chat_template.jinja": "{{ messages }}" } }] })
     return withHub(
       (hub, asked) =>
@@ -150,7 +150,7 @@ describe("a LoRA adapter", () => {
     )
   })
 
-  it.live("keeps nobody from reading the hub while its tensors are hashed", () => {
+  it.live("does not block other readers while its tensors are hashed", () => {
     const large = adapterOf({ rank: 64 })
     const many = 8
     let hashing = 0
@@ -173,7 +173,7 @@ describe("a LoRA adapter", () => {
     )
   })
 
-  it.live("lists the same files however much of it was read, and is hashed only where that is asked for", () => {
+  it.live("lists the same files however much of it was read, and is hashed only on request", () => {
     const named = makeRepository({ name: "odd/base", commits: [{ title: "Template", files: { ...files("second"), "chat_template.jinja": "{{ messages }}" } }] })
     return withHub(
       (hub) =>
@@ -191,7 +191,7 @@ describe("a LoRA adapter", () => {
     )
   })
 
-  it.live("is refused with the base's own reason, which names both", () =>
+  it.live("is refused with the reason of its base, and the message names both", () =>
     Effect.gen(function* () {
       const gated = makeRepository({ name: "odd/base", gated: true, commits: [{ title: "Gated", files: files("second") }] })
       const python = { ...files("second"), "config.json": JSON.stringify({ auto_map: { AutoModel: "x.Y" } }) }
@@ -225,7 +225,7 @@ describe("a LoRA adapter", () => {
     })
   )
 
-  it.live("is taken with the layers that it names, as PEFT saves it, and with those that it does not restrict", () =>
+  it.live("is accepted with the layers that it names, as PEFT saves it, and without restriction", () =>
     Effect.gen(function* () {
       const part = (changed: Readonly<Record<string, unknown>>) =>
         withTensors((tensors) => tensors.filter(({ name }) => /layers\.[01]\./.test(name)), { config: changed })
@@ -236,7 +236,7 @@ describe("a LoRA adapter", () => {
         ].map((layers_to_transform) => part({ layers_to_transform, layers_pattern: ["layers"] })),
         part({ layers_to_transform: [0, 1] }),
         adapterOf({ config: { layers_to_transform: [] } }),
-        // PEFT restricts neither a pattern nor a module's whole name.
+        // PEFT applies this restriction neither to a pattern nor to a full module name.
         adapterOf({ config: { layers_to_transform: [0], target_modules: ".*_proj" } })
       ]
       for (const adapter of taken) {
@@ -289,7 +289,7 @@ describe("a LoRA adapter", () => {
     ["pickled", adapterOf({}, { "adapter_model.safetensors": undefined, "adapter_model.bin": Buffer.from("x") }), /adapter_model\.bin.*can run code/],
     ["a header that lies", adapterOf({}, { "adapter_model.safetensors": new Uint8Array(64) }), /header/]
   ]
-  it.live("is refused for each thing that no engine would apply, or that its base does not have, by its name", () =>
+  it.live("is refused for everything that no engine can apply or that its base does not have, by name", () =>
     Effect.gen(function* () {
       for (const [name, adapter, words] of refused) {
         const { code, message, remedy } = yield* withHub((hub) => refusalOf(hub.inspect({ repo: "odd/adapter" }, none, "few")), {
@@ -303,6 +303,6 @@ describe("a LoRA adapter", () => {
   )
 })
 
-/** An input side of 160 values where the base's has 128. */
+/** An input of 160 values, but the base has 128. */
 const widen = (tensor: NamedTensor): NamedTensor =>
   /q_proj\.lora_A/.test(tensor.name) ? { ...tensor, shape: [8, 160], values: new Float32Array(8 * 160) } : tensor

@@ -21,7 +21,7 @@ interface Scene {
   readonly fetch: ReturnType<Hub["Service"]["fetch"]>
 }
 
-/** `timeout`: as long as the hub may send nothing. */
+/** `timeout`: how long the hub may send nothing. */
 const makeScene = Effect.fnUntraced(function* (timeout: string) {
   const server = yield* makeFileServer
   const parent = yield* Effect.acquireRelease(
@@ -38,7 +38,7 @@ const makeScene = Effect.fnUntraced(function* (timeout: string) {
 })
 const scene = makeScene("1 minute")
 
-/** The directory holds exactly the files, each to the byte, and its parent nothing else. */
+/** Asserts that the directory contains exactly the files with the right bytes, and its parent nothing else. */
 const assertWhole = ({ directory, parent, server }: Scene) =>
   Effect.promise(async () => {
     assert.deepStrictEqual(await readdir(parent), [commit])
@@ -50,7 +50,7 @@ const total = 900_001 + 611_000 + 700
 
 describe("a download", () => {
   it.live.prop(
-    "that was killed at any byte ends with the same files, and fetches no more than a chunk of each connection twice",
+    "that was killed at any byte ends with the same files, and repeats at most one chunk per connection",
     [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: total }))],
     ([killAt]) =>
       Effect.gen(function* () {
@@ -74,11 +74,11 @@ describe("a download", () => {
         yield* assertWhole(made)
         assert.isAtMost(server.sent(), total + connections * chunkBytes)
       }).pipe(Effect.scoped),
-    // Each is a process of its own.
+    // Each run is a separate process.
     { arbitrary: { runs: Number(process.env.DOWNLOAD_KILLS ?? 5) }, timeout: 3_600_000 }
   )
 
-  it.live("gets over an error at each of its requests", () =>
+  it.live("recovers from an error at each of its requests", () =>
     Effect.gen(function* () {
       const { fetch, server } = yield* scene
       yield* fetch
@@ -106,7 +106,7 @@ describe("a download", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("goes on over a new connection where the storage stops sending", () =>
+  it.live("continues over a new connection if the storage stops sending", () =>
     Effect.gen(function* () {
       const made = yield* makeScene("1 second")
       let stopped = false
@@ -120,9 +120,9 @@ describe("a download", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("notices within a minute that nothing comes any more, and goes on", () =>
+  it.effect("detects a stalled connection within a minute and continues", () =>
     Effect.gen(function* () {
-      // As it is where nobody sets it.
+      // The default timeout.
       const made = yield* makeScene("20 seconds")
       const { fetch, server } = made
       const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
@@ -133,7 +133,7 @@ describe("a download", () => {
         return { stop: 8_192 }
       }
       const fiber = yield* Effect.forkChild(fetch)
-      // All else comes first: for that no time passes.
+      // Everything else runs first, and the clock does not advance for it.
       while (server.sent() < total - chunkBytes + 8_192) yield* turn
       const before = server.requests.length
       while (server.requests.length === before) {
@@ -149,7 +149,7 @@ describe("a download", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("asks the hub for a new address where the signed one has expired, and shows its token to the hub alone", () =>
+  it.live("requests a new address if the signed one has expired, and sends its token only to the hub", () =>
     Effect.gen(function* () {
       const made = yield* scene
       made.server.uses = 3
@@ -169,7 +169,7 @@ describe("a download", () => {
     ["access is taken away", { status: 403, headers: { "x-error-code": "GatedRepo" } }, "access_required"],
     ["the commit vanishes", { status: 404, headers: { "x-error-code": "RevisionNotFound" } }, "revision_not_found"]
   ] as const satisfies ReadonlyArray<readonly [string, FileFault, string]>)(
-    "says why it ends where %s midway, shows nothing, and goes on later",
+    "reports why it stops if %s midway, shows nothing, and continues later",
     ([, fault, code]) =>
       Effect.gen(function* () {
         const made = yield* scene
@@ -189,7 +189,7 @@ describe("a download", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.live("of which there are several at once is made by one of them", () =>
+  it.live("that is started several times at once is made only once", () =>
     Effect.gen(function* () {
       const made = yield* scene
       yield* Effect.all([made.fetch, made.fetch, made.fetch, made.fetch], { concurrency: "unbounded" })

@@ -31,7 +31,7 @@ const temporary = Effect.acquireRelease(
 interface Scene {
   readonly hub: Hub["Service"]
   readonly facts: RepositoryFacts
-  /** Where the download goes; its parent is empty at first. */
+  /** The target of the download. Its parent is empty at first. */
   readonly directory: string
   readonly parent: string
   readonly asked: ReadonlyArray<HubRequest>
@@ -39,7 +39,7 @@ interface Scene {
   readonly fetch: (onProgress?: (progress: FetchProgress) => Effect.Effect<void>) => ReturnType<Hub["Service"]["fetch"]>
 }
 
-/** An inspected repository and an empty place to download it to. `faults` are for its weights alone, while they are downloaded. */
+/** An inspected repository and an empty target directory. `faults` apply only to the download of its weights. */
 const scene = <A, E>(
   use: (scene: Scene) => Effect.Effect<A, E>,
   faults: (request: HubRequest) => HubFault | undefined = () => undefined,
@@ -66,7 +66,7 @@ const scene = <A, E>(
   )
 }
 
-/** The directory holds exactly the commit's files, and its parent nothing else. */
+/** Asserts that the directory contains exactly the files of the commit, and its parent nothing else. */
 const assertWhole = ({ directory, facts, parent }: Scene) =>
   Effect.promise(async () => {
     assert.deepStrictEqual(await readdir(parent), [facts.commit])
@@ -79,7 +79,7 @@ const assertWhole = ({ directory, facts, parent }: Scene) =>
 
 const assertAbsent = ({ directory, parent }: Scene) => Effect.promise(async () => assert.notInclude(await readdir(parent), directory.slice(parent.length + 1)))
 
-/** Lets the first request that the predicate takes go wrong. */
+/** Injects a fault into the first request that matches the predicate. */
 const failOnce = (fault: HubFault, predicate: (request: HubRequest) => boolean = () => true) => {
   let sent = false
   return (request: HubRequest) => {
@@ -90,7 +90,7 @@ const failOnce = (fault: HubFault, predicate: (request: HubRequest) => boolean =
 }
 
 describe("fetch", () => {
-  it.live("brings every file that serving needs, tells how far it is, and asks for nothing the second time", () =>
+  it.live("downloads every file that serving needs, reports progress, and requests nothing the second time", () =>
     scene((scene) =>
       Effect.gen(function* () {
         const seen: Array<FetchProgress> = []
@@ -106,7 +106,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("fails with the number of files that differ, once the second download differs too, and shows no directory", () =>
+  it.live("fails with the number of differing files if a second download also differs, and shows no directory", () =>
     scene(
       (scene) =>
         Effect.gen(function* () {
@@ -134,7 +134,7 @@ describe("fetch", () => {
     ["an ignored range", { kind: "whole" }],
     ["a status of 503", { kind: "status", status: 503 }],
     ["a status of 429", { kind: "status", status: 429, headers: { "retry-after": "0" } }]
-  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("gets over %s", ([, fault]) =>
+  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("recovers if %s", ([, fault]) =>
     scene((scene) => Effect.andThen(scene.fetch(), assertWhole(scene)), failOnce(fault))
   )
 
@@ -142,7 +142,7 @@ describe("fetch", () => {
     ["cuts every answer short", { kind: "cut", after: 100 }],
     ["always sends other ranges", { kind: "shift", by: 5 }],
     ["always fails", { kind: "status", status: 500 }]
-  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("gives up after a bounded number of requests where the hub %s", ([, fault]) =>
+  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("stops after a limited number of requests if the hub %s", ([, fault]) =>
     scene(
       (scene) =>
         Effect.gen(function* () {
@@ -156,7 +156,7 @@ describe("fetch", () => {
   )
 
   it.live.prop(
-    "gives the same bytes after it was stopped anywhere, and asks again for no more than a chunk of each connection",
+    "gives the same bytes after an interruption anywhere, and repeats at most one chunk per connection",
     [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: dataBytes }))],
     ([stopAt]) =>
       scene(
@@ -172,7 +172,7 @@ describe("fetch", () => {
             const ranges = (requests: ReadonlyArray<HubRequest>) => requests.filter(({ file }) => file === weights).map(({ range }) => range)
             const [first, second] = [ranges(scene.asked.slice(0, before)), ranges(scene.asked.slice(before))]
             const chunks = Math.ceil(files[weights].length / smallChunk)
-            // The first of them is the one that reads the headers.
+            // The first of them reads the headers.
             assert.isAtLeast(new Set([...first, ...second]).size, chunks)
             assert.isAtMost(first.filter((range) => second.includes(range)).length, 8)
           }),
@@ -182,7 +182,7 @@ describe("fetch", () => {
     { arbitrary: { runs: 6 } }
   )
 
-  it.live("begins a file anew where what was left of it is not the commit's", () =>
+  it.live("restarts a file whose partial content is not that of the commit", () =>
     scene(
       (scene) =>
         Effect.gen(function* () {
@@ -201,7 +201,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("lets several downloads into one directory run at once", () =>
+  it.live("allows several downloads into one directory at once", () =>
     scene((scene) =>
       Effect.gen(function* () {
         yield* Effect.all([scene.fetch(), scene.fetch(), scene.fetch()], { concurrency: "unbounded" })
@@ -210,7 +210,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("replaces a directory that is not the commit's", () =>
+  it.live("replaces a directory whose content is not that of the commit", () =>
     scene((scene) =>
       Effect.gen(function* () {
         yield* Effect.promise(async () => {
@@ -223,7 +223,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("notices a byte that somebody changed in a whole directory, and brings that file alone again", () =>
+  it.live("detects a changed byte in a complete directory, and downloads only this file again", () =>
     scene((scene) =>
       Effect.gen(function* () {
         yield* scene.fetch()
@@ -237,7 +237,7 @@ describe("fetch", () => {
           const file = await open(path, "r+")
           await file.write(new Uint8Array([7]), 0, 1, 1_000_000)
           await file.close()
-          // As who covers it up would.
+          // Hides the change by restoring the times.
           await utimes(path, before.atime, before.mtime)
         })
         assert.strictEqual(yield* check(), files.length)
@@ -251,7 +251,7 @@ describe("fetch", () => {
         assert.deepStrictEqual([...new Set(scene.asked.slice(before).map(({ file }) => file))], [weights])
         assert.strictEqual(yield* check("full"), files.length)
 
-        // What is only as if it had changed is verified again, and nothing is asked for.
+        // A file that only looks changed is verified again without any request.
         yield* Effect.promise(() => utimes(path, new Date(0), new Date(0)))
         const asked = scene.asked.length
         assert.strictEqual(yield* check(), files.length)
@@ -265,7 +265,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("goes by the proxy that the environment names", () =>
+  it.live("uses the proxy of the environment", () =>
     scene((scene) =>
       Effect.gen(function* () {
         const asked: Array<string> = []
@@ -306,7 +306,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("takes no file that an engine could run, whatever the list says", () =>
+  it.live("skips every file that an engine could execute, whatever the list contains", () =>
     scene((scene) =>
       Effect.gen(function* () {
         const { commit, repo } = scene.facts
@@ -323,7 +323,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("says that there is no room before it asks for anything", () =>
+  it.live("reports missing disk space before it requests anything", () =>
     scene((scene) =>
       Effect.gen(function* () {
         const before = scene.asked.length
@@ -337,7 +337,7 @@ describe("fetch", () => {
     )
   )
 
-  it.live("says that the volume is full where it fills up midway, shows no directory, and goes on once there is room", () =>
+  it.live("reports a volume that fills up midway, shows no directory, and continues when there is space", () =>
     scene(
       (scene) =>
         Effect.gen(function* () {
@@ -349,7 +349,7 @@ describe("fetch", () => {
             const [partial = ""] = await readdir(scene.parent)
             const part = join(scene.parent, partial, `${weights}.part`)
             await rm(part)
-            // Whatever is written there finds no space left.
+            // Every write to it fails because no space is left.
             await symlink("/dev/full", part)
           })
           const error = yield* Effect.flip(scene.fetch())

@@ -6,7 +6,7 @@ const Order = Schema.fromJsonString(
   Schema.Struct({ repo: Schema.String, commit: Commit, files: Schema.Array(RepositoryFile), directory: Schema.String, token: Schema.String })
 )
 
-/** Downloads files from the hub at `HF_ENDPOINT` in a process of its own. */
+/** Downloads files from the hub at `HF_ENDPOINT` in a separate process. */
 Effect.gen(function* () {
   const hub = yield* Hub
   const { token, ...order } = yield* Schema.decodeUnknownEffect(Order)(process.argv[2])

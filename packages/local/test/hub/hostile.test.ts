@@ -22,7 +22,7 @@ const filled = (size: number, piece: string, head: string, tail: string): Uint8A
   return bytes
 }
 
-/** A safetensors file whose header is this text. */
+/** A safetensors file with this header. */
 const headed = (header: string | Uint8Array, dataBytes: number): Content => {
   const bytes = Buffer.from(header)
   const length = Buffer.alloc(8)
@@ -37,12 +37,12 @@ const placed = (count: number) =>
 const experts = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"language_model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed":"model.safetensors"`).join()}}}`
 const expertName = (at: number) => `model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed`
-/** As large as it may be in everything, and nothing wrong with it: `count` tensors in so many weight files. */
+/** A valid repository with the maximum size of everything: `count` tensors in `files` weight files. */
 const whole = (count: number, files: number) => {
   const ofFile = Array.from({ length: files }, (_, file) => Array.from({ length: Math.ceil(count / files) }, (_, at) => expertName(at * files + file)))
   const pathOf = (file: number) => (files === 1 ? "model.safetensors" : `model-${file}.safetensors`)
   return {
-    // Of a layout that is not known, so that none of its modules is missed.
+    // An unknown layout, so that no module counts as missing.
     "config.json": JSON.stringify({ ...tinyConfig, architectures: ["OlmoeForCausalLM"], model_type: "olmoe", a: Array.from({ length: 45_000 }, () => ({})) }),
     "tokenizer_config.json": JSON.stringify({ chat_template: "{{ x }}".repeat(120_000), a: Array.from({ length: 45_000 }, () => ({})) }),
     "chat_template.jinja": "{{ x }}".repeat(140_000),
@@ -56,7 +56,7 @@ const whole = (count: number, files: number) => {
   }
 }
 const index = (text: string | Uint8Array) => ({ "model.safetensors.index.json": text })
-/** As many values as a header may have, in what engines pass over, in so many weight files. */
+/** The maximum number of values in headers, in members that engines ignore, in `files` weight files. */
 const values = (files: number) => ({
   ...index(`{"weight_map":{${Array.from({ length: files }, (_, at) => `"t.${at}":"model-${at}.safetensors"`).join()}}}`),
   ...Object.fromEntries(
@@ -69,7 +69,7 @@ const values = (files: number) => ({
 const unlike = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${[...at.toString(26)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 26))).join("")}":"model.safetensors"`).join()}}}`
 
-/** What the chart gives server and operator: V8 takes what memory it is let, whatever it is asked. */
+/** The memory limits of the chart for server and operator. V8 uses all memory that it may use. */
 const asCharted = ["--max-semi-space-size=8", "--max-old-space-size=256"]
 
 const inspected = (
@@ -99,7 +99,7 @@ const inspected = (
     )
   )
 
-/** An adapter of the small repository's model, in whose place it stands. */
+/** The small repository turned into an adapter of its own model. */
 const adapting = (config: Readonly<Record<string, unknown>>, header: string | Uint8Array, dataBytes: number) => ({
   "adapter_config.json": JSON.stringify({
     peft_type: "LORA",
@@ -114,19 +114,19 @@ const adapting = (config: Readonly<Record<string, unknown>>, header: string | Ui
 const pairs = (count: number) =>
   `{${Array.from({ length: count }, (_, at) => `"base_model.model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.q_proj.lora_${at % 2 === 0 ? "A" : "B"}.weight":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`
 
-/** A tokenizer of nearly the most that is looked at, filled with pieces of up to so many bytes. */
+/** A tokenizer of almost the maximum size with pieces of up to `longest` bytes. */
 const tokenizer = (open: string, longest: number, piece: (at: number) => string, close: string) => {
   const pieces = Array.from({ length: Math.floor((8 * mebi - 200) / (longest + 1)) }, (_, at) => piece(at))
   return { "tokenizer.json": `{"added_tokens":[],"model":${open}${pieces.join()}${close}}` }
 }
 const emptyModel = '{"vocab":{},"merges":[]}'
-/** Of each number another text, as short as can be. */
+/** A different, shortest possible text for each number. */
 const short = (at: number) => at.toString(36)
 const never = () => undefined
 const atInfo = (fault: HubFault) => (request: HubRequest) => (request.path.startsWith("/api/") ? fault : undefined)
 const atConfig = (fault: HubFault) => (request: HubRequest) => (request.file === "config.json" ? fault : undefined)
 
-/** `HOSTILE=all npx vitest run packages/local/test/hub/hostile.test.ts` plays every case, and tells what each cost. */
+/** `HOSTILE=all npx vitest run packages/local/test/hub/hostile.test.ts` runs every case and prints its cost. */
 const all = process.env.HOSTILE === "all"
 
 type Case = readonly [
@@ -134,7 +134,7 @@ type Case = readonly [
   files: Readonly<Record<string, string | Uint8Array | Content>>,
   faults: (request: HubRequest) => HubFault | undefined,
   outcome: RegExp,
-  /** `all`: as a run reads it, which looks at a tokenizer of 8 MiB. */
+  /** `all`: as a run reads it, including a tokenizer of 8 MiB. */
   depth?: "all"
 ]
 
@@ -265,7 +265,7 @@ const cases: ReadonlyArray<() => Case> = [
     "all"
   ]
 ]
-/** A process each: these are the dearest of each kind. */
+/** These are the most expensive cases of each kind. Each runs in a separate process. */
 const often = new Set([0, 1, 4, 6, 10, 14, 18, 26, 27, 29, 30])
 
 describe("a hostile repository or hub costs less than 64 MiB and 5 s of a processor", () => {

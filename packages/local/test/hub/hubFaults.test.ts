@@ -10,7 +10,7 @@ const sharded = manyShards({ shards: 2, layers: 3, experts: 2 })
 const { "generation_config.json": _, "preprocessor_config.json": __, "processor_config.json": ___, ...files } = sharded.files
 const repository = makeRepository({
   name: "odd/model",
-  // Long enough to be cut.
+  // Long enough to be truncated.
   commits: [{ title: "Model", files: { ...files, "tokenizer_config.json": '{"model_max_length": 512}' } }]
 })
 const token = Option.some(Redacted.make(sampleHubToken))
@@ -20,7 +20,10 @@ type Outcome = "served" | "unavailable" | "access_required" | "revision_not_foun
 
 const status = (status: number, headers: Readonly<Record<string, string>> = {}): HubFault => ({ kind: "status", status, headers })
 
-/** A fault, and what a preview comes to where it happens at one request once, and where it stays. `first`: at the request for the commit. */
+/**
+ * A fault, and the result of a preview if it occurs once or permanently. `first`: the result if it occurs at the
+ * request for the commit.
+ */
 const faults: ReadonlyArray<readonly [what: string, fault: HubFault, once: Outcome, stays: Outcome, first?: Outcome]> = [
   ["a reset connection", { kind: "reset" }, "served", "unavailable"],
   ["500", status(500), "served", "unavailable"],
@@ -41,13 +44,13 @@ const faults: ReadonlyArray<readonly [what: string, fault: HubFault, once: Outco
   ["access that was withdrawn", status(403, { "x-error-code": "GatedRepo" }), "access_required", "access_required"]
 ]
 
-/** Faults that only a file's content can have. */
+/** Faults that are only possible in the content of a file. */
 const contentFaults: typeof faults = [
   ["another range", { kind: "shift", by: 1 }, "served", "unavailable"],
   ["other bytes", { kind: "corrupt", offset: 3 }, "served", "unavailable"]
 ]
 
-/** Time-outs that only a hub which never answers reaches. */
+/** Timeouts that are only reached by a hub that never answers. */
 const settingsFor = (fault: HubFault | null) => ({
   HUB_RETRIES: "1",
   HUB_PREVIEW_TIMEOUT: "2 minutes",
@@ -79,7 +82,7 @@ const preview = (fault: HubFault | null, isAt: (request: HubRequest) => boolean)
     { repositories: [repository], settings: settingsFor(fault), faults: (request) => (isAt(request) ? (fault ?? undefined) : undefined) }
   )
 
-/** The requests of a preview in which nothing goes wrong. */
+/** The requests of a preview without faults. */
 const requests = Effect.gen(function* () {
   const paths: Array<string> = []
   assert.strictEqual(
@@ -93,7 +96,7 @@ const requests = Effect.gen(function* () {
 })
 
 describe("a preview whose hub fails at one of its requests", () => {
-  it.live.each(faults)("comes through, or says what it is: %s", ([, fault, once, stays, first]) =>
+  it.live.each(faults)("succeeds or reports the fault: %s", ([, fault, once, stays, first]) =>
     Effect.gen(function* () {
       const paths = yield* requests
       assert.strictEqual(paths.length, 8)
@@ -108,13 +111,13 @@ describe("a preview whose hub fails at one of its requests", () => {
     })
   )
 
-  it.live.each(contentFaults)("comes through, or says that the hub is at fault, with %s of a file", ([, fault, once, stays]) =>
+  it.live.each(contentFaults)("succeeds or reports a fault of the hub, with %s of a file", ([, fault, once, stays]) =>
     Effect.gen(function* () {
       const paths = (yield* requests).filter((path) => path.includes("/resolve/"))
       yield* Effect.forEach(
         paths,
         Effect.fnUntraced(function* (path) {
-          // The bytes of a header are in no hash that is known before the whole file is there: changed, they are no header.
+          // No known hash covers the bytes of a header before the file is complete. A changed header is an invalid one.
           if (fault.kind === "corrupt" && path.endsWith(".safetensors")) return
           assert.strictEqual(yield* preview(fault, (request) => request.path === path && request.count === 1), once, path)
           assert.strictEqual(yield* preview(fault, (request) => request.path === path), stays, path)

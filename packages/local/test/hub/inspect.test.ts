@@ -17,7 +17,7 @@ const token = Option.some(Redacted.make(sampleHubToken))
 const refusalOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailable>) =>
   Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubRefusal" ? Effect.succeed(error) : Effect.die(error)))
 
-/** A tokenizer's configuration with a template for tools beside the other one. */
+/** The configuration of a tokenizer with two templates, one of them for tools. */
 const named = (forTools: string) =>
   JSON.stringify({
     chat_template: [
@@ -29,7 +29,7 @@ const named = (forTools: string) =>
 const repository = (files: CommitContent["files"]) => makeRepository({ name: "odd/model", commits: [{ title: "Odd", files }] })
 
 describe("inspect", () => {
-  it.live("pins the default branch, a tag and the beginning of a commit to full commits", () =>
+  it.live("pins the default branch, a tag and a short commit hash to full commits", () =>
     withHub((hub) =>
       Effect.gen(function* () {
         const [newest, oldest] = tiny?.commits ?? []
@@ -46,7 +46,7 @@ describe("inspect", () => {
     )
   )
 
-  it.live("tells what serving needs, in few requests that all name the commit but the first", () =>
+  it.live("returns what serving needs, in few requests that all name the commit except the first", () =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -80,7 +80,7 @@ describe("inspect", () => {
     )
   )
 
-  it.live("knows the giant's weights to the byte from headers alone, over several pages of files", () =>
+  it.live("determines the exact size of the giant's weights from headers, with several pages of files", () =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -98,7 +98,7 @@ describe("inspect", () => {
     )
   )
 
-  it.live("refuses each kind of repository that cannot be served by its code, with a remedy", () =>
+  it.live("refuses each kind of unsupported repository by its code, with a remedy", () =>
     withHub((hub) =>
       Effect.gen(function* () {
         const cases = [
@@ -122,7 +122,7 @@ describe("inspect", () => {
     )
   )
 
-  it.live("follows the hub to another origin, and leaves the token behind", () => {
+  it.live("follows redirects to another origin without the token", () => {
     const inspectBehind = (gated: boolean) => {
       const repositories = [makeRepository({ name: "odd/small", gated, commits: [{ title: "Small", files: tinyFiles(1) }] })]
       return Effect.gen(function* () {
@@ -140,7 +140,7 @@ describe("inspect", () => {
     })
   })
 
-  it.live("shows a private repository to the holder of the token only", () =>
+  it.live("shows a private repository only with the token", () =>
     withHub(
       (hub) =>
         Effect.gen(function* () {
@@ -264,7 +264,7 @@ describe("inspect", () => {
     )
   )
 
-  it.live("takes ends and tokens that the vocabulary has, and added tokens without a row, as real models have", () => {
+  it.live("accepts end tokens that the vocabulary has, and added tokens without a row, as in real models", () => {
     const files = {
       ...good,
       "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [0, 511] }),
@@ -301,7 +301,7 @@ describe("inspect", () => {
     )
   )
 
-  it.live("takes a model without a chat template: it serves completions", () =>
+  it.live("accepts a model without a chat template, which serves completions", () =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.isNull(chat_template)), {
       repositories: [repository({ ...good, "tokenizer_config.json": "{}" })]
     })
@@ -311,7 +311,7 @@ describe("inspect", () => {
     ["no processor, whose it would be", {}, null],
     ["a processor's configuration", { "processor_config.json": "{}" }, "{{ messages }}"],
     ["a processor that the tokenizer's configuration names", { "tokenizer_config.json": '{"processor_class":"OddProcessor"}' }, "{{ messages }}"]
-  ] as const)("takes chat_template.json as engines do: beside %s", ([, beside, expected]) =>
+  ] as const)("accepts chat_template.json as engines do: next to %s", ([, beside, expected]) =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.strictEqual(chat_template, expected)), {
       repositories: [repository({ ...good, "tokenizer_config.json": "{}", "chat_template.json": '{"chat_template":"{{ messages }}"}', ...beside })]
     })
@@ -354,7 +354,7 @@ describe("inspect", () => {
     })
   })
 
-  it.live("knows the quantization that ModelOpt writes into a file of its own", () =>
+  it.live("reads the quantization that ModelOpt writes into a separate file", () =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none, "few"), ({ config }) => assert.strictEqual(config.quantization, "modelopt")), {
       repositories: [repository({ ...good, "hf_quant_config.json": JSON.stringify({ producer: { name: "modelopt" }, quantization: { quant_algo: "FP8" } }) })]
     })
@@ -368,7 +368,7 @@ describe("inspect", () => {
     })
   })
 
-  it.live("tries again where the hub fails in passing, and tells when to come back where it does not recover", () =>
+  it.live("retries temporary faults of the hub, and returns a retry time for permanent ones", () =>
     Effect.gen(function* () {
       const flaky = withHub((hub) => hub.inspect({ repo: "odd/small" }, none), {
         repositories: [small],
@@ -384,7 +384,7 @@ describe("inspect", () => {
     })
   )
 
-  it.live("is led by the hub to no name of a private address, unless the installation names it", () =>
+  it.live("follows no redirect to a private address, unless the installation allows the name", () =>
     Effect.gen(function* () {
       let port = ""
       const inspect = (settings: Readonly<Record<string, string>>) =>
@@ -395,7 +395,7 @@ describe("inspect", () => {
           },
           {
             repositories: [small],
-            // Once elsewhere, the same hub answers.
+            // After one redirect the same hub answers.
             faults: ({ count, path }) =>
               count === 1 && path.includes("/resolve/") ? { kind: "status", status: 302, headers: { location: `http://localhost:${port}${path}` } } : undefined,
             settings: { HUB_RETRIES: "0", ...settings }
@@ -407,7 +407,7 @@ describe("inspect", () => {
     })
   )
 
-  it.live("asks a download's questions again for as long as a download does, and as late as the hub asks for", () =>
+  it.live("repeats the requests of a download as long as a download does, and as late as the hub demands", () =>
     Effect.gen(function* () {
       const inspect = (faults: (request: HubRequest) => HubFault | undefined) =>
         withHub((hub) => hub.inspect({ repo: "odd/small", patience: "long" }, none), {
@@ -417,7 +417,7 @@ describe("inspect", () => {
         })
       const { weights_bytes } = yield* inspect(({ count }) => (count <= 8 ? { kind: "reset" } : undefined))
       assert.strictEqual(weights_bytes, tinyWeightsBytes)
-      // Longer than any pause of ours would be.
+      // Longer than any pause of the client.
       yield* inspect(({ count }) => (count === 1 ? { kind: "status", status: 429, headers: { "retry-after": "0.05" } } : undefined))
       const never = yield* Effect.flip(inspect(() => ({ kind: "status", status: 503, headers: { "retry-after": "0" } })))
       assert.strictEqual(never._tag, "HubUnavailable")
@@ -436,7 +436,7 @@ describe("inspect", () => {
     })
   )
 
-  it.live("reports a hub that nobody answers for as unavailable", () =>
+  it.live("reports a hub that never answers as unavailable", () =>
     withHub((hub) => Effect.map(Effect.flip(hub.inspect({ repo: "seatrial/tiny-chat" }, none)), (error) => assert.strictEqual(error._tag, "HubUnavailable")), {
       settings: { HF_ENDPOINT: "http://127.0.0.1:9" }
     })

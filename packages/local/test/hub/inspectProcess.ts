@@ -1,7 +1,8 @@
 import { Hub } from "@seatrial/hub"
 import { Effect, Option } from "effect"
 
-// Reads the repository `odd/model` once as a preview does, or as a run does (`DEPTH=all`), and tells what came of it, what it cost in memory beyond a small repository's, and how long it took.
+// Reads the repository `odd/model` once as a preview does, or as a run does (`DEPTH=all`). Prints the result, the
+// duration, and the memory compared with a small repository.
 
 const inspect = (repo: string) =>
   Effect.gen(function* () {
@@ -16,7 +17,7 @@ const inspect = (repo: string) =>
   )
 
 const program = Effect.gen(function* () {
-  // What any preview costs: code that is loaded, connections, the first growth of the heap.
+  // Warms up what every preview needs: code, connections and the initial heap.
   for (let time = 0; time < 5; time++) yield* inspect("odd/small")
   globalThis.gc?.()
   const before = process.memoryUsage.rss()

@@ -4,7 +4,7 @@ import { tinyConfig } from "./tinyFiles.ts"
 const hidden = 1024
 const bytesOf = (shape: ReadonlyArray<number>) => shape.reduce((product, side) => product * side, 2)
 
-/** The tensors of a mixture of experts whose first layers are dense. */
+/** The tensors of a mixture of experts with dense first layers. */
 const tensorsOf = (layers: number, experts: number): ReadonlyArray<readonly [name: string, shape: ReadonlyArray<number>]> => [
   ["model.embed_tokens.weight", [512, hidden]],
   ...Array.from({ length: layers }, (_, layer) => {
@@ -39,7 +39,9 @@ const shard = (tensors: ReadonlyArray<readonly [string, ReadonlyArray<number>]>)
   return { head: Buffer.concat([length, json]), size: 8 + json.length + end }
 }
 
-/** The files of a large model of so many shards, of which only the headers are real, and what its tensors come to in bytes. */
+/**
+ * The files of a large model with this many shards, of which only the headers are real, and the bytes of its tensors.
+ */
 export const manyShards = (options: { readonly shards: number; readonly layers: number; readonly experts: number; readonly total?: number }) => {
   const tensors = tensorsOf(options.layers, options.experts)
   const name = (index: number) => `model-${String(index + 1).padStart(5, "0")}-of-${String(options.shards).padStart(5, "0")}.safetensors`

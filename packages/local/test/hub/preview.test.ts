@@ -22,13 +22,13 @@ const unavailableOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailabl
   Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubUnavailable" ? Effect.succeed(error) : Effect.die(error)))
 
 const status = (status: number, headers: Readonly<Record<string, string>> = {}): HubFault => ({ kind: "status", status, headers })
-/** As the hub answers for files that are not in LFS: from another of its own addresses. */
+/** The hub redirects files that are not in LFS to another of its addresses. */
 const elsewhere = ({ count, file, path }: HubRequest): HubFault | undefined =>
   file !== null && !file.endsWith(".safetensors") && count === 1 ? status(307, { location: `${path}?cached` }) : undefined
 
-describe("a preview's reading", () => {
-  // As in several real repositories, the total that the second one states is another than that of the tensors.
-  it.live.each([large, misled])("of a model of 163 weight files takes 12 requests, and knows every tensor that a reading of all headers knows", (repository) =>
+describe("the requests of a preview", () => {
+  // The second index states a total that differs from the tensors, as several real repositories do.
+  it.live.each([large, misled])("for a model with 163 weight files are 12, and every tensor is known", (repository) =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -43,7 +43,7 @@ describe("a preview's reading", () => {
     )
   )
 
-  it.live("takes no more where the hub sends each small file from elsewhere, and is as good where the index tells the truth", () =>
+  it.live("are no more if the hub redirects small files, with the same result if the index is correct", () =>
     Effect.gen(function* () {
       const inspected = (repository: SampleRepository) =>
         withHub(
@@ -60,7 +60,7 @@ describe("a preview's reading", () => {
     })
   )
 
-  it.live("refuses Python beside a processor's configuration that no request was left for", () => {
+  it.live("are enough to refuse Python in the configuration of a processor that was not read", () => {
     const files = { ...sharded.files, "processing_odd.py": "raise RuntimeError\n" }
     const repository = makeRepository({ name: "odd/large", commits: [{ title: "With Python", files }] })
     return withHub(
@@ -73,7 +73,7 @@ describe("a preview's reading", () => {
     )
   })
 
-  it.live("lists files page by page where the hub does not tell them with the commit", () =>
+  it.live("list files page by page if the hub does not return them with the commit", () =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -90,7 +90,7 @@ describe("a preview's reading", () => {
     )
   )
 
-  it.live("asks once for what is remembered of a commit, and forgets it in time", () =>
+  it.live("are not repeated for a cached commit until the cache expires", () =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -116,7 +116,7 @@ describe("a preview's reading", () => {
     )
   )
 
-  it.live.each(["private", "gated"] as const)("shows what it remembers of a %s repository only to who may read it now", (kind) =>
+  it.live.each(["private", "gated"] as const)("show a cached %s repository only to callers who may read it now", (kind) =>
     withHub(
       (hub) =>
         Effect.gen(function* () {
@@ -133,7 +133,7 @@ describe("a preview's reading", () => {
     )
   )
 
-  it.live("ends within its time where the hub drips, and says that the hub is slow", () =>
+  it.live("end in time if the hub is slow, and the message says so", () =>
     withHub((hub) => Effect.map(unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few")), ({ message }) => assert.match(message, /too long/)), {
       repositories: [small],
       settings: { HUB_PREVIEW_TIMEOUT: "200 millis" },
@@ -143,7 +143,7 @@ describe("a preview's reading", () => {
 })
 
 describe("a ref", () => {
-  it.live("is looked up once: a branch that moves meanwhile changes nothing", () => {
+  it.live("is resolved once, even if the branch moves during the preview", () => {
     const moved = makeRepository({
       name: "odd/small",
       commits: [
@@ -177,7 +177,7 @@ describe("a ref", () => {
     )
   })
 
-  it.live("may be the beginning of a commit, also where the hub takes full ones only; an ambiguous one is refused", () => {
+  it.live("may be a short hash, even if the hub only accepts full ones; an ambiguous one is refused", () => {
     const commit = small.commits[0].id
     const options = {
       repositories: [small],
@@ -199,7 +199,7 @@ describe("a ref", () => {
     )
   })
 
-  it.live("may be the beginning of a commit that only another branch or a tag points to; where none does the whole commit is asked for", () => {
+  it.live("may be a short hash of another branch or tag; otherwise the full hash is required", () => {
     const tagged = makeRepository({ name: "odd/tagged", commits: [{ title: "Tagged", tag: "v1", files: tinyFiles(1) }] })
     const commit = tagged.commits[0].id
     return withHub(
@@ -223,7 +223,7 @@ describe("a ref", () => {
     )
   })
 
-  it.live("that is the beginning of a commit costs no more than 12 requests either, though the hub refuses it first", () =>
+  it.live("that is a short hash costs at most 12 requests, although the hub refuses it first", () =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -238,7 +238,7 @@ describe("a ref", () => {
     )
   )
 
-  it.live("goes on where it was once a preview ran out of time: what came of the commit is not asked for again", () => {
+  it.live("continues after a preview that timed out, without repeating its requests", () => {
     let slow = true
     return withHub(
       (hub, asked) =>
@@ -259,7 +259,7 @@ describe("a ref", () => {
     )
   })
 
-  it.live("that is a commit is never answered by another one", () =>
+  it.live("that is a commit is never answered by another commit", () =>
     withHub(
       (hub) =>
         Effect.map(unavailableOf(hub.inspect({ repo: "odd/small", ref: "0".repeat(40) }, none, "few")), ({ message }) =>
@@ -273,7 +273,7 @@ describe("a ref", () => {
     )
   )
 
-  it.live("of a renamed repository leads to its present name, in which everything else is asked for", () =>
+  it.live("of a renamed repository leads to its present name, which all further requests use", () =>
     withHub(
       (hub, asked) =>
         Effect.gen(function* () {
@@ -304,7 +304,7 @@ describe("the hub's answer", () => {
     ["RateLimit-Reset", { "ratelimit-limit": "100", "ratelimit-reset": "3" }, 3_000],
     ["none", {}, undefined],
     ["one that is no time", { "retry-after": "soon" }, undefined]
-  ] as const)("429 tells when to come back, with %s", ([, headers, wait]) =>
+  ] as const)("429 returns a retry time, with %s", ([, headers, wait]) =>
     withHub(
       (hub) => Effect.map(unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few")), (error) => assert.strictEqual(error.retryAfter, wait)),
       answered(status(429, headers))

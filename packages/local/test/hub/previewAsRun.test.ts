@@ -11,7 +11,7 @@ type Files = Parameters<typeof makeRepository>[0]["commits"][0]["files"]
 const none = Option.none<Redacted.Redacted<string>>()
 const code = { auto_map: { AutoProcessor: "a.B" } }
 
-/** Files beside weights and tokenizer, each absent, plain or asking for the repository's Python. */
+/** Optional files, each absent, plain, or requiring Python code of the repository. */
 const optional = ["preprocessor_config.json", "processor_config.json", "generation_config.json", "hf_quant_config.json"] as const
 const Kind = Schema.Literals(["absent", "absent", "plain", "plain", "code"])
 const Shape = Schema.Struct({
@@ -50,11 +50,11 @@ const filesOf = (shape: typeof Shape.Type): Files => {
   return files
 }
 
-/** As the hub answers for files that are not in LFS: from another of its own addresses. */
+/** The hub redirects files that are not in LFS to another of its addresses. */
 const elsewhere = ({ count, file, path }: HubRequest): HubFault | undefined =>
   file !== null && !file.endsWith(".safetensors") && count === 1 ? { kind: "status", status: 307, headers: { location: `${path}?cached` } } : undefined
 
-/** What both say: the facts of serving, or the refusal's code. */
+/** The comparable result: the facts for serving, or the code of the refusal. */
 const compared = (shape: typeof Shape.Type, faults?: (request: HubRequest) => HubFault | undefined) =>
   withHub(
     (hub, asked) =>
@@ -77,9 +77,9 @@ const compared = (shape: typeof Shape.Type, faults?: (request: HubRequest) => Hu
     }
   )
 
-describe("a run's reading", () => {
+describe("the requests of a run", () => {
   it.live.prop(
-    "refuses nothing that a preview of the same repository took, within its twelve requests",
+    "accept everything that a preview of the same repository accepted, within twelve requests",
     [Shape],
     ([shape]) =>
       Effect.gen(function* () {
@@ -91,7 +91,7 @@ describe("a run's reading", () => {
   )
 
   it.live.prop(
-    "nor where the hub sends each small file from elsewhere, as far as one more file stands beside what is always read, and not both a template and an index",
+    "do so if the hub redirects small files, for one optional file more and not both a template and an index",
     [Shape],
     ([shape]) =>
       Effect.gen(function* () {
@@ -99,7 +99,7 @@ describe("a run's reading", () => {
         const one = {
           ...shape,
           optional: [preprocessor, "absent", preprocessor === "absent" ? generation : "absent", "absent"] as const,
-          // One of them is read whose requests are not used up by what is always read.
+          // One optional file is read, because the required files do not use up the requests.
           weights: shape.template === "none" && shape.weights !== "four" ? shape.weights : ("single" as const)
         }
         const { all, few, requests } = yield* compared(one, elsewhere)

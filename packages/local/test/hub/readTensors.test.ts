@@ -5,7 +5,7 @@ import { withHub } from "./withHub.ts"
 
 const names = ["model.embed_tokens.weight", "model.norm.weight", "lm_head.weight", "model.none.weight"]
 
-it.effect("the first values of a commit's tensors are read from its files, wherever the index places them, in a few short requests", () =>
+it.effect("the first values of a commit's tensors are read from any of its files in a few short requests", () =>
   withHub((hub, asked) =>
     Effect.gen(function* () {
       const read = Effect.fnUntraced(function* (repo: string) {
@@ -28,7 +28,7 @@ it.effect("the first values of a commit's tensors are read from its files, where
       const file = Buffer.from(trainedFiles("tiny-chat").get("model.safetensors") ?? [])
       for (const { bytes, name } of tensors) assert.isAbove(file.indexOf(bytes), 8, name)
 
-      // Sixty shards, of which two hold them.
+      // Sixty shards, two of which contain the tensors.
       const sharded = yield* read("seatrial/giant-70b")
       assert.sameMembers(
         sharded.tensors.map(({ name }) => name),
@@ -39,7 +39,7 @@ it.effect("the first values of a commit's tensors are read from its files, where
   )
 )
 
-it.effect("a hub that is away is told as that", () =>
+it.effect("an unavailable hub is reported as such", () =>
   withHub((hub) =>
     Effect.gen(function* () {
       const { commit, files } = yield* hub.inspect({ repo: "seatrial/tiny-chat" }, Option.none(), "few")

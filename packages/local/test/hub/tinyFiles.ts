@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 
-/** A safetensors file of F32 tensors with the header as given; values follow from the seed. */
+/** A safetensors file of F32 tensors with this header. The values depend on the seed. */
 export const safetensors = (header: unknown, dataBytes: number, seed = 0): Uint8Array => {
   const json = Buffer.from(typeof header === "string" ? header : JSON.stringify(header))
   const length = Buffer.alloc(8)
@@ -27,7 +27,7 @@ export const tinyConfig = {
 /** 512 x 64 values of four bytes. */
 export const tinyWeightsBytes = 512 * 64 * 4
 
-/** What a hub client sees of a small chat model. */
+/** The files of a small chat model. */
 export const tinyFiles = (seed: number) => ({
   "README.md": "# Tiny\n",
   "config.json": JSON.stringify(tinyConfig),

@@ -4,7 +4,7 @@ import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { SampleHub } from "../../src/hub/SampleHub.ts"
 import type { SampleRepository } from "../../src/hub/SampleRepository.ts"
 
-/** A hub client in front of a sample hub that both live as long as the test; `asked` collects the hub's requests. */
+/** A hub client and a sample hub for one test. `asked` collects the requests to the hub. */
 export const withHub = <A, E>(
   use: (hub: Hub["Service"], asked: ReadonlyArray<HubRequest>, address: string) => Effect.Effect<A, E>,
   options: {

@@ -43,7 +43,7 @@ const within = <A, E, R>(directory: string, use: Effect.Effect<A, E, R | Embedde
     return yield* Effect.provide(use, PgClient.layer({ url: postgres.url("kept") }))
   }).pipe(Effect.provide(EmbeddedPostgres.layer({ directory, durable }), { local: true }))
 
-/** Another program that has an embedded Postgres there, until it is killed. */
+/** Starts another program that holds an embedded Postgres until it is killed. */
 const hold = Effect.fnUntraced(function* (directory: string, kept: "durable" | "throw away") {
   const child = fork(fileURLToPath(import.meta.resolve("./host.ts")), [directory, kept], { stdio: ["ignore", "inherit", "inherit", "ipc"] })
   yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
@@ -71,7 +71,7 @@ const recall = Effect.gen(function* () {
 })
 
 describe("EmbeddedPostgres", () => {
-  it.live("keeps its data, its port and its password over a stop and a start", () =>
+  it.live("keeps its data, port and password after a restart", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
       const url = yield* within(
@@ -93,7 +93,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("lives in a folder that only its owner may enter, also when the owner is root", () =>
+  it.live("runs in a folder that only its owner may enter, also if the owner is root", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o700)
       yield* within(directory, remember)
@@ -103,7 +103,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("takes another port where its own is taken", () =>
+  it.live("uses another port if its own is in use", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
       const port = yield* within(
@@ -124,7 +124,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("ends the server of a killed program before it starts, and loses nothing that was committed", () =>
+  it.live("stops the server of a killed program before it starts, and keeps everything that was committed", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
       const { kill, url } = yield* hold(directory, "durable")
@@ -137,7 +137,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leaves no server and no data where a program is killed that wants none of it kept", () =>
+  it.live("leaves no server and no data if a program with temporary data is killed", () =>
     Effect.gen(function* () {
       for (const mode of [0o755, 0o700]) {
         const directory = yield* folder(mode)
@@ -152,7 +152,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("comes back on the same port when the server itself is killed", () =>
+  it.live("restarts on the same port if the server is killed", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
       yield* within(
@@ -178,7 +178,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("refuses a second start in the same folder, and says who holds it", () =>
+  it.live("refuses a second start in the same folder and names the owner", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
       const error = yield* within(directory, Effect.flip(within(directory, Effect.void)))
@@ -187,7 +187,7 @@ describe("EmbeddedPostgres", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leaves nothing of a throw-away database", () =>
+  it.live("leaves nothing of a temporary database", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o700)
       const { outside } = yield* within(

@@ -1,7 +1,7 @@
 import { Effect, Redacted } from "effect"
 import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
 
-// A program that holds an embedded Postgres until it is killed, and tells its parent where it listens.
+// A program that holds an embedded Postgres until it is killed, and reports its address to its parent.
 const [directory = "", kept = "durable"] = process.argv.slice(2)
 
 Effect.gen(function* () {

@@ -25,7 +25,7 @@ const agent = (directory: string, network: string) =>
   )
 
 let networks = 100
-/** A fresh agent on an empty cluster. */
+/** Runs a new agent on an empty cluster. */
 const onNode = <A, E>(promise: string, body: (directory: string, network: string) => Effect.Effect<A, E, KubeClient | Scope.Scope>) =>
   it.live(promise, () =>
     Effect.gen(function* () {
@@ -241,7 +241,7 @@ describe("NodeAgent", () => {
       const pod = yield* until("talk", phase("Running"))
       const log = yield* logOf(pod)
       const address = yield* logAddressOf(pod)
-      // The last line is written only once a follower has read those before it.
+      // The last line is written after a follower has read the earlier ones.
       const followed = yield* Effect.promise(async () => {
         let text = ""
         const { body } = await fetch(`${address}?follow=true`)

@@ -9,14 +9,14 @@ describe("PodAddresses", () => {
     assert.strictEqual(addresses.take("old"), "127.77.0.2")
     assert.strictEqual(addresses.take("new"), "127.77.0.3")
   })
-  it("an address of another network, or of another pod, is not kept", () => {
+  it("an address of another network or another pod is not reserved", () => {
     const addresses = new PodAddresses("127.77")
     assert.isFalse(addresses.keep("a", "127.7.0.2"))
     assert.isFalse(addresses.keep("a", "10.0.0.1"))
     assert.isTrue(addresses.keep("a", "127.77.0.9"))
     assert.isFalse(addresses.keep("b", "127.77.0.9"))
   })
-  it("an address given back is used again only after all others", () => {
+  it("a released address is reused only after all others", () => {
     const addresses = new PodAddresses("127.77")
     const first = addresses.take("first")
     addresses.release("first")
@@ -29,7 +29,7 @@ describe("PodAddresses", () => {
     assert.isAbove(seen.size, 64_000)
     for (const address of seen) assert.match(address, /^127\.77\.(\d|\d\d|1\d\d|2[0-4]\d|25[0-4])\.([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-4])$/)
   })
-  it("a full network gives none, until one is given back", () => {
+  it("a full network has no address until one is released", () => {
     const addresses = new PodAddresses("127.77")
     let last = ""
     for (let number = 0; addresses.take(String(number)) !== undefined; number++) last = String(number)

@@ -43,7 +43,7 @@ const untilJob = (wanted: (job: Job) => boolean) =>
     )
     return Option.getOrThrow(found)
   })
-/** The name of the first pod of the job that `startJob` made. */
+/** The name of the first pod of the job from `startJob`. */
 const firstPod = Effect.map(
   untilJob(() => true),
   ({ metadata }) => attemptName({ name: metadata.name, uid: metadata.uid ?? "" }, 0)
@@ -174,7 +174,7 @@ describe("on a local cluster", () => {
       const kube = yield* KubeClient
       const first = yield* until(yield* firstPod, phase("Running"))
       yield* kube.remove(BoundPod, first.metadata.name, "default")
-      // Of the same name where the first is gone by then, of the next one where it is still to be seen as failed.
+      // The second attempt has the same name if the first pod is already gone, otherwise the next name.
       const second = yield* untilOne(
         { labelSelector: "batch.kubernetes.io/job-name=load" },
         (pod) => pod.metadata.uid !== first.metadata.uid && pod.status?.phase === "Running"

@@ -44,17 +44,17 @@ describe("decideJob", () => {
 
   const conditions = (seen: Partial<JobSeen>, now: number) =>
     decideJob({ ...job, ...seen }, now).status?.conditions.map(({ type, reason }) => `${type}: ${reason}`)
-  it("one success completes it, at the time when the pod ended", () => {
+  it("one success completes the job, at the time when the pod ended", () => {
     const seen = { attempts: [failed(0, 1), attempt(1, "Succeeded", { finishedAt: 7_000 })] }
     assert.deepStrictEqual(conditions(seen, 9_000), ["Complete: CompletionsReached"])
     assert.deepInclude(decideJob({ ...job, ...seen }, 9_000).status, { succeeded: 1, failed: 1, active: 0, completedAt: 7_000 })
   })
-  it("it has failed only when nothing of it runs any more", () => {
+  it("a job has failed only when none of its pods runs", () => {
     const late = { activeDeadline: 10_000, startedAt: 0 }
     assert.deepStrictEqual(conditions({ ...late, attempts: [attempt(0, "Running")] }, 10_000), ["FailureTarget: DeadlineExceeded"])
     assert.deepStrictEqual(conditions({ ...late, attempts: [failed(0, 1)] }, 10_000), ["FailureTarget: DeadlineExceeded", "Failed: DeadlineExceeded"])
   })
-  it("a failure that its policy calls final ends it at once, however many tries are left, and says why", () => {
+  it("a failure that the policy calls final ends the job with the reason, whatever attempts remain", () => {
     const seen = { backoffLimit: 6, attempts: [failed(0, 1, { fatal: "exit code 3" })] }
     assert.deepStrictEqual(conditions(seen, 99_000), ["FailureTarget: PodFailurePolicy", "Failed: PodFailurePolicy"])
     assert.deepInclude(decideJob({ ...job, ...seen }, 99_000), { create: [] })

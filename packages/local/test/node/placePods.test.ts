@@ -109,7 +109,7 @@ describe("placePods", () => {
   for (const [promise, pods, nodes, expected] of cases) it(promise, () => assert.deepStrictEqual(tell(pods, nodes), expected))
 
   const few = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 8 }))
-  it.prop("no node is ever given more than it has", [Schema.Array(few), Schema.Array(few)], ([wants, haves]) => {
+  it.prop("a node never gets more than its capacity", [Schema.Array(few), Schema.Array(few)], ([wants, haves]) => {
     const nodes = haves.map((have, index) => machine(`n${index}`, have))
     const placements = placePods(
       wants.map((want, index) => pod(`p${index}`, want)),

@@ -47,7 +47,7 @@ describe("podStatus", () => {
     assert.strictEqual(condition(status(ended(0), ready, running), "Ready")?.lastTransitionTime, "before")
     assert.strictEqual(condition(status(ended(0), ready, ready), "Ready")?.lastTransitionTime, "now")
   })
-  it("a pod that was ended from outside has failed, whatever its containers say, and is ready no more", () => {
+  it("a pod that was ended from outside has failed, whatever its containers report, and is not ready", () => {
     const lost = status(ended(0), ready, ready, { failed: { reason: "Terminated", message: "m", disruption: true } })
     assert.deepInclude(lost, { phase: "Failed", reason: "Terminated" })
     assert.deepInclude(condition(lost, "DisruptionTarget"), { status: "True" })

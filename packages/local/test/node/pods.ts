@@ -32,7 +32,7 @@ export const create = (
     })
   )
 
-/** The pod once it is as wanted. */
+/** Waits until a pod is as wanted and returns it. */
 export const untilOne = (selection: Selection, wanted: (pod: BoundPod) => boolean) =>
   Effect.gen(function* () {
     const kube = yield* KubeClient
@@ -60,7 +60,7 @@ export const isReady = (pod: BoundPod) => pod.status?.conditions?.some(({ type, 
 export const phase = (wanted: string) => (pod: BoundPod) => pod.status?.phase === wanted
 export const main = (pod: BoundPod) => pod.status?.containerStatuses?.find(({ name }) => name === "main")
 
-/** Waits until nothing is at the path. */
+/** Waits until the path does not exist. */
 export const untilAbsent = (path: string) =>
   Effect.promise(() =>
     stat(path).then(

@@ -29,7 +29,7 @@ const layerConnection = Layer.effect(
   )
 )
 
-/** A local cluster of its own, in a database of its own, and a client of it over HTTP. */
+/** A separate local cluster in a separate database, and an HTTP client for it. */
 export const layerCluster = KubeClient.layer.pipe(
   Layer.provideMerge(layerConnection),
   Layer.provideMerge(LocalCluster.layer({ port: 0 })),

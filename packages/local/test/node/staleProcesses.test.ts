@@ -17,13 +17,13 @@ const sleeper = Effect.acquireRelease(
       try {
         process.kill(pid, "SIGKILL")
       } catch {
-        // Gone already.
+        // Already gone.
       }
     })
 )
 
 describe("endStale", () => {
-  it.live("ends what a killed agent has left, and no process that was merely given the same id", () =>
+  it.live("kills what a killed agent left behind, and no process that reuses its ID", () =>
     Effect.gen(function* () {
       const state = yield* Effect.acquireRelease(
         Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-stale-test-"))),

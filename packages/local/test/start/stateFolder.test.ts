@@ -12,7 +12,7 @@ const scratch = Effect.acquireRelease(
 
 const open = (path: string) => Effect.map(Layer.build(StateFolder.layer(path)), (services) => Context.get(services, StateFolder))
 
-it.live("a second system in the same folder is refused while the first runs, and let in once it has ended", () =>
+it.live("a second system in the same folder is refused while the first one runs, and accepted afterwards", () =>
   Effect.gen(function* () {
     const path = yield* scratch
     const refusal = yield* Effect.scoped(Effect.andThen(open(path), Effect.flip(open(path))))
@@ -21,7 +21,7 @@ it.live("a second system in the same folder is refused while the first runs, and
   })
 )
 
-it.live.each(["", '{"pid":1,"started":"gone"}'])("of many that start at the same moment one has the folder, whoever had it before (%j)", (before) =>
+it.live.each(["", '{"pid":1,"started":"gone"}'])("of many simultaneous starts one gets the folder, whatever owned it before (%j)", (before) =>
   Effect.gen(function* () {
     const path = yield* scratch
     if (before !== "") writeFileSync(join(path, "lock.json"), before)
@@ -30,7 +30,7 @@ it.live.each(["", '{"pid":1,"started":"gone"}'])("of many that start at the same
   })
 )
 
-it.live("the lock of a process that is gone holds nobody up", () =>
+it.live("the lock of a dead process does not block a start", () =>
   Effect.gen(function* () {
     const path = yield* scratch
     writeFileSync(join(path, "lock.json"), JSON.stringify({ pid: process.pid, started: "another process that had this id" }))
@@ -38,7 +38,7 @@ it.live("the lock of a process that is gone holds nobody up", () =>
   })
 )
 
-it.live("the keys of a folder outlive a restart", () =>
+it.live("the keys of a folder survive a restart", () =>
   Effect.gen(function* () {
     const path = yield* scratch
     const first = yield* Effect.scoped(Effect.map(open(path), ({ secrets }) => secrets))
@@ -47,7 +47,7 @@ it.live("the keys of a folder outlive a restart", () =>
   })
 )
 
-it.live.each(["", "{", '{"encryption_key":1}'])("keys that cannot be read (%j) are never replaced by others", (text) =>
+it.live.each(["", "{", '{"encryption_key":1}'])("keys that cannot be read (%j) are never replaced", (text) =>
   Effect.gen(function* () {
     const path = yield* scratch
     writeFileSync(join(path, "secrets.json"), text)
@@ -57,7 +57,7 @@ it.live.each(["", "{", '{"encryption_key":1}'])("keys that cannot be read (%j) a
   })
 )
 
-it.live("the ports of one start are those of the next, and a file of them that is damaged is no obstacle", () =>
+it.live("a start reuses the ports of the previous one, and a damaged file of ports is ignored", () =>
   Effect.gen(function* () {
     const path = yield* scratch
     const started = <A>(use: (folder: StateFolder["Service"]) => Effect.Effect<A>) => Effect.scoped(Effect.flatMap(open(path), use))
