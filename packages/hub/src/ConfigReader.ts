@@ -15,10 +15,10 @@ export const limits = { layers: 10_000, width: 10_000_000, heads: 100_000, vocab
 const kinds = {
   "a number": Predicate.isNumber,
   "true or false": Predicate.isBoolean,
-  "a text": Predicate.isString
+  "a string": Predicate.isString
 } as const
 
-const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json gives ${key} as something else than ${what}.` }))
+const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json has an invalid value for ${key}: expected ${what}.` }))
 
 /**
  * Reads values of a configuration by the names that model families use, first name first. Malformed values are refused
@@ -53,8 +53,8 @@ export class ConfigReader {
     const key = this.#first(keys.filter((key) => this.has(key)))
     if (key === undefined) return Result.succeed(null)
     const value = this.value(key)
-    if (typeof value !== "number" || !Number.isInteger(value) || value < 1) return malformed(key, "a whole number from 1")
-    return value > most ? malformed(key, `a whole number up to ${most}`) : Result.succeed(value)
+    if (typeof value !== "number" || !Number.isInteger(value) || value < 1) return malformed(key, "an integer of at least 1")
+    return value > most ? malformed(key, `an integer up to ${most}`) : Result.succeed(value)
   }
 
   /** Like `count`, but 0 and -1 mean none. */
@@ -97,7 +97,7 @@ export class ConfigReader {
     const decode = Schema.decodeUnknownOption(
       Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))).check(Schema.isMaxLength(limits.layers))
     )
-    return Option.match(decode(this.value(key)), { onNone: () => malformed(key, `a list of whole numbers up to ${most}`), onSome: Result.succeed })
+    return Option.match(decode(this.value(key)), { onNone: () => malformed(key, `a list of integers up to ${most}`), onSome: Result.succeed })
   }
 
   name(key: string): Result.Result<string | null, Unreadable> {

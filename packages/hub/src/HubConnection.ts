@@ -217,7 +217,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
         try: async (signal) => {
           const { requests, response } = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
           const value = parseJson(await readAnswer(response.body))
-          if (value === undefined) throw unavailable("The model hub answers with something that is not JSON.")
+          if (value === undefined) throw unavailable("The model hub sends a response that is not JSON.")
           sent += requests
           return { value, next: nextPage(response.headers.get("link"), endpoint, origin) }
         },

@@ -11,27 +11,27 @@ const names = (setting: string) => Config.String(setting).pipe(Config.map(list),
 
 /** All settings of the hub client, for `--help`. The programs document `HF_ENDPOINT` themselves. */
 export const hubSettings = [
-  { name: "HUB_TIMEOUT", description: "Longest wait for an answer of the hub, or for the next bytes of one", default: "20 seconds" },
-  { name: "HUB_PREVIEW_TIMEOUT", description: "Longest that a preview reads a repository", default: "5 seconds" },
-  { name: "HUB_RETRIES", description: "How often a request to the hub that failed in passing is sent again", default: 3 },
-  { name: "HUB_RETRY_DELAY", description: "First pause before that; it doubles", default: "500 millis" },
+  { name: "HUB_TIMEOUT", description: "Timeout for a response of the hub, and for the next bytes of one", default: "20 seconds" },
+  { name: "HUB_PREVIEW_TIMEOUT", description: "Maximum time that a preview reads a repository", default: "5 seconds" },
+  { name: "HUB_RETRIES", description: "Number of retries of a request to the hub after a transient failure", default: 3 },
+  { name: "HUB_RETRY_DELAY", description: "First pause before a retry; it doubles", default: "500 millis" },
   { name: "HUB_CONCURRENCY", description: "Connections of one download", default: 8 },
   {
     name: "HUB_CHUNK_BYTES",
-    description: "Bytes of a file that one of them asks for; a download that was killed brings no more than that again for each",
+    description: "Bytes of a file per request; after a kill, a download repeats at most this much per connection",
     default: 16_777_216
   },
-  { name: "HUB_DOWNLOAD_RETRIES", description: "How often a download asks again where nothing comes, up to 30 seconds apart", default: 10 },
+  { name: "HUB_DOWNLOAD_RETRIES", description: "Number of retries of a download without data, up to 30 seconds apart", default: 10 },
   {
     name: "HUB_REDIRECT_HOSTS",
     description: "Hosts at private addresses, besides its own, that the hub may redirect to, separated by commas; .name for all below a name",
     default: "none"
   },
-  { name: "HUB_REMEMBER", description: "How long what was read of a commit is remembered", default: "10 minutes" },
-  { name: "HUB_ALLOWED_LICENSES", description: "Licenses that are served, separated by commas; none stands for no license", default: "all" },
+  { name: "HUB_REMEMBER", description: "How long the data read from a commit is cached", default: "10 minutes" },
+  { name: "HUB_ALLOWED_LICENSES", description: "Licenses that are served, separated by commas; none means a repository without a license", default: "all" },
   { name: "HUB_DENIED_LICENSES", description: "Licenses that are refused, separated by commas", default: "none" },
-  { name: "HUB_ASK_LICENSES", description: "Licenses that an administrator has to accept first", default: "none" },
-  { name: "HUB_ACCEPTED_LICENSES", description: "What was accepted: repositories as owner/name, or licenses", default: "none" }
+  { name: "HUB_ASK_LICENSES", description: "Licenses that an administrator must accept first", default: "none" },
+  { name: "HUB_ACCEPTED_LICENSES", description: "Accepted repositories (owner/name) or licenses", default: "none" }
 ] as const
 
 export const HubSettings = Config.all({

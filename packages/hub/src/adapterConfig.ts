@@ -126,13 +126,13 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
     const what = unapplied.get(name)
     if (what !== undefined && !isEmpty(value)) return fail(`It has ${what}, which no engine applies.`)
     if (what === undefined && name !== "bias" && name !== "init_lora_weights" && !indifferent.has(name) && !isEmpty(value) && !/_config$/.test(name))
-      return fail(`Its adapter_config.json sets ${name.slice(0, 60)}, of which it is not known whether an engine applies it.`)
+      return fail(`Its adapter_config.json sets ${name.slice(0, 60)}, which no supported engine is known to apply.`)
   }
   if (!isEmpty(config.bias) && config.bias !== "none") return fail("It has biases (bias), which no engine applies.")
   const beginning = config.init_lora_weights
   if (typeof beginning === "string" && !plainBeginnings.has(beginning.toLowerCase())) {
     return fail(
-      `It began from changed weights of its base (init_lora_weights ${beginning.slice(0, 40)}), which no engine repeats. Convert it to a regular LoRA adapter.`
+      `Its training started from modified base weights (init_lora_weights ${beginning.slice(0, 40)}), which no engine reproduces. Convert it to a regular LoRA adapter.`
     )
   }
   const known = decode(config)

@@ -121,7 +121,7 @@ export const checkAdapter = (
     const shown = tensor.name.slice(0, 200)
     if (/\.lora_embedding_[AB]$|embed_tokens|embeddings/.test(tensor.name)) return fail(`Its tensor ${shown} changes the embeddings, which is not served.`)
     const [, module, half] = pair.exec(tensor.name) ?? []
-    if (module === undefined) return fail(`Its tensor ${shown} is no half of a low-rank pair: engines would pass over it or refuse it.`)
+    if (module === undefined) return fail(`Its tensor ${shown} is not half of a low-rank pair: engines would skip it or refuse it.`)
     if (!types.has(tensor.dtype)) return fail(`Its tensor ${shown} is of type ${tensor.dtype}; adapters have F32, F16 or BF16.`)
     if (tensor.shape.length !== 2) return fail(`Its tensor ${shown} has ${tensor.shape.length} dimensions and not two.`)
     pairs.set(module, { ...pairs.get(module), ...(half === "lora_A" ? { A: tensor } : { B: tensor }) })
@@ -137,7 +137,7 @@ export const checkAdapter = (
     if (rank === undefined || input === undefined || output === undefined || inner === undefined)
       return fail(`Its module ${shown} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
     const shape = base.modules.find(module)
-    if (shape === undefined) return fail(`Its tensor ${A?.name.slice(0, 200)} is for a linear module that ${base.repo} does not have: it would be passed over.`)
+    if (shape === undefined) return fail(`Its tensor ${A?.name.slice(0, 200)} is for a linear module that ${base.repo} does not have: engines would skip it.`)
     const layer = unnamedLayer(config, module)
     if (layer !== undefined) {
       const layerList = config.layers.join(", ")

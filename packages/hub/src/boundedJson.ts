@@ -48,7 +48,7 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
   if (values > maxValues) return Result.fail(new Unreadable({ reason: `${name} holds more than ${maxValues} values.` }))
   // Python's reader in the engines fails at a byte order mark, while the decoder here ignores it.
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
-    return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, with which engines do not read it.` }))
+    return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, which engines do not accept.` }))
   const text = textOf(bytes)
   const value = text === undefined ? undefined : parse(name === "generation_config.json" ? generationOf(text) : jsonOfPython(text))
   if (text === undefined || value === undefined) return Result.fail(new Unreadable({ reason: `${name} is not valid JSON.` }))

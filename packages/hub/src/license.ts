@@ -75,7 +75,7 @@ export const licenseRefusal = (
   if (accepted) return null
   if (names.some((name) => askedLicenses.includes(name)))
     return refuse(
-      `${called} has to be accepted by an administrator of this installation, and was not for ${request.repo}.`,
+      `${called} must be accepted by an administrator of this installation, and was not accepted for ${request.repo}.`,
       `Ask an administrator to read the license and to add ${request.repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
     )
   // A license with a name of its own, such as `other` with `license_name`, is allowed by either name.

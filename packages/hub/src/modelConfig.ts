@@ -157,7 +157,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     // Every Transformers class requires this type, and fails the engine's start for another one (`@strict`).
     yield* reader.kind("a number", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
     yield* reader.kind("true or false", "tie_word_embeddings", "attention_bias", "mlp_bias")
-    yield* reader.kind("a text", "hidden_act")
+    yield* reader.kind("a string", "hidden_act")
     const quantization = yield* quantizationOf(config, text)
     const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* outer.name("dtype")) ?? (yield* outer.name("torch_dtype"))
     return {

@@ -59,7 +59,8 @@ export const openTunnel = (proxy: URL, url: URL): Tunnel => {
       const end = head.indexOf("\r\n\r\n")
       if (end === -1) return head.length > maxHeadBytes ? fail("The proxy to the model hub does not speak HTTP/1.1.") : undefined
       const status = /^HTTP\/1\.[01] (\d{3})/.exec(head.toString("latin1", 0, end))?.[1]
-      if (status === undefined || !status.startsWith("2")) return fail(`The proxy leads not to the model hub: it answers with status ${status ?? "none"}.`)
+      if (status === undefined || !status.startsWith("2"))
+        return fail(`The proxy did not connect to the model hub: it responded with status ${status ?? "none"}.`)
       raw.off("data", read)
       raw.off("error", lost)
       raw.off("close", lost)

@@ -50,7 +50,7 @@ export const checkArgumentTemplate = (template: string): Result.Result<void, Unr
   if (bytes <= maxArgumentTemplate) return Result.succeed(undefined)
   return Result.fail(
     new Unreadable({
-      reason: `The chat template has ${bytes} bytes: without a chat_template.jinja it is told to the engine, which takes ${maxArgumentTemplate} at most.`
+      reason: `The chat template has ${bytes} bytes. Without a chat_template.jinja it is passed to the engine as an argument, which is limited to ${maxArgumentTemplate} bytes.`
     })
   )
 }
@@ -156,7 +156,7 @@ export const readCommit = Effect.fnUntraced(function* (
     ],
     { concurrency: 2 }
   )
-  if (tokenizerRead === null) return yield* new Unreadable({ reason: "tokenizer.json is no tokenizer: it is not valid JSON, or has no model." })
+  if (tokenizerRead === null) return yield* new Unreadable({ reason: "tokenizer.json is not a tokenizer: it is not valid JSON, or has no model." })
   const what = draftHead(small.config)
   if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])

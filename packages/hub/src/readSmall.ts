@@ -25,8 +25,7 @@ export const readSmall = (settings: HubSettings) =>
       if (file.size === 0 || file.size > limit) continue
       const bytes = yield* readFile(connection, { repo, commit }, file, limit, () => collect(file.size)).pipe(
         Effect.catchTags({
-          HubAnswer: ({ status }) =>
-            new HubUnavailable({ message: `The model hub gives ${file.path} of the commit no more: it answers with status ${status}.` }),
+          HubAnswer: ({ status }) => new HubUnavailable({ message: `The model hub no longer provides ${file.path} of the commit (status ${status}).` }),
           Unreadable: ({ reason }) => new HubUnavailable({ message: reason })
         })
       )

@@ -80,8 +80,7 @@ export const readTensors = (settings: HubSettings) =>
     (effect) =>
       effect.pipe(
         Effect.catchTags({
-          HubAnswer: ({ status }) =>
-            Effect.fail(new HubUnavailable({ message: `The model hub gives the commit's weights no more: it answers with status ${status}.` })),
+          HubAnswer: ({ status }) => Effect.fail(new HubUnavailable({ message: `The model hub no longer provides the commit's weights (status ${status}).` })),
           Unreadable: ({ reason }) => Effect.fail(new HubUnavailable({ message: reason }))
         })
       )

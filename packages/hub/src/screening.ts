@@ -122,7 +122,7 @@ export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
 export const unreadProcessorCode = (file: string, unread: string, commit: Commit): HubRefusal =>
   new HubRefusal({
     code: "remote_code_required",
-    message: `The repository brings ${file.slice(0, 200)} for its processor, and ${unread} was not looked at; Python from a repository is never run.`,
+    message: `The repository brings ${file.slice(0, 200)} for its processor, and ${unread} was not read; Python from a repository is never run.`,
     remedy: "Name a repository whose processor the engines know by themselves, such as the same model converted to Transformers.",
     commit
   })

@@ -78,7 +78,7 @@ export const smallFilesAgree = (
       ? "tokenizer.json has no added_tokens, without which Transformers does not read it: write an empty list of them there."
       : null) ??
     (tokenizer !== null && tokenizer.problem !== null
-      ? `tokenizer.json has ${tokenizer.problem}: no engine reads it. Save it anew with the tokenizers library, or choose a commit with one that it reads.`
+      ? `tokenizer.json has ${tokenizer.problem}: no engine reads it. Save it again with the tokenizers library, or choose a commit with one that it reads.`
       : null)
   return problem === null ? Result.succeed(undefined) : Result.fail(new Unreadable({ reason: problem }))
 }

@@ -9,20 +9,20 @@ const reasonOf = (config: unknown) => {
 }
 
 describe("adapter_config.json", () => {
-  it("is taken with no more than it needs, and with settings that change nothing", () => {
+  it("is accepted with only its required members, and with settings that have no effect", () => {
     for (const more of [{}, { lora_dropout: 0.1, megatron_core: "megatron.core" }, { use_dora: false, modules_to_save: null }]) {
       assert.strictEqual(reasonOf({ ...plain, ...more }), "taken")
     }
   })
 
-  it("is refused in a sentence whatever stands in it, names of every object's own members too", () => {
+  it("is refused in a sentence for any content, including names of every object's own members", () => {
     const odd: ReadonlyArray<unknown> = [{ toString: 1 }, { valueOf: null, toString: null }, [], {}, 1, true]
     for (const value of odd) for (const name of Object.keys(plain)) assert.match(reasonOf({ ...plain, [name]: value }), /^(taken|[A-Z].+\.)$/)
     for (const name of ["constructor", "toString", "valueOf", "hasOwnProperty"]) assert.include(reasonOf({ ...plain, [name]: 1 }), `sets ${name}`)
     assert.include(reasonOf({ ...plain, use_dora: true }), "DoRA")
   })
 
-  it("is told which of its members is wrong, what it is and what it should be", () => {
+  it("is refused with the invalid member, its value and the required form", () => {
     assert.strictEqual(reasonOf({ ...plain, lora_alpha: 0 }), "Its adapter_config.json has 0 for lora_alpha, which must be a number above 0.")
     assert.strictEqual(reasonOf({ ...plain, r: undefined }), "Its adapter_config.json lacks r, which must be a whole number from 1 to 8192.")
     assert.include(reasonOf({ ...plain, alpha_pattern: { q_proj: -1 } }), 'has {"q_proj":-1} for alpha_pattern, which must be a number above 0 for each')

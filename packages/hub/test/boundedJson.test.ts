@@ -7,7 +7,7 @@ const parsed = (text: string) =>
   Result.match(parseJsonObject(new TextEncoder().encode(text), "config.json"), { onSuccess: (value): unknown => value, onFailure: ({ reason }) => reason })
 
 describe("a configuration", () => {
-  it("may have the numbers that only Python writes, as those of Mamba 2 do", () => {
+  it("may have the numbers that only Python writes, as in Mamba 2's", () => {
     assert.deepStrictEqual(parsed('{"time_step_limit": [0.0, Infinity], "note": "NaN"}'), { time_step_limit: [0, Number.POSITIVE_INFINITY], note: "NaN" })
     assert.strictEqual(parsed('{"a": Infinite}'), "config.json is not valid JSON.")
   })
@@ -16,17 +16,17 @@ describe("a configuration", () => {
     ["4096.0", '{"hidden_size": 4096.0}', "hidden_size"],
     ["3.2e1", '{"text_config": {"num_hidden_layers" : 3.2e1}}', "num_hidden_layers"],
     ["2.0", '{"rope_theta": 10000.0, "eos_token_id": 2.0}', "eos_token_id"]
-  ])("is refused with a size that Python reads as a float, which no class of Transformers takes: %s", (value, text, key) => {
+  ])("is refused with a size that is a float in Python, which no class of Transformers accepts: %s", (value, text, key) => {
     assert.strictEqual(parsed(text), `config.json gives ${key} as ${value}: engines take a whole number there that is written without a decimal point.`)
   })
 
-  it("may have floats where no size belongs, and may write about them", () => {
+  it("may have floats in other members, and may mention them in strings", () => {
     const text = '{"hidden_size": 4096, "rope_theta": 10000.0, "rope_scaling": {"factor": 8.0}, "note": "\\"hidden_size\\": 4096.0"}'
     assert.deepStrictEqual(parsed(text), { hidden_size: 4096, rope_theta: 10_000, rope_scaling: { factor: 8 }, note: '"hidden_size": 4096.0' })
   })
 
-  it("is refused with a byte order mark, at which engines end", () => {
-    assert.strictEqual(parsed('\ufeff{"a": 1}'), "config.json begins with a byte order mark, with which engines do not read it.")
+  it("is refused with a byte order mark, because engines fail at it", () => {
+    assert.strictEqual(parsed('\ufeff{"a": 1}'), "config.json begins with a byte order mark, which engines do not accept.")
   })
 })
 
@@ -37,7 +37,7 @@ describe("a generation configuration", () => {
     ["50.0", true],
     ["5e1", true],
     ["-1.0", true]
-  ])("is told apart by whether Python reads its top_k as a whole number, which vLLM asks for: %s", (topK, isRefused) => {
+  ])("is distinguished by whether Python reads its top_k as an integer, as vLLM requires: %s", (topK, isRefused) => {
     const bytes = new TextEncoder().encode(`{"temperature": 1.0, "top_k" : ${topK}, "note": "\\"top_k\\": 5.0"}`)
     const generation = Result.getOrThrow(parseJsonObject(bytes, "generation_config.json"))
     assert.strictEqual(refusesSampling(generation), isRefused)

@@ -25,16 +25,16 @@ const scene = Effect.gen(function* () {
   const settings = yield* HubSettings.parse(ConfigProvider.fromUnknown({}))
   const needed = new Set<Commit>()
   const directory = (commit: Commit) => join(root, repo, commit)
-  // Of no files, so that no hub is asked.
+  // Without files, so that no hub is needed.
   const fetch = (commit: Commit) => fetchFiles(settings)({ repo, commit, files: [], directory: directory(commit), token: Option.none() })
-  /** What downloads have found, and nobody has been told to forget. */
+  /** Commits that downloads have found and that were not forgotten since. */
   const known = new Set<string>()
   return {
     needed,
     known,
     directory,
     fetch,
-    /** As the operator does: what is known to be there is not looked for. */
+    /** Like the operator: a known commit is not checked in the store. */
     deploy: Effect.fnUntraced(function* (commit: Commit) {
       needed.add(commit)
       yield* Effect.yieldNow
@@ -72,12 +72,12 @@ const Step = Schema.Union([
 
 describe("clean-up of the weights store", () => {
   it.effect.prop(
-    "removes what nobody has needed for the age, nothing sooner, and never what somebody needs, whatever came before",
+    "removes commits that were unused for the age, nothing sooner, and never a needed commit, in any sequence",
     [Schema.Array(Step).check(Schema.isMinLength(10), Schema.isMaxLength(40))],
     ([steps]) =>
       Effect.gen(function* () {
         const { clean, deploy, isThere, known, needed } = yield* scene
-        // When each was fetched or seen to be needed last.
+        // When each commit was last fetched or observed as needed.
         const seen = new Map<Commit, number>()
         const age = 2 * day
         for (const step of steps) {
@@ -96,7 +96,7 @@ describe("clean-up of the weights store", () => {
             else {
               const wasKnown = known.has(commit)
               yield* deploy(commit)
-              // One that was used within the hour is not noted again, nor is one that nobody had to look for.
+              // A use within the last hour is not recorded again, and neither is a use without a check.
               if (!wasKnown && now - (seen.get(commit) ?? -hour) >= hour) seen.set(commit, now)
             }
           }
@@ -106,7 +106,7 @@ describe("clean-up of the weights store", () => {
     { arbitrary: { runs: 40 } }
   )
 
-  it.effect("removes nothing early if the clock of its machine is wrong: the database's clock decides", () =>
+  it.effect("removes nothing early if its machine's clock is wrong: the database's clock decides", () =>
     Effect.gen(function* () {
       const { clean, fetch, isThere } = yield* scene
       const [commit = Commit.make("f".repeat(40))] = commits
@@ -120,7 +120,7 @@ describe("clean-up of the weights store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("keeps what a download has found or brought, however the two meet", () =>
+  it.live("keeps a commit that a download has found or downloaded, in any interleaving", () =>
     Effect.gen(function* () {
       const { clean, deploy, directory, fetch, isThere, needed } = yield* scene
       const [commit = Commit.make("f".repeat(40))] = commits
@@ -142,7 +142,7 @@ describe("clean-up of the weights store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("verifies what stays once more byte for byte when that is due, and has what is damaged looked at before it is used", () =>
+  it.live("verifies remaining commits again byte for byte when due, and has damaged ones checked before their next use", () =>
     Effect.gen(function* () {
       const { directory } = yield* scene
       const [commit = Commit.make("f".repeat(40))] = commits
@@ -170,7 +170,7 @@ describe("clean-up of the weights store", () => {
         })
       yield* clean(null)
       assert.deepStrictEqual(told, [])
-      // Never verified as far as anybody knows, then lately.
+      // Without a recorded verification first, then with a recent one.
       yield* clean(day)
       yield* clean(day)
       assert.deepStrictEqual(told, [null])

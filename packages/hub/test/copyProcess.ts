@@ -6,7 +6,7 @@ const Order = Schema.fromJsonString(
   Schema.Struct({ from: Schema.String, to: Schema.String, repo: Schema.String, commit: Commit, manifest: Schema.String, dieAt: Schema.Finite })
 )
 
-/** Copies a commit in a process of its own, which dies where so many bytes are there. */
+/** Copies a commit in a separate process, which dies when this many bytes are copied. */
 Effect.gen(function* () {
   const { dieAt, ...order } = yield* Schema.decodeUnknownEffect(Order)(process.argv[2])
   yield* copyWeights({

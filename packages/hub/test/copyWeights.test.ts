@@ -23,7 +23,7 @@ const hour = 3_600_000
 
 const git = (bytes: Uint8Array) => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex")
 
-/** A store and a node's folder. */
+/** A store and a folder of a node. */
 const scene = Effect.gen(function* () {
   const root = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-copy-"))),
@@ -71,7 +71,7 @@ const config = Buffer.from('{"model_type":"llama"}')
 const tensors = randomBytes(300_000)
 const contents = { "config.json": config, [weights]: tensors }
 
-/** A copy that was used last so long ago. */
+/** A copy that was last used this long ago. */
 const copyUsed = Effect.fnUntraced(function* ({ copy, store, there }: Scene, of: Commit, ago: number) {
   yield* Effect.promise(() => store(of, contents))
   yield* copy(of)
@@ -82,7 +82,7 @@ const copyUsed = Effect.fnUntraced(function* ({ copy, store, there }: Scene, of:
 const copyAll = tensors.length + config.length
 
 describe("a node's copy of the weights", () => {
-  it.live("is what the store has, whole or not there, and is used again", () =>
+  it.live("equals the store, is complete or absent, and is reused", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const { copy, store, there, to } = made
@@ -97,7 +97,7 @@ describe("a node's copy of the weights", () => {
       assert.isAbove((yield* Effect.promise(() => stat(there(commit, manifestName)))).mtimeMs, Date.now() - hour)
       assert.strictEqual((yield* copy(commit, { verify: "full" })).copied, 0)
       assert.deepStrictEqual(yield* Effect.promise(() => readdir(join(to, repo))), [commit])
-      // Whatever becomes of the store.
+      // Regardless of the store.
       yield* Effect.promise(() => rm(made.from, { recursive: true }))
       assert.strictEqual((yield* copy()).copied, 0)
       yield* Effect.promise(() => rm(there()))
@@ -105,7 +105,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of which a file was written to, cut off or taken away is mended from the store, that file alone", () =>
+  it.live("is repaired from the store file by file after a file was written, truncated or removed", () =>
     Effect.gen(function* () {
       const { copy, store, there } = yield* scene
       yield* Effect.promise(() => store(commit, contents))
@@ -127,7 +127,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that its disk changed without a trace is found out where it is read byte for byte", () =>
+  it.live("with silent disk corruption is detected if it is read byte for byte", () =>
     Effect.gen(function* () {
       const { copy, store, there } = yield* scene
       yield* Effect.promise(() => store(commit, contents))
@@ -136,7 +136,7 @@ describe("a node's copy of the weights", () => {
         const file = await open(there(), "r+")
         await file.write(Buffer.from([(tensors[7] ?? 0) ^ 1]), 0, 1, 7)
         await file.close()
-        // A disk leaves the file's times alone, which nobody else can.
+        // A disk fault does not change the file's times, while every write does.
         const record = there(commit, recordName)
         const { ctimeNs, mtimeNs } = await stat(there(), { bigint: true })
         const told = JSON.parse(await readFile(record, "utf8"))
@@ -148,7 +148,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is not made of a store that has other bytes, another list or not all files", () =>
+  it.live("is not made from a store with other bytes, another list or missing files", () =>
     Effect.gen(function* () {
       const { copy, from, listed, store, there } = yield* scene
       yield* Effect.promise(() => store(commit, contents))
@@ -169,7 +169,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is made once where several pods come for it at once", () =>
+  it.live("is made once if several pods need it at the same time", () =>
     Effect.gen(function* () {
       const { copy, store, there, to } = yield* scene
       yield* Effect.promise(() => store(commit, contents))
@@ -180,7 +180,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gets the room of copies that nobody uses, the longest unused first; of others never, and says how much is missing", () =>
+  it.live("replaces unused copies, least recently used first, never used ones, and reports how much space is missing", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const { copy, from, listed, removed, there, to } = made
@@ -189,14 +189,14 @@ describe("a node's copy of the weights", () => {
       yield* copyUsed(made, older, 6 * hour)
       yield* copyUsed(made, used, 7 * hour)
       yield* copyUsed(made, fresh, 60_000)
-      // What somebody who died left of another commit.
+      // The remains of a dead copy of another commit.
       const left = join(to, repo, `${used}.partial-elsewhere.7.01234567.1`)
       yield* Effect.promise(async () => {
         await mkdir(left)
         await writeFile(join(left, ".beat"), "")
         await utimes(join(left, ".beat"), 1, 1)
       })
-      // A file that no disk has room for takes none itself.
+      // A sparse file that no disk has space for takes no space itself.
       yield* Effect.promise(async () => {
         const files = await made.store(commit, contents)
         const huge = files.map((file) => (file.path === weights ? { ...file, size: 2 ** 43 } : file))
@@ -225,7 +225,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("keeps what was used after it was seen what is in use", () =>
+  it.live("does not replace copies that were used after the report of the copies in use", () =>
     Effect.gen(function* () {
       const made = yield* scene
       const [other = commit] = others
@@ -245,7 +245,7 @@ describe("a node's copy of the weights", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that was killed in the middle is gone on with: what was verified is not copied again", () =>
+  it.live("resumes after a kill without copying verified files again", () =>
     Effect.gen(function* () {
       const { copy, from, listed, store, there, to } = yield* scene
       const parts = Object.fromEntries(Array.from({ length: 24 }, (_, part) => [`part-${part}.safetensors`, randomBytes(4_000_000)]))

@@ -2,7 +2,7 @@ import { Result } from "effect"
 import { Unreadable } from "../src/failures.ts"
 import type { Sink } from "../src/safetensors.ts"
 
-/** Gives bytes to a sink, in pieces of these lengths and then the rest. What it throws beside `Unreadable` is thrown on. */
+/** Passes bytes to a sink in pieces of these lengths and then the rest. Rethrows errors other than `Unreadable`. */
 export const feed = <A>(sink: Sink<A>, bytes: Uint8Array, pieces: ReadonlyArray<number> = []): Result.Result<A, Unreadable> => {
   try {
     let at = 0

@@ -10,7 +10,10 @@ import { feed } from "./feed.ts"
 import { indexOracle, oracle } from "./headerOracle.ts"
 import { mutate, type Random, randomFrom } from "./mutate.ts"
 
-/** `FUZZ_INPUTS=100000 npx vitest run packages/hub/test/fuzz.test.ts` tries more, `FUZZ_SEED` others. */
+/**
+ * `FUZZ_INPUTS=100000 npx vitest run packages/hub/test/fuzz.test.ts` runs more inputs, and `FUZZ_SEED` selects other
+ * inputs.
+ */
 const inputs = Number(process.env.FUZZ_INPUTS ?? 5_000)
 const firstSeed = Number(process.env.FUZZ_SEED ?? 1)
 
@@ -110,10 +113,10 @@ const templates = [
 ].map((text) => new TextEncoder().encode(text))
 
 const isModelConfig = Schema.is(ModelConfig)
-/** What a caller is told: a sentence of ours, in which nothing of the repository could end a line. */
+/** The message for a caller: a sentence in which the repository's text cannot end a line. */
 const isSentence = (reason: string) => assert.match(reason, /^\P{Cc}{10,600}\.$/u)
 
-/** Plays the inputs of one kind; a failure names the seed that makes its input again. */
+/** Runs the inputs of one kind. A failure names the seed that reproduces its input. */
 const play = (share: number, corpus: ReadonlyArray<Uint8Array>, check: (input: Uint8Array, random: Random) => boolean) => {
   const count = Math.ceil(inputs * share)
   let accepted = 0
@@ -127,13 +130,13 @@ const play = (share: number, corpus: ReadonlyArray<Uint8Array>, check: (input: U
       throw new Error(`FUZZ_SEED=${seed}: ${JSON.stringify(Buffer.from(input).toString("latin1"))}`, { cause: error })
     }
   }
-  // Both happen, or the inputs prove nothing.
+  // Both outcomes must occur, or the inputs prove nothing.
   assert.isAbove(accepted, 0)
   assert.isBelow(accepted, count)
 }
 
 describe("hostile metadata", () => {
-  it("in a header is refused by name, or is what another reading of the format makes of it", { timeout: 1_200_000 }, () => {
+  it("in a header is refused by name, or equals another implementation's result", { timeout: 1_200_000 }, () => {
     play(0.4, headers, (input, random) => {
       const result = feed(scanHeader(dataBytes, "model.safetensors"), input, [random.below(input.length + 1), 1])
       const expected = oracle(input, dataBytes)
@@ -157,7 +160,7 @@ describe("hostile metadata", () => {
     })
   })
 
-  it("in an index is refused by name, or is what another reading makes of it", { timeout: 1_200_000 }, () => {
+  it("in an index is refused by name, or equals another implementation's result", { timeout: 1_200_000 }, () => {
     play(0.25, indexes, (input, random) => {
       const result = feed(scanIndex("model.safetensors.index.json", listed), input, [random.below(input.length + 1)])
       const expected = indexOracle(input, listed)
@@ -168,7 +171,7 @@ describe("hostile metadata", () => {
     })
   })
 
-  it("in an adapter's configuration is refused by name, or is one whose every value is in its range", { timeout: 1_200_000 }, () => {
+  it("in an adapter's configuration is refused by name, or every resulting value is in its range", { timeout: 1_200_000 }, () => {
     play(0.2, adapters, (input) => {
       const result = Result.flatMap(parseJsonObject(input, "adapter_config.json"), parseAdapterConfig)
       if (Result.isFailure(result)) isSentence(result.failure.reason)
@@ -182,7 +185,7 @@ describe("hostile metadata", () => {
     })
   })
 
-  it("in a chat template names the same whatever is remarked beside it", { timeout: 1_200_000 }, () => {
+  it("in a chat template yields the same features regardless of comments", { timeout: 1_200_000 }, () => {
     play(0.2, templates, (input) => {
       const text = new TextDecoder().decode(input)
       const facts = readTemplate(text)
@@ -191,8 +194,8 @@ describe("hostile metadata", () => {
     })
   })
 
-  // Each takes milliseconds to seconds; what grows with the square of its length would take hours.
-  it("as long as it may be is read in time that grows with its length", { timeout: 120_000 }, () => {
+  // Each takes milliseconds to seconds. Quadratic time would take hours.
+  it("of the maximum length is read in linear time", { timeout: 120_000 }, () => {
     const mib = 2 ** 20
     const filled = (piece: string, bytes = mib) => piece.repeat(Math.floor(bytes / piece.length))
     for (const piece of [
@@ -233,7 +236,7 @@ describe("hostile metadata", () => {
       }
   })
 
-  it("in a configuration is refused by name, or makes a configuration whose every value is in its range", { timeout: 1_200_000 }, () => {
+  it("in a configuration is refused by name, or every resulting value is in its range", { timeout: 1_200_000 }, () => {
     play(0.3, configs, (input) => {
       const parsed = parseJsonObject(input, "config.json")
       if (Result.isFailure(parsed)) {

@@ -1,4 +1,5 @@
-// A second reading of safetensors headers and indexes, from the format's description alone, to compare ours with. It knows nothing of the first.
+// A second implementation of safetensors headers and indexes, written from the format's description alone, for
+// comparison. It shares nothing with the first.
 
 const bits: Readonly<Record<string, number>> = {
   F64: 64,
@@ -34,7 +35,7 @@ type Node =
 
 class Wrong extends Error {}
 
-/** JSON with every member of every object, repeated ones too. */
+/** JSON with every member of every object, including duplicates. */
 const read = (text: string): Node => {
   let at = 0
   const space = () => {
@@ -96,7 +97,7 @@ const numbers = (node: Node | undefined): ReadonlyArray<bigint> => {
   })
 }
 
-/** How many tensors an index places in each listed file, or null where it is none. */
+/** How many tensors an index places in each listed file; null if it is invalid. */
 export const indexOracle = (index: Uint8Array, listed: ReadonlySet<string>): ReadonlyMap<string, number> | null => {
   try {
     const root = read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(index))
@@ -114,7 +115,7 @@ export const indexOracle = (index: Uint8Array, listed: ReadonlySet<string>): Rea
   }
 }
 
-/** The names of a header's tensors in a file with so many bytes behind it, or null where the format forbids it. */
+/** The names of a header's tensors in a file with this many bytes of data; null if the format forbids it. */
 export const oracle = (header: Uint8Array, dataBytes: number): ReadonlyArray<string> | null => {
   try {
     const root = read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header))

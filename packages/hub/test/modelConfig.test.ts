@@ -23,7 +23,7 @@ describe("config.json", () => {
     ["the head's size as stated", { ...llama, head_dim: 96 }, { head_dim: 96 }],
     ["one key-value head for multi-query attention", { ...llama, num_key_value_heads: null, multi_query: true }, { num_kv_heads: 1 }],
     [
-      "one for Falcon's first architecture, whatever is stated",
+      "one for Falcon's first architecture, regardless of the configuration",
       { ...llama, model_type: "falcon", num_kv_heads: 32, num_key_value_heads: undefined, multi_query: true, new_decoder_architecture: false },
       { num_kv_heads: 1 }
     ],
@@ -33,20 +33,20 @@ describe("config.json", () => {
       { num_kv_heads: 8 }
     ],
     [
-      "LongCat's layers, of which each has two of the attentions that are counted too",
+      "LongCat's layers, each with two of the attentions that are also counted",
       { ...llama, model_type: "longcat_flash", num_hidden_layers: 56, num_layers: 28, kv_lora_rank: 512, qk_rope_head_dim: 64 },
       { num_layers: 28 }
     ],
     [
-      "as many layers as are listed, where they are not counted",
+      "the number of listed layers, if they are not counted",
       { ...llama, model_type: "nemotron_h", num_hidden_layers: undefined, layers_block_type: ["mlp", "moe", "full_attention"] },
       { num_layers: 3 }
     ],
-    ["as many key-value heads as heads where none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
+    ["as many key-value heads as heads if none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
     ["the smallest of several context limits", { ...llama, model_max_length: 4096, seq_length: 16_384 }, { native_context: 4096 }],
-    ["the smallest by the rarer names that the engines read too", { ...llama, max_target_positions: 448 }, { native_context: 448 }],
+    ["the smallest limit, including the less common names that the engines read", { ...llama, max_target_positions: 448 }, { native_context: 448 }],
     [
-      "the context that engines assume where none is stated, as by Falcon-7B",
+      "the engines' default context if none is stated, as in Falcon-7B",
       {
         architectures: ["FalconForCausalLM"],
         model_type: "falcon",
@@ -62,9 +62,9 @@ describe("config.json", () => {
       { native_context: 2_048, num_kv_heads: 1, head_dim: 64 }
     ],
     ["a sliding window", { ...llama, sliding_window: 1024 }, { sliding_window: 1024 }],
-    ["no sliding window where it is switched off", { ...llama, sliding_window: 1024, use_sliding_window: false }, { sliding_window: null }],
-    ["the type as newer configurations name it", { ...llama, torch_dtype: undefined, dtype: "float16" }, { dtype: "float16" }],
-    ["the stored type where the configuration names none", { ...llama, torch_dtype: null }, { dtype: "bfloat16" }],
+    ["no sliding window if it is switched off", { ...llama, sliding_window: 1024, use_sliding_window: false }, { sliding_window: null }],
+    ["the type under its newer name", { ...llama, torch_dtype: undefined, dtype: "float16" }, { dtype: "float16" }],
+    ["the stored type if the configuration names none", { ...llama, torch_dtype: null }, { dtype: "bfloat16" }],
     ["the method of quantization", { ...llama, quantization_config: { quant_method: "fp8" } }, { quantization: "fp8" }],
     [
       "a language model within a multimodal one",
@@ -72,7 +72,7 @@ describe("config.json", () => {
       { architecture: "LlavaForConditionalGeneration", model_type: "llava", num_layers: 32 }
     ],
     [
-      "what a nested configuration leaves to its class, as Transformers writes Qwen3-VL 4B",
+      "values that a nested configuration leaves to its class, as Transformers writes Qwen3-VL 4B",
       {
         architectures: ["Qwen3VLForConditionalGeneration"],
         model_type: "qwen3_vl",
@@ -88,12 +88,12 @@ describe("config.json", () => {
       { num_layers: 36, num_attention_heads: 32, num_kv_heads: 8, head_dim: 128, vocab_size: 151_936, native_context: 262_144 }
     ],
     [
-      "the class of a nested configuration that names no type, as its wrapper's says it",
+      "the class of a nested configuration without a type, from its wrapper",
       { architectures: ["InternVLForConditionalGeneration"], model_type: "internvl", text_config: { num_hidden_layers: 28, num_key_value_heads: 4 } },
       { num_layers: 28, hidden_size: 4096, num_attention_heads: 32, num_kv_heads: 4, vocab_size: 151_936, native_context: 32_768 }
     ],
     [
-      "a null that a nested configuration states as none, as its class reads it",
+      "an explicit null in a nested configuration as absent, as its class reads it",
       { architectures: ["AyaVisionForConditionalGeneration"], model_type: "aya_vision", text_config: { num_key_value_heads: null, sliding_window: null } },
       { num_attention_heads: 64, num_kv_heads: 64, sliding_window: null }
     ],
@@ -121,7 +121,7 @@ describe("config.json", () => {
     assert.deepInclude(parse(config), expected)
   })
 
-  it("counts the experts that a nested configuration states, whatever its class calls them", () => {
+  it("counts the experts in a nested configuration under any class's name", () => {
     const text_config = { model_type: "mixtral", num_experts: 4, num_experts_per_tok: 1 }
     const nested = parse({ architectures: ["AnyForConditionalGeneration"], model_type: "llava", text_config })
     assert.deepInclude(nested.shape?.experts, { count: 4, active: 1 })
@@ -129,12 +129,12 @@ describe("config.json", () => {
     assert.deepInclude(silent.shape?.experts, { count: 8, active: 2 })
   })
 
-  it("reads every text configuration of Transformers that leaves all to its class, or refuses it for what its layers keep", () => {
+  it("reads every text configuration of Transformers that leaves all values to its class, or refuses it for its kinds of layers", () => {
     const unread = Object.keys(textTypes).flatMap((model_type) => {
       const read = parseModelConfig({ architectures: ["AnyForConditionalGeneration"], model_type, text_config: {} }, "BF16")
       return Result.isFailure(read) && /does not state (the number|its hidden|the size)/.test(read.failure.reason) ? [model_type] : []
     })
-    // Encoder-decoders, and a class that works its layers out from a pattern.
+    // Encoder-decoders, and a class that computes its layers from a pattern.
     assert.deepStrictEqual(unread, ["florence2", "kosmos-2", "kosmos-2.5", "nemo_speechlm", "nemotron_h_omni", "pp_formulanet"])
     assert.isAbove(Object.keys(textTypes).length, 100)
   })
@@ -143,29 +143,29 @@ describe("config.json", () => {
     ["layers in words", { ...llama, num_hidden_layers: "32" }, "Unreadable"],
     ["half a head", { ...llama, num_attention_heads: 0.5 }, "Unreadable"],
     ["more heads than width", { ...llama, num_attention_heads: 5000 }, "Unreadable"],
-    ["a context without end", { ...llama, max_position_embeddings: 1e30 }, "Unreadable"],
-    ["a quantization that is no name", { ...llama, quantization_config: { quant_method: "x y" } }, "Unreadable"],
+    ["an unlimited context", { ...llama, max_position_embeddings: 1e30 }, "Unreadable"],
+    ["a quantization that is not a name", { ...llama, quantization_config: { quant_method: "x y" } }, "Unreadable"],
     ["no vocabulary", { ...llama, vocab_size: undefined }, "UnsupportedArchitecture"],
     ["no architecture", { ...llama, architectures: [] }, "UnsupportedArchitecture"]
   ] as const)("is refused with %s", (_, config, tag) => {
     assert.strictEqual(refused(config)._tag, tag)
   })
 
-  it("is refused with heads that do not divide the hidden size where its class asks for it, even if their size is given", () => {
+  it("is refused with heads that do not divide the hidden size if its class requires it, even if the head size is stated", () => {
     const reason = "config.json gives 30 attention heads, which do not divide the hidden size of 4096: no engine starts with it."
     const uneven = { ...llama, num_attention_heads: 30, num_key_value_heads: 6 }
     for (const config of [uneven, { ...uneven, head_dim: 128 }, { architectures: ["LlavaForConditionalGeneration"], model_type: "llava", text_config: uneven }])
       assert.deepInclude(refused(config), { _tag: "Unreadable", reason })
-    // As Qwen3's does not.
+    // Qwen3's does not.
     assert.deepInclude(parse({ ...uneven, model_type: "qwen3", head_dim: 128 }), { num_attention_heads: 30, head_dim: 128 })
   })
 
-  it("is refused with heads of an odd number of values where positions turn all of them, two at a time", () => {
+  it("is refused with an odd head size if positions rotate the whole head", () => {
     const reason = "config.json gives attention heads of 65 values, an odd number: positions turn two at a time, and no engine starts with it."
     const odd = { ...llama, head_dim: 65 }
     for (const config of [odd, { ...llama, hidden_size: 65 * 32 }, { ...odd, model_type: "qwen3" }, { ...odd, rope_parameters: { rope_theta: 1e6 } }])
       assert.deepInclude(refused(config), { _tag: "Unreadable", reason })
-    // Where they turn a part of each, where there is a rule of its own, and in the smallest models that are made for tests.
+    // Models that rotate a part of each head, models with a rule of their own, and the smallest test models.
     for (const config of [
       { ...odd, partial_rotary_factor: 0.5 },
       { ...odd, rope_parameters: { full_attention: { partial_rotary_factor: 0.5 } } },
@@ -180,9 +180,9 @@ describe("config.json", () => {
     ["layer_norm_epsilon", [1e-5], "a number"],
     ["tie_word_embeddings", "false", "true or false"],
     ["attention_bias", 0, "true or false"],
-    ["hidden_act", { name: "silu" }, "a text"]
-  ])("is refused with a %s of another type, at which every engine's start ends: %j", (name, value, what) => {
-    assert.deepInclude(refused({ ...llama, [name]: value }), { _tag: "Unreadable", reason: `config.json gives ${name} as something else than ${what}.` })
+    ["hidden_act", { name: "silu" }, "a string"]
+  ])("is refused with a %s of another type, which fails every engine's start: %j", (name, value, what) => {
+    assert.deepInclude(refused({ ...llama, [name]: value }), { _tag: "Unreadable", reason: `config.json has an invalid value for ${name}: expected ${what}.` })
     assert.isTrue(Result.isSuccess(parseModelConfig({ ...llama, [name]: null }, "BF16")))
   })
 })
@@ -190,24 +190,24 @@ describe("config.json", () => {
 describe("the type of a model's values", () => {
   const quantized = { quantization_config: { quant_method: "awq", bits: 4 } }
   it.each([
-    ["is what is stored where the configuration names one of whole numbers", { torch_dtype: "int8" }, "BF16", "bfloat16"],
-    ["is what is stored where the configuration names no type", { torch_dtype: "auto" }, "F16", "float16"],
-    ["is of 32 bits where the values are, whatever the configuration names", { torch_dtype: "bfloat16" }, "F32", "float32"],
-    ["is what the configuration names of 16 bits, as which engines load it", { torch_dtype: "float16" }, "BF16", "float16"],
-    ["is what the configuration names where the weights are quantized", { ...quantized, torch_dtype: "float16" }, "I32", "float16"],
-    ["is what the configuration names with its library", { torch_dtype: "torch.float16" }, "F16", "float16"]
+    ["is the stored type if the configuration names an integer type", { torch_dtype: "int8" }, "BF16", "bfloat16"],
+    ["is the stored type if the configuration names none", { torch_dtype: "auto" }, "F16", "float16"],
+    ["has 32 bits if the values do, whatever the configuration names", { torch_dtype: "bfloat16" }, "F32", "float32"],
+    ["is the configured 16-bit type, because engines load the values as such", { torch_dtype: "float16" }, "BF16", "float16"],
+    ["is the configured type if the weights are quantized", { ...quantized, torch_dtype: "float16" }, "I32", "float16"],
+    ["is the configured type, even with the name of its library", { torch_dtype: "torch.float16" }, "F16", "float16"]
   ])("%s", (_, given, stored, expected) => {
     assert.strictEqual(parse({ ...llama, ...given }, stored).dtype, expected)
   })
 })
 
-describe("what turns of a head", () => {
+describe("the rotated part of a head", () => {
   it.each([
     [{ partial_rotary_factor: 0.5 }, 0.5],
     [{ rope_parameters: { rope_theta: 10_000, partial_rotary_factor: 0.25 } }, 0.25],
     [{ partial_rotary_factor: 1 }, undefined],
     [{}, undefined]
-  ])("is told where it is not all of it: %j", (given, expected) => {
+  ])("is reported if it is not the whole head: %j", (given, expected) => {
     assert.strictEqual(parse({ ...llama, ...given }).computation?.partial_rotary_factor, expected)
   })
 })
@@ -223,10 +223,10 @@ describe("a chat template", () => {
       ],
       "d"
     ],
-    ["one that is not named default, which is none", [{ name: "rag", template: "r" }], null],
+    ["one without the name default, which counts as none", [{ name: "rag", template: "r" }], null],
     ["nothing", undefined, null],
-    ["empty, which is none", "", null],
-    ["empty under its name, which is none", [{ name: "default", template: " \n" }], null],
+    ["empty, which counts as none", "", null],
+    ["empty under its name, which counts as none", [{ name: "default", template: " \n" }], null],
     ["a number", 1, null]
   ])("may be %s", (_, chat_template, expected) => {
     assert.strictEqual(chatTemplateOf({ chat_template }), expected)
@@ -234,7 +234,7 @@ describe("a chat template", () => {
 })
 
 describe("auto_map", () => {
-  it("is found however deep it lies, and not where only a value is called so", () => {
+  it("is found at any depth, and not if only a value has that name", () => {
     assert.isTrue(asksForCode({ a: [{ b: { auto_map: {} } }] }))
     assert.isFalse(asksForCode({ a: ["auto_map", { b: "auto_map" }], auto_map: null }))
   })

@@ -23,13 +23,13 @@ describe("the layers of a model", () => {
       { model_type: "gpt_oss", sliding_window: 128, layer_types: [...Array(6)].flatMap(() => ["sliding_attention", "full_attention"]) },
       ["6 full", "6 sliding"]
     ],
-    ["in turns of two, as Gemma 2's are", { model_type: "gemma2" }, ["6 full", "6 sliding"]],
-    ["in turns of six, as Gemma 3's are", { model_type: "gemma3_text", sliding_window: 1024 }, ["10 sliding", "2 full"]],
+    ["in periods of two, as in Gemma 2", { model_type: "gemma2" }, ["6 full", "6 sliding"]],
+    ["in periods of six, as in Gemma 3", { model_type: "gemma3_text", sliding_window: 1024 }, ["10 sliding", "2 full"]],
     ["by a pattern of letters", { model_type: "exaone4", sliding_window: 4096, sliding_window_pattern: "LLLG" }, ["3 full", "9 sliding"]],
     ["all with a window", { model_type: "phi3", sliding_window: 2047 }, ["12 sliding"]],
-    ["in chunks but where positions are not encoded", { model_type: "llama4_text", attention_chunk_size: 8192, no_rope_layers: [] }, ["3 full", "9 chunked"]],
-    ["in chunks of its class's length where none is named", { model_type: "llama4_text" }, ["3 full", "9 chunked"]],
-    ["full where chunks are switched off, as engines take them", { model_type: "llama4_text", attention_chunk_size: null }, ["12 full"]],
+    ["in chunks except without position encoding", { model_type: "llama4_text", attention_chunk_size: 8192, no_rope_layers: [] }, ["3 full", "9 chunked"]],
+    ["in chunks of the class's length if none is stated", { model_type: "llama4_text" }, ["3 full", "9 chunked"]],
+    ["full if chunks are switched off, as in the engines", { model_type: "llama4_text", attention_chunk_size: null }, ["12 full"]],
     [
       "by Nemotron's letters",
       {
@@ -60,16 +60,16 @@ describe("the layers of a model", () => {
       },
       ["3 full", "9 state"]
     ],
-    ["by MiniMax's ones and noughts", { model_type: "minimax", attn_type_list: [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1] }, ["3 full", "9 state"]],
-    ["by the indices of those with attention", { model_type: "lfm2", full_attn_idxs: [2, 5, 8, 10], conv_L_cache: 3 }, ["4 full", "8 state"]],
-    ["twice, as by LongCat", { model_type: "longcat_flash", num_layers: 12, kv_lora_rank: 512, qk_rope_head_dim: 64 }, ["24 latent"]],
-    ["in turns of four, as Olmo 3's are", { model_type: "olmo3", sliding_window: 4096 }, ["3 full", "9 sliding"]],
-    ["in turns of five, as Gemma 3n's are", { model_type: "gemma3n_text", sliding_window: 512 }, ["10 sliding", "2 full"]],
-    ["in turns whose first is without a window", { model_type: "granite_swa", sliding_window: 512 }, ["3 full", "9 sliding"]],
-    ["all without a window, where a family's own way to mix them is not known", { model_type: "muse_spark_text", sliding_window: 512 }, ["12 full"]],
-    ["without the window that Qwen's do not use unless they say so", { model_type: "qwen2", sliding_window: 4096 }, ["12 full"]],
+    ["by MiniMax's ones and zeros", { model_type: "minimax", attn_type_list: [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1] }, ["3 full", "9 state"]],
+    ["by the indexes of layers with attention", { model_type: "lfm2", full_attn_idxs: [2, 5, 8, 10], conv_L_cache: 3 }, ["4 full", "8 state"]],
+    ["twice, as in LongCat", { model_type: "longcat_flash", num_layers: 12, kv_lora_rank: 512, qk_rope_head_dim: 64 }, ["24 latent"]],
+    ["in periods of four, as in Olmo 3", { model_type: "olmo3", sliding_window: 4096 }, ["3 full", "9 sliding"]],
+    ["in periods of five, as in Gemma 3n", { model_type: "gemma3n_text", sliding_window: 512 }, ["10 sliding", "2 full"]],
+    ["in periods whose first layer has no window", { model_type: "granite_swa", sliding_window: 512 }, ["3 full", "9 sliding"]],
+    ["all without a window if a family's own rule is unknown", { model_type: "muse_spark_text", sliding_window: 512 }, ["12 full"]],
+    ["without the window that Qwen's do not use by default", { model_type: "qwen2", sliding_window: 4096 }, ["12 full"]],
     [
-      "in turns of four, as those of gated delta networks are",
+      "in periods of four, as with gated delta networks",
       { model_type: "olmo_hybrid", linear_num_value_heads: 4, linear_value_head_dim: 64, linear_num_key_heads: 4, linear_key_head_dim: 64 },
       ["3 full", "9 state"]
     ],
@@ -100,19 +100,19 @@ describe("the layers of a model", () => {
       ["12 full", "12 state"]
     ],
     [
-      "without those that share an earlier one's cache",
+      "without those that share an earlier layer's cache",
       { model_type: "gemma3n_text", sliding_window: 512, sliding_window_pattern: 4, num_kv_shared_layers: 4 },
       ["2 full", "6 sliding"]
     ],
     [
-      "by blocks of which some have no attention",
+      "by blocks, some of them without attention",
       {
         model_type: "nemotron-nas",
         block_configs: [...Array(12)].map((_, index) => ({ attention: index < 4 ? { no_op: true } : { n_heads_in_group: index < 8 ? 4 : 8 } }))
       },
       ["4 full", "4 full"]
     ]
-  ] as const)("are read where they are given %s", (_, config, expected) => {
+  ] as const)("are read if they are stated %s", (_, config, expected) => {
     assert.deepStrictEqual(layersOf({ ...base, ...config }), [...expected])
   })
 
@@ -126,19 +126,19 @@ describe("the layers of a model", () => {
     assert.deepInclude(parse(omni).shape?.vision, { layers: 27, hidden_size: 1_152, patches: 48 ** 2 })
   })
 
-  it("are seen beside a tower whose sides are listed", () => {
+  it("are recognized next to a tower with listed sides", () => {
     const patches = (vision_config: Readonly<Record<string, unknown>>) => parse({ ...base, vision_config }).shape?.vision?.patches
     assert.strictEqual(patches({ image_size: [448, 448], patch_size: [14, 14] }), 1_024)
     assert.strictEqual(patches({ image_size: [448, "448"], patch_size: 14 }), 65_536)
   })
 
   it.each([
-    ["a kind of layer that is not known", { layer_types: Array(12).fill("telepathic_attention") }, "UnsupportedArchitecture", "telepathic_attention"],
-    ["a letter that is not known", { hybrid_override_pattern: "MMMMMMMMMMMX" }, "UnsupportedArchitecture", '"X"'],
+    ["an unknown kind of layer", { layer_types: Array(12).fill("telepathic_attention") }, "UnsupportedArchitecture", "telepathic_attention"],
+    ["an unknown letter", { hybrid_override_pattern: "MMMMMMMMMMMX" }, "UnsupportedArchitecture", '"X"'],
     ["fewer kinds than layers", { layer_types: ["full_attention"] }, "Unreadable", "layer_types"],
     ["layers that run several times", { model_type: "iquestloopcoder", loop_num: 2 }, "UnsupportedArchitecture", "loop_num"],
     ["compressed caches", { compress_ratios: [4, 128] }, "UnsupportedArchitecture", "compress_ratios"],
-    ["summaries beside their keys", { model_type: "step5", sparse_config: { enabled: true } }, "UnsupportedArchitecture", "sparse_config"],
+    ["summaries in addition to their keys", { model_type: "step5", sparse_config: { enabled: true } }, "UnsupportedArchitecture", "sparse_config"],
     [
       "an index's compressed keys",
       { model_type: "qwen4_exp_text", indexer_n_heads: 4, indexer_compress_ratio: 4 },
@@ -151,8 +151,8 @@ describe("the layers of a model", () => {
     ["an index of unknown size", { model_type: "minimax_m3_text" }, "UnsupportedArchitecture", "sparse_attention_config"],
     ["a recurrent state of unknown size", { layer_types: Array(12).fill("mamba") }, "UnsupportedArchitecture", "state"],
     ["a window without length", { layer_types: Array(12).fill("sliding_attention") }, "UnsupportedArchitecture", "sliding window"],
-    ["a latent that is no number", { kv_lora_rank: "512", qk_rope_head_dim: 64 }, "Unreadable", "kv_lora_rank"],
-    ["layers without end", { num_hidden_layers: 1e12 }, "Unreadable", "num_hidden_layers"],
+    ["a latent that is not a number", { kv_lora_rank: "512", qk_rope_head_dim: 64 }, "Unreadable", "kv_lora_rank"],
+    ["an unlimited number of layers", { num_hidden_layers: 1e12 }, "Unreadable", "num_hidden_layers"],
     ["heads that are not a number", { num_attention_heads: Number.NaN }, "Unreadable", "num_attention_heads"]
   ] as const)("with %s are refused by name", (_, config, tag, word) => {
     const problem = Result.getOrThrow(Result.flip(parseModelConfig({ ...base, ...config }, "BF16")))
@@ -161,7 +161,7 @@ describe("the layers of a model", () => {
   })
 
   const layout = { gpuCount: 1, valueBytes: 2, stateValueBytes: 2, blockTokens: 16, stepTokens: 2_496, latentAlignment: 1, statesPerSequence: 1 }
-  it("need what an engine said of a model with wide full layers and many narrow ones: 84.68 GiB for 14.92 sequences of 262,144 tokens", () => {
+  it("match the engine's report for a model with wide full layers and many narrow ones: 84.68 GiB for 14.92 sequences of 262,144 tokens", () => {
     const gemma = {
       ...base,
       model_type: "gemma4_text",
@@ -178,7 +178,7 @@ describe("the layers of a model", () => {
     assert.closeTo((84.68 * 2 ** 30) / sequenceBytes(parse(gemma), layout, 262_144), 14.92, 0.005)
   })
 
-  it("give one state a sequence, whatever its length", () => {
+  it("keep one state per sequence of any length", () => {
     const mamba = {
       ...base,
       model_type: "nemotron_h",
@@ -197,9 +197,9 @@ describe("the layers of a model", () => {
     assert.strictEqual(kvBytesPerToken(config, layout), 0)
   })
 
-  it("are all recurrent in the families without attention, which keep one state a sequence, divided by the GPUs", () => {
+  it("are all recurrent in families without attention, which keep one state per sequence, divided by the GPUs", () => {
     const pure = { architectures: ["AnyForCausalLM"], vocab_size: 65_024, hidden_size: 4_096, num_hidden_layers: 64, state_size: 16, conv_kernel: 4 }
-    // What a family calls `expand` is not always what its width is.
+    // In some families `expand` is not related to the width.
     const falcon = parse({ ...pure, model_type: "falcon_mamba", intermediate_size: 8_192, expand: 16 })
     assert.deepStrictEqual([falcon.num_attention_heads, falcon.native_context], [8_192, 2_048])
     const state = (8_192 * 3 + 8_192 * 16) * 2
@@ -211,29 +211,29 @@ describe("the layers of a model", () => {
     assert.strictEqual(kvBytesPerToken(codestral, layout), 0)
   })
 
-  it("with sparse attention keep 656 bytes of a latent of 576 values in an 8-bit cache, and the index beside it", () => {
+  it("with sparse attention cache 656 bytes for a latent of 576 values in an 8-bit cache, plus the index", () => {
     const sparse = parse({ ...base, model_type: "deepseek_v32", kv_lora_rank: 512, qk_rope_head_dim: 64, index_head_dim: 128, num_hidden_layers: 61 })
     assert.strictEqual(kvBytesPerToken(sparse, { ...layout, valueBytes: 1 }), 61 * (656 + 132))
     assert.strictEqual(kvBytesPerToken(sparse, layout), 61 * (576 * 2 + 132))
   })
 
-  it("of MiniCPM3 keep a key with its positions and a value padded to its width for each head, as vLLM does", () => {
+  it("of MiniCPM3 cache a key with its positions and a padded value for each head, as in vLLM", () => {
     const sizes = { hidden_size: 2560, num_hidden_layers: 62, num_attention_heads: 40, num_key_value_heads: 40 }
     const latent = { q_lora_rank: 768, kv_lora_rank: 256, qk_nope_head_dim: 64, qk_rope_head_dim: 32 }
     const minicpm = parse({ ...base, ...sizes, ...latent, model_type: "minicpm3" })
     assert.strictEqual(kvBytesPerToken(minicpm, layout), 62 * 40 * (96 + 96) * 2)
-    // SGLang's way.
+    // As in SGLang.
     assert.strictEqual(kvBytesPerToken(inLatents(minicpm), layout), 62 * (256 + 32) * 2)
   })
 
-  it("of MiniMax-M3 keep a key of the index beside 57 of 60, whole on each GPU and in 16 bits whatever the cache is in", () => {
+  it("of MiniMax-M3 cache an index key in 57 of 60 layers, replicated on each GPU and in 16 bits for any cache type", () => {
     const layers = [...Array(3).fill(0), ...Array(57).fill(1)]
     const sparse_attention_config = { sparse_index_dim: 128, sparse_attention_freq: layers, sparse_disable_index_value: layers }
     const m3 = { ...base, model_type: "minimax_m3_text", num_hidden_layers: 60, num_attention_heads: 64, num_key_value_heads: 4, head_dim: 128 }
     const config = parse({ ...m3, sparse_attention_config })
     assert.strictEqual(kvBytesPerToken(config, layout), 60 * 4 * 256 * 2 + 57 * 128 * 2)
     assert.strictEqual(kvBytesPerToken(config, { ...layout, gpuCount: 8, valueBytes: 1 }), 60 * 256 + 57 * 128 * 2)
-    // A value as well where it is not switched off.
+    // Also a value, unless it is switched off.
     const valued = parse({ ...m3, sparse_attention_config: { ...sparse_attention_config, sparse_disable_index_value: undefined } })
     assert.strictEqual(kvBytesPerToken(valued, layout), 60 * 4 * 256 * 2 + 57 * 128 * 4)
   })
@@ -242,12 +242,12 @@ describe("the layers of a model", () => {
     const experts = { num_experts: 64, moe_topk: [8, 8, 6], moe_intermediate_size: [3_072, 3_072, 1_536] }
     const { shape } = parse({ ...base, model_type: "hunyuan_v1_moe", intermediate_size: [8_192, 16_384, 8_192], ...experts })
     assert.deepStrictEqual([shape?.intermediate_size, shape?.experts], [16_384, { count: 64, active: 8, intermediate_size: 3_072 }])
-    // As Ernie 4.5 VL has experts for texts and for images.
+    // As in Ernie 4.5 VL, which has experts for text and for images.
     const two = parse({ ...base, model_type: "ernie4_5_moe_vl", moe_num_experts: [64, 64], moe_k: 6, moe_intermediate_size: [1_536, 512] })
     assert.deepStrictEqual(two.shape?.experts, { count: 64, active: 6, intermediate_size: 1_536 })
   })
 
-  it("are refused where each is of another size, however many there are", () => {
+  it("are refused if each has another size, for any number of layers", () => {
     const heads = Array.from({ length: 10_000 }, (_, layer) => layer + 1)
     const refused = parseModelConfig({ ...base, num_attention_heads: 1_000, num_hidden_layers: 10_000, num_key_value_heads: heads }, "BF16")
     assert.match(Result.isFailure(refused) ? refused.failure.reason : "", /more than 200 kinds and sizes/)
@@ -300,7 +300,7 @@ describe("the layers of a model", () => {
     "model_type"
   ])
   it.prop(
-    "of a hostile configuration are refused or give figures that are numbers",
+    "of a hostile configuration are refused or yield finite figures",
     [Schema.Array(Schema.Tuple([Keys, Hostile])).check(Schema.isMaxLength(6))],
     ([changes]) => {
       const parsed = parseModelConfig({ ...base, ...Object.fromEntries(changes) }, "BF16")

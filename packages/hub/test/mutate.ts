@@ -1,4 +1,4 @@
-/** Random numbers from a seed (mulberry32), so that what failed can be played again. */
+/** Random numbers from a seed (mulberry32), so that failures are reproducible. */
 export const randomFrom = (seed: number) => {
   let state = seed >>> 0
   const next = (): number => {
@@ -60,7 +60,7 @@ const pieces = [
   "\ud83d\ude00"
 ]
 
-/** Bytes changed in one to four places: bits, pieces of JSON, numbers, cuts, repeats and swaps. */
+/** Changes bytes in one to four places: bits, pieces of JSON, numbers, truncation, repetition and swaps. */
 export const mutate = (bytes: Uint8Array, random: Random): Uint8Array => {
   let now = Buffer.from(bytes)
   for (let round = 1 + random.below(4); round > 0; round--) {
@@ -87,7 +87,7 @@ export const mutate = (bytes: Uint8Array, random: Random): Uint8Array => {
         now = Buffer.concat([before, after.subarray(0, length), after])
         break
       case 6: {
-        // A number, where there is one behind: most lies are told with these.
+        // Changes the next number, if there is one, because most attacks use numbers.
         const digits = /\d+/.exec(after.toString("latin1"))
         if (digits !== null) {
           const value = random.pick([

@@ -19,8 +19,8 @@ const temporary = Effect.acquireRelease(
   (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
 )
 
-describe("a download whose directory somebody else has taken over", () => {
-  it.live("says so before a file is begun, and makes nothing in its place", () =>
+describe("a download whose directory another process has taken over", () => {
+  it.live("fails before a file is started, and creates nothing", () =>
     Effect.gen(function* () {
       const hash = yield* makeHashThread(file.size)
       const target = join(yield* temporary, "gone", file.path)
@@ -30,7 +30,7 @@ describe("a download whose directory somebody else has taken over", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("says so when a file is to get its name", () =>
+  it.live("fails before a file gets its name", () =>
     Effect.gen(function* () {
       const hash = yield* makeHashThread(file.size)
       const folder = join(yield* temporary, "claim")
@@ -47,7 +47,7 @@ describe("a download whose directory somebody else has taken over", () => {
 })
 
 describe("the pieces of a download", () => {
-  it.live("are written at once where the store takes them at once, and in Node's threads for some time after it held one up", () =>
+  it.live("are written synchronously while the store is fast, and in Node's threads for some time after a slow write", () =>
     Effect.gen(function* () {
       const path = join(yield* temporary, "pieces")
       const handle = yield* Effect.acquireRelease(
@@ -76,7 +76,7 @@ describe("the pieces of a download", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fail where the disk does, whichever way they go", () =>
+  it.live("fail with the disk in both modes", () =>
     Effect.gen(function* () {
       const path = join(yield* temporary, "pieces")
       yield* Effect.promise(() => writeFile(path, ""))
@@ -101,8 +101,8 @@ describe("the pieces of a download", () => {
   )
 })
 
-describe("a connection of a download on which nothing comes", () => {
-  it.effect("is given up after a time in which the process itself was not held up", () =>
+describe("a download connection without data", () => {
+  it.effect("is given up after the timeout, excluding time in which the process itself was blocked", () =>
     Effect.gen(function* () {
       const hash = yield* makeHashThread(file.size)
       const part = yield* openPart({ file, target: join(yield* temporary, file.path), chunkBytes: 4, hash })
@@ -127,7 +127,7 @@ describe("a connection of a download on which nothing comes", () => {
         Effect.flip(fetchChunk({ connection, source, part, from: 0, end: 4, onBytes: () => undefined, isHeld: () => Promise.resolve(true) }))
       )
       yield* TestClock.adjust("0 seconds")
-      // A minute on the clock of its timers took three.
+      // One minute of its timers took three minutes of wall time.
       now += 180_000
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(closed, [])
@@ -141,7 +141,7 @@ describe("a connection of a download on which nothing comes", () => {
 })
 
 describe("a request of a download", () => {
-  it("is not sent with a token that holds a line break", async () => {
+  it("is not sent with a token that contains a line break", async () => {
     const connection = makeRangeConnection()
     const sent = connection.get({
       url: new URL("http://127.0.0.1:9/"),

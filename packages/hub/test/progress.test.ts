@@ -7,17 +7,17 @@ const second = 1_000
 const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 40 }))
 
 describe("the progress of a download", () => {
-  it("has the bytes of the last half minute a second, and the time that the rest takes at that", () => {
+  it("contains the average speed of the last 30 seconds, and the remaining time at that speed", () => {
     const meter = makeSpeedMeter()
     const at = (seconds: number, bytes: number) => meter({ bytes, totalBytes: 10_000, waiting: false }, seconds * second)
     assert.deepInclude(at(0, 0), { bytesPerSecond: 0, secondsLeft: null, stalledSeconds: null })
     assert.deepInclude(at(10, 1_000), { bytesPerSecond: 100, secondsLeft: 90 })
     assert.deepInclude(at(20, 4_000), { bytesPerSecond: 200, secondsLeft: 30 })
-    // What was long ago does not count.
+    // Old progress does not count.
     assert.deepInclude(at(49, 4_900), { bytesPerSecond: 31, secondsLeft: 165 })
   })
 
-  it("is a stall once nothing has come for a minute, and none any more with the next byte, or where all is there or another one brings it", () => {
+  it("is stalled after a minute without data, and no longer after the next byte, when complete, or while waiting for another download", () => {
     const meter = makeSpeedMeter()
     const stalled = (seconds: number, bytes: number, waiting = false) => meter({ bytes, totalBytes: 100, waiting }, seconds * second).stalledSeconds
     assert.isNull(stalled(0, 10))
@@ -27,7 +27,7 @@ describe("the progress of a download", () => {
     assert.isNull(stalled(96, 11))
     assert.isNull(stalled(155, 11))
     assert.strictEqual(stalled(156, 11), 60)
-    // Bytes that have to come again are none that stay away.
+    // Bytes that must be downloaded again do not count as a stall.
     assert.isNull(stalled(157, 5))
     assert.isNull(stalled(400, 5, true))
     assert.isNull(stalled(401, 100))
@@ -35,7 +35,7 @@ describe("the progress of a download", () => {
   })
 
   it.prop(
-    "is read from the log as it was written",
+    "is parsed from the log as written",
     [
       Schema.Struct({
         bytes: count,

@@ -23,7 +23,7 @@ const groups = (weights: object, input_activations: object | null, more = {}) =>
   ...more
 })
 
-describe("what a checkpoint says of its quantization", () => {
+describe("the quantization of a checkpoint", () => {
   it.each([
     ["nothing", undefined, { method: "none" }],
     [
@@ -67,12 +67,12 @@ describe("what a checkpoint says of its quantization", () => {
       { method: "modelopt", cache_bits: 8, format: "FP8" }
     ],
     ["bitsandbytes", { load_in_4bit: true, bnb_4bit_quant_type: "nf4", bnb_4bit_use_double_quant: true }, { method: "bitsandbytes", bits: 4, format: "nf4" }],
-    ["what is no number", { quant_method: "awq", bits: "4", group_size: {}, zero_point: 1 }, { method: "awq" }],
-    ["what is beyond every scheme", { quant_method: "gptq", bits: 1e9, group_size: 1e12, sym: "yes" }, { method: "gptq" }],
-    ["nothing that is known", { some: "thing" }, { method: "unknown" }]
+    ["a value that is not a number", { quant_method: "awq", bits: "4", group_size: {}, zero_point: 1 }, { method: "awq" }],
+    ["a value outside of every scheme", { quant_method: "gptq", bits: 1e9, group_size: 1e12, sym: "yes" }, { method: "gptq" }],
+    ["no known value", { some: "thing" }, { method: "unknown" }]
   ] as const)("%s", (_, given, expected) => assert.deepStrictEqual(parse(given), expected))
 
-  it("is found in the layers' own configuration, and by its older name", () => {
+  it("is found in the layers' own configuration, and under its older name", () => {
     assert.deepStrictEqual(parse(undefined, { compression_config: groups({ num_bits: 8, type: "float" }, null) }), {
       method: "compressed-tensors",
       bits: 8,
@@ -82,7 +82,7 @@ describe("what a checkpoint says of its quantization", () => {
     assert.deepInclude(Result.getOrThrow(parseModelConfig(nested, "F16")), { quantization: "awq", quantization_scheme: { bits: 4 } })
   })
 
-  it("is refused where it names so many modules that to look for each among the tensors would take minutes, and no sooner", () => {
+  it("is refused if it names so many modules that comparing them with the tensors would take minutes, and not before", () => {
     const tensors = (count: number) =>
       Array.from({ length: count }, (_, at) => ({ name: `model.layers.${at}.mlp.weight`, dtype: "I32", shape: [4, 8], count: 1, bytes: 128 }))
     const counted = (count: number, ignore: ReadonlyArray<string>) =>
@@ -92,7 +92,7 @@ describe("what a checkpoint says of its quantization", () => {
       const refused = counted(2_000, ignore)
       assert.match(Result.isFailure(refused) ? refused.failure.reason : "", /more modules in its quantization_config/)
     }
-    // Of the longest real lists.
+    // From the longest real lists.
     assert.strictEqual(
       Result.getOrThrow(
         counted(
@@ -105,16 +105,16 @@ describe("what a checkpoint says of its quantization", () => {
   })
 })
 
-describe("weights of a type that nothing says how to read", () => {
+describe("weights of an unknown type", () => {
   const config = Result.getOrThrow(parseModelConfig({ ...base, torch_dtype: "bfloat16" }, "F8_E4M3"))
   const group = (dtype: string, bytes: number) => ({ name: "model.layers.0.mlp.up_proj.weight", dtype, shape: [bytes, 1], count: 1, bytes })
 
-  it("of 8 bits are loaded as values of 16, where nothing is quantized", () => {
+  it("of 8 bits are loaded as 16-bit values if nothing is quantized", () => {
     assert.strictEqual(weightParts([group("F8_E4M3", 1_000), group("BF16", 500)], config).float8, 1_000)
     assert.isUndefined(weightParts([group("F8_E4M3", 1_000)], { ...config, quantization: "fp8" }).float8)
   })
 
-  it("of 8 or 64 bits are told to engines that compute with neither", () => {
+  it("of 8 or 64 bits are reported to engines that do not support them", () => {
     assert.deepStrictEqual(withTensors(config, [group("F8_E4M3", 1), group("F64", 8), group("BF16", 2)]).computation?.types, ["F64", "F8_E4M3"])
     assert.deepStrictEqual(withTensors(config, [group("BF16", 2), group("F32", 4)]), config)
     assert.isTrue(withTensors(config, [{ ...group("BF16", 2), name: "layers.0.mlp.up_proj.weight" }]).bare_names)

@@ -10,7 +10,7 @@ import { feed } from "./feed.ts"
 
 type Module = readonly [name: string, output: number, input: number]
 
-/** Linear modules of a layer. */
+/** The linear modules of a layer. */
 const mistral: ReadonlyArray<Module> = [
   ["self_attn.q_proj", 4_096, 4_096],
   ["self_attn.k_proj", 1_024, 4_096],
@@ -53,12 +53,13 @@ const qwenConfig = {
 }
 
 const all = mistral.map(([name]) => name.slice(name.indexOf(".") + 1))
-/** As PEFT of those days writes it. */
+/** The form in which older versions of PEFT write it. */
 const written = { auto_mapping: null, bias: "none", fan_in_fan_out: false, inference_mode: true, init_lora_weights: true, layers_pattern: null }
 
 /**
- * Public adapters: `adapter_config.json` and the size of `adapter_model.safetensors` as the commit named says (its pointer of Git LFS), and how many parameters follow from
- * rank and modules: the rank times the width of both sides, for each module of each layer.
+ * Public adapters: `adapter_config.json` and the size of `adapter_model.safetensors` at the given commit (from its Git
+ * LFS pointer), and the number of parameters by rank and modules: the rank times the widths of both sides, for each
+ * module of each layer.
  */
 const rows = [
   {
@@ -108,7 +109,7 @@ const headerOf = (tensors: ReadonlyArray<readonly [name: string, dtype: string, 
 const layersOf = <A>(count: number, of: (layer: number) => ReadonlyArray<A>) => Array.from({ length: count }, (_, layer) => of(layer)).flat()
 
 describe("layers_to_transform", () => {
-  it("is read as every version of PEFT reads it, where a module's name has several numbers", () => {
+  it("is read as in every version of PEFT if a module's name has several numbers", () => {
     const module = "model.layers.3.mlp.experts.5.up_proj"
     const config = { ...written, peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["up_proj"] }
     const tensors = [
@@ -127,14 +128,14 @@ describe("layers_to_transform", () => {
       [[3], [5]].map((layers_to_transform) => takes({ layers_to_transform, layers_pattern: "layers" })),
       [true, false]
     )
-    // By its whole name a module is adapted whatever its layer is.
+    // A full module name selects a module of any layer.
     assert.isTrue(takes({ layers_to_transform: [4], target_modules: [module] }))
   })
 })
 
 describe("public adapters", () => {
   for (const { adapter, base, config, dtype, fileBytes, parameters, source } of rows) {
-    it(`${adapter}: rank, modules and bytes as its file has them (${source})`, () => {
+    it(`${adapter}: rank, modules and bytes match its file (${source})`, () => {
       const { layers, modules } = base
       const whole = headerOf(
         layersOf(layers, (layer) => modules.map(([name, output, input]) => [`model.layers.${layer}.${name}.weight`, "BF16", [output, input]]))
@@ -169,7 +170,7 @@ describe("public adapters", () => {
         experts: false,
         bytes: parameters * (bytesOf[dtype] ?? 0)
       })
-      // What the file's size leaves beside the tensors is its header: names, types, shapes and offsets of each.
+      // The file size minus the tensors is the header: names, types, shapes and offsets.
       assert.closeTo((fileBytes - 8 - seen.bytes) / tensors.length, 133, 3)
     })
   }

@@ -11,15 +11,16 @@ import { weightsAgree } from "../src/weightsAgree.ts"
 import { feed } from "./feed.ts"
 
 /**
- * Public models: their configurations, from the source named; the tensors that their architecture has (name with `#` for the layer and `@` for the expert, type,
- * shape, layers from and to, experts); and what is expected, by arithmetic that is written out. `published` is what a source says of the same checkpoint.
+ * Public models: their configurations from the given source; the tensors of their architecture (name with `#` for the
+ * layer and `@` for the expert, type, shape, layers from and to, experts); and the expected figures with their
+ * arithmetic. `published`: figures of a source for the same checkpoint.
  */
 const Row = Schema.Struct({
   model: Schema.String,
   source: Schema.String,
   arithmetic: Schema.Struct({ parameters: Schema.String, weights_bytes: Schema.String, kv_bytes_per_token: Schema.String }),
   expected: Schema.Struct({ parameters: Schema.Int, weights_bytes: Schema.Int, kv_bytes_per_token: Schema.Int }),
-  /** `file_bytes`: of the only weight file, its header included. */
+  /** `file_bytes`: of the only weight file, including its header. */
   published: Schema.optionalKey(
     Schema.Struct({ bytes: Schema.optionalKey(Schema.Int), parameters: Schema.optionalKey(Schema.Int), file_bytes: Schema.optionalKey(Schema.Int) })
   ),
@@ -35,7 +36,7 @@ const rows = Schema.decodeUnknownSync(Schema.Array(Row))(JSON.parse(readFileSync
 
 const bytesOf: Readonly<Record<string, number>> = { F32: 4, BF16: 2, F16: 2, F8_E4M3: 1, I8: 1, U8: 1, I32: 4 }
 
-/** The header of one safetensors file with all of a model's tensors, one after the other. */
+/** The header of one safetensors file with all tensors of a model, one after the other. */
 const headerOf = ({ tensors }: typeof Row.Type) => {
   const entries: Array<string> = []
   let end = 0
@@ -52,7 +53,7 @@ const headerOf = ({ tensors }: typeof Row.Type) => {
 }
 
 describe("public models", () => {
-  it("are forty and more, of every kind of layer", () => {
+  it("are more than forty, with every kind of layer", () => {
     assert.isAtLeast(rows.length, 40)
     const kinds = new Set(rows.flatMap(({ config }) => Result.getOrThrow(parseModelConfig(config, "BF16")).shape?.layers.map(({ kind }) => kind) ?? []))
     assert.deepStrictEqual([...kinds].sort(), ["chunked", "full", "latent", "sliding", "state"])
@@ -74,7 +75,7 @@ describe("public models", () => {
         row.arithmetic.kv_bytes_per_token
       )
       if (published?.bytes !== undefined) assert.strictEqual(groups.bytes, published.bytes)
-      // What a file's size leaves beside the tensors is its header: names, types, shapes and offsets of each.
+      // The file size minus the tensors is the header: names, types, shapes and offsets.
       if (published?.file_bytes !== undefined) assert.closeTo((published.file_bytes - 8 - groups.bytes) / groups.count, 120, 20)
       if (published?.parameters !== undefined) assert.strictEqual(expected.parameters, published.parameters)
       const { embeddings, experts, key_value, replicated, towers, unloaded } = weightParts(list, config)
@@ -85,7 +86,7 @@ describe("public models", () => {
     })
   }
 
-  it("that see state how large their largest image is, and how many tokens it becomes", () => {
+  it("with vision state the size of their largest image and its number of tokens", () => {
     const seen = rows.flatMap(({ config, model }) => {
       const vision = Result.getOrThrow(parseModelConfig(config, "BF16")).shape?.vision
       return vision == null ? [] : [[model, vision.patches, vision.image_tokens] as const]
@@ -98,7 +99,7 @@ describe("public models", () => {
     ] as const) {
       assert.deepInclude(seen, expected)
     }
-    // 896 pixels in patches of 14, and a number of tokens of their own.
+    // 896 pixels in patches of 14, with a separately stated number of tokens.
     assert.isTrue(seen.some(([, patches, tokens]) => patches === 4_096 && tokens === 256))
   })
 })

@@ -5,14 +5,14 @@ import { passageTo } from "../src/redirects.ts"
 const hub = new URL("https://huggingface.co")
 const follow = (to: string, from = hub, hosts: ReadonlyArray<string> = []) => {
   try {
-    return passageTo(from, new URL(to), hosts).lookup === undefined ? "anywhere" : "where it is public"
+    return passageTo(from, new URL(to), hosts).lookup === undefined ? "anywhere" : "if it is public"
   } catch {
     return "nowhere"
   }
 }
 
 describe("a redirect of the hub", () => {
-  it("leads into no private network, however its address is written", () => {
+  it("does not lead into a private network for any form of the address", () => {
     const inside = [
       "10.1.2.3",
       "127.0.0.1",
@@ -32,24 +32,24 @@ describe("a redirect of the hub", () => {
     assert.strictEqual(follow("https://2130706433/"), "nowhere")
     assert.strictEqual(follow("https://0x7f.1/"), "nowhere")
     for (const host of ["18.155.1.1", "172.32.0.1", "[2606:4700::1]"]) assert.strictEqual(follow(`https://${host}/x`), "anywhere", host)
-    assert.strictEqual(follow("https://cdn.example/x"), "where it is public")
+    assert.strictEqual(follow("https://cdn.example/x"), "if it is public")
     assert.strictEqual(follow("http://cdn.example/x"), "nowhere")
     assert.strictEqual(follow("ftp://cdn.example/x"), "nowhere")
   })
 
-  it("leads to the hub's own host, and to those that the installation names", () => {
+  it("leads to the hub's own host, and to the hosts in the installation's settings", () => {
     const mirror = new URL("http://10.0.0.5:8080")
     assert.strictEqual(follow("http://10.0.0.5:9000/x", mirror), "anywhere")
     assert.strictEqual(follow("http://10.0.0.6:9000/x", mirror), "nowhere")
     assert.strictEqual(follow("http://10.0.0.6:9000/x", mirror, ["10.0.0.6"]), "anywhere")
     assert.strictEqual(follow("https://store.corp.example/x", hub, [".corp.example"]), "anywhere")
-    assert.strictEqual(follow("https://evilcorp.example/x", hub, [".corp.example"]), "where it is public")
+    assert.strictEqual(follow("https://evilcorp.example/x", hub, [".corp.example"]), "if it is public")
   })
 })
 
 describe("a proxy", () => {
   const of = (url: string, env: Readonly<Record<string, string>>) => proxyFor(new URL(url), { NODE_USE_ENV_PROXY: "1", ...env })?.href ?? null
-  it("is used as Node's own client uses it", () => {
+  it("is used as in Node's own client", () => {
     const both = { HTTPS_PROXY: "http://proxy:3128", HTTP_PROXY: "http://plain:3128" }
     assert.strictEqual(of("https://hub/x", both), "http://proxy:3128/")
     assert.strictEqual(of("http://hub/x", both), "http://plain:3128/")

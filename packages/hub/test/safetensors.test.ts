@@ -19,7 +19,7 @@ const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
 const Place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
 
 describe("a safetensors header", () => {
-  it("tells its tensors, whatever their order, with types of less than a byte and tensors of no length", () => {
+  it("lists its tensors in any order, including types below one byte and empty tensors", () => {
     const { groups, names } = Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole))
     assert.deepStrictEqual([...groups.values()].map(({ name }) => name).sort(), Object.keys(tensors).sort())
     assert.strictEqual(names.length, 5)
@@ -28,7 +28,7 @@ describe("a safetensors header", () => {
     assert.isTrue(Result.isSuccess(feed(scanHeader(dataBytes, "a"), reversed)))
   })
 
-  it("tells the tensors of a layer's experts as one, and those of two layers or two shapes apart", () => {
+  it("groups the tensors of a layer's experts, and separates layers and shapes", () => {
     const at = (index: number) => ({ dtype: "U8", shape: [1], data_offsets: [index, index + 1] })
     const header = encode({ "l.0.e.0.w": at(0), "l.0.e.1.w": at(1), "l.1.e.0.w": at(2), "l.1.e.1.w": { dtype: "I8", shape: [1, 1], data_offsets: [3, 4] } })
     const { groups } = Result.getOrThrow(feed(scanHeader(4, "a"), header))
@@ -43,7 +43,7 @@ describe("a safetensors header", () => {
   })
 
   it.prop(
-    "is told alike in whatever pieces it arrives",
+    "is read the same in pieces of any size",
     { pieces: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))).check(Schema.isMaxLength(200)) },
     ({ pieces }) => {
       assert.deepStrictEqual(
@@ -53,39 +53,35 @@ describe("a safetensors header", () => {
     }
   )
 
-  it.prop(
-    "states a length that lies within the file, or is refused",
-    { first: Schema.Array(Byte).check(Schema.isMaxLength(12)), size: Place },
-    ({ first, size }) => {
-      const length = headerLength(Uint8Array.from(first), size, "model.safetensors")
-      if (Result.isSuccess(length)) assert.isAtMost(length.success + 8, size)
-    }
-  )
+  it.prop("states a length within the file, or is refused", { first: Schema.Array(Byte).check(Schema.isMaxLength(12)), size: Place }, ({ first, size }) => {
+    const length = headerLength(Uint8Array.from(first), size, "model.safetensors")
+    if (Result.isSuccess(length)) assert.isAtMost(length.success + 8, size)
+  })
 
   it.each([
-    ["two tensors' shapes in one", '{"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}}'],
+    ["two shapes of one tensor", '{"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}}'],
     ["a list", "[]"],
     ["a text", '"a"'],
     ["a byte order mark", "\ufeff{}"],
-    ["nothing behind a comma", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}'],
+    ["nothing after a comma", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}'],
     ["a second object", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}{}'],
     ["an unknown type", { a: { dtype: "F128", shape: [1], data_offsets: [0, 1] } }],
     ["a negative side", { a: { dtype: "U8", shape: [-1], data_offsets: [0, 1] } }],
-    ["a side that is no whole number", { a: { dtype: "U8", shape: [0.5], data_offsets: [0, 1] } }],
-    ["a side that is written as no engine reads it", '{"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}}'],
+    ["a side that is not an integer", { a: { dtype: "U8", shape: [0.5], data_offsets: [0, 1] } }],
+    ["a side in a form that no engine reads", '{"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}}'],
     ["a shape of lists", { a: { dtype: "U8", shape: [[1]], data_offsets: [0, 1] } }],
-    ["offsets that run backwards", { a: { dtype: "U8", shape: [1], data_offsets: [1, 0] } }],
+    ["decreasing offsets", { a: { dtype: "U8", shape: [1], data_offsets: [1, 0] } }],
     ["three offsets", { a: { dtype: "U8", shape: [1], data_offsets: [0, 1, 1] } }],
-    ["sides whose product is beyond numbers", { a: { dtype: "U8", shape: [2 ** 40, 2 ** 40], data_offsets: [0, 1] } }],
-    ["metadata that is no text", { __metadata__: { a: 1 }, a: { dtype: "U8", shape: [1], data_offsets: [0, 1] } }],
-    ["metadata twice", '{"__metadata__":{},"__metadata__":{},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'],
-    ["a name that is no name", { "a\nb": { dtype: "U8", shape: [1], data_offsets: [0, 1] } }],
-    ["a name that reaches the prototype", '{"__proto__":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}']
+    ["sides whose product overflows", { a: { dtype: "U8", shape: [2 ** 40, 2 ** 40], data_offsets: [0, 1] } }],
+    ["metadata that is not a string", { __metadata__: { a: 1 }, a: { dtype: "U8", shape: [1], data_offsets: [0, 1] } }],
+    ["duplicate metadata", '{"__metadata__":{},"__metadata__":{},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'],
+    ["a name that is not a string", { "a\nb": { dtype: "U8", shape: [1], data_offsets: [0, 1] } }],
+    ["a name that addresses the prototype", '{"__proto__":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}']
   ])("is refused with %s", (_, header) => {
     assert.isTrue(Result.isFailure(feed(scanHeader(1, "a"), encode(header))))
   })
 
-  it("is refused unread where it states more than 16 MiB", () => {
+  it("is refused unread if it states more than 16 MiB", () => {
     const first = new Uint8Array(8)
     new DataView(first.buffer).setBigUint64(0, 17n * 1024n * 1024n, true)
     assert.isTrue(Result.isFailure(headerLength(first, 2 ** 40, "a")))

@@ -18,7 +18,8 @@ const config = (num_layers: number): ModelConfig => ({
   quantization: "none"
 })
 
-// As each engine passes them over while speculative decoding is off: vLLM's `get_spec_layer_idx_from_weight_name` and `skip_prefixes`, SGLang's `num_nextn_predict_layers`.
+// As each engine skips them while speculative decoding is off: vLLM's `get_spec_layer_idx_from_weight_name` and
+// `skip_prefixes`, SGLang's `num_nextn_predict_layers`.
 const heads: ReadonlyArray<readonly [model: string, layers: number, tensors: ReadonlyArray<string>]> = [
   ["DeepSeek-V3", 61, ["model.layers.61.eh_proj.weight", "model.layers.61.shared_head.head.weight", "model.layers.61.mlp.experts.3.gate_proj.weight"]],
   ["GLM-4.5", 92, ["model.layers.92.enorm.weight", "model.layers.92.embed_tokens.weight", "model.layers.92.self_attn.k_proj.weight"]],
@@ -27,15 +28,15 @@ const heads: ReadonlyArray<readonly [model: string, layers: number, tensors: Rea
   ["MiMo", 36, ["model.mtp_layers.0.input_proj.weight", "model.mtp_layers.0.mlp.down_proj.weight"]],
   ["ERNIE-4.5", 28, ["model.mtp_block.0.self_attn.q_proj.weight", "model.mtp_linear_proj.0.weight", "model.mtp_emb_norm.0.weight"]],
   [
-    "Qwen3-Omni, whose voice is not loaded either",
+    "Qwen3-Omni, whose speech output is not loaded either",
     48,
     ["talker.model.layers.0.mlp.gate.weight", "code2wav.decoder.0.conv.weight", "token2wav.dit.proj.weight"]
   ],
   ["LongCat-Flash", 28, ["model.mtp.layers.0.eh_proj.weight", "model.mtp.embed_tokens.weight"]]
 ]
 
-describe("heads that predict further tokens", () => {
-  it.each(heads)("of %s are no part of what is loaded, and its layers are", (_, layers, tensors) => {
+describe("heads for multi-token prediction", () => {
+  it.each(heads)("of %s are not loaded, and its layers are", (_, layers, tensors) => {
     const group = (name: string) => ({ name, dtype: "BF16", shape: [4, 4], count: 1, bytes: 32 })
     expect(weightParts(tensors.map(group), config(layers)).unloaded).toBe(32 * tensors.length)
     const own = [`model.layers.${layers - 1}.self_attn.q_proj.weight`, "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"]
@@ -57,7 +58,7 @@ describe("heads that predict further tokens", () => {
     [{ architectures: ["DFlashDraftModel"] }, /^a block-drafting head/],
     [{ architectures: ["DeepseekV3ForCausalLMNextN"] }, /^a multi-token prediction head/],
     [{ architectures: ["MiMoMTP"] }, /^a multi-token prediction head/]
-  ])("in a repository of their own are told as what they are: %o", (given, words) => {
+  ])("in a repository of their own are recognized: %o", (given, words) => {
     expect(draftHead(given)).toMatch(words)
   })
 
@@ -70,7 +71,7 @@ describe("heads that predict further tokens", () => {
     { architectures: ["Glm4MoeForCausalLM"], num_nextn_predict_layers: 1, draft_vocab_size: null },
     { architectures: 7 },
     {}
-  ])("are not seen in a model that has them beside its own layers, or in none at all: %o", (given) => {
+  ])("are not reported for a model that includes them in addition to its layers, or has none: %o", (given) => {
     expect(draftHead(given)).toBeNull()
   })
 })

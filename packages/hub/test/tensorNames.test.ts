@@ -9,14 +9,16 @@ const Shape = Schema.Array(Schema.Literals([1, 4_294_967_297])).check(Schema.isM
 const Tensor = Schema.Struct({ name: Name, dtype: Schema.Literals(["U8", "F8"]), shape: Shape })
 const Tensors = Schema.Array(Tensor).check(Schema.isMinLength(20), Schema.isMaxLength(60))
 
-/** The form that the tensors of a group share, in other words: the first number is the layer's, of the others only their places count. */
+/**
+ * The form that the tensors of a group share: the first number is the layer's; of the others only the positions count.
+ */
 const form = (name: string): string => {
   const layer = /^\D*\d+/.exec(name)?.[0] ?? name
   return `${layer} ${name.slice(layer.length).replace(/#/g, "##").replace(/\d+/g, "#0")}`
 }
 
 describe("the names of tensors", () => {
-  it.prop("are grouped by all but their numbers after the first, with type and shape", [Tensors], ([tensors]) => {
+  it.prop("are grouped by everything except the numbers after the first, with type and shape", [Tensors], ([tensors]) => {
     const groups = new TensorGroups()
     const expected = new Map<string, number>()
     for (const { dtype, name, shape } of tensors) {
@@ -29,7 +31,7 @@ describe("the names of tensors", () => {
     assert.deepStrictEqual(told, expected)
   })
 
-  it.each(["", "a".repeat(513), "__proto__", "a b", "a\n", "ä", "ŁŁ", "\u{1F600}"])("that no engine takes are known: %j", (text) => {
+  it.each(["", "a".repeat(513), "__proto__", "a b", "a\n", "ä", "ŁŁ", "\u{1F600}"])("that no engine accepts are recognized: %j", (text) => {
     assert.isFalse(new TensorName().read(text))
   })
 })

@@ -13,13 +13,13 @@ const read = (value: unknown, piece = 7) => {
 const highest = (value: unknown) => read(value)?.highest
 const model = { vocab: { type: 1 }, merges: [] }
 
-/** What tokenizers 0.23.3 said of each of these texts (`Tokenizer.from_str`). */
+/** The verdicts of tokenizers 0.23.3 on each of these texts (`Tokenizer.from_str`). */
 const verdicts = Schema.decodeSync(Schema.fromJsonString(Schema.Struct({ taken: Schema.Array(Schema.String), refused: Schema.Array(Schema.String) })))(
   readFileSync(new URL("./tokenizerVerdicts.json", import.meta.url), "utf8")
 )
 
 describe("a tokenizer.json", () => {
-  it("has the highest id of its vocabulary, without those that were added, wherever they stand", () => {
+  it("has the highest id of its vocabulary, without added tokens in any position", () => {
     const vocab = { a: 0, b: 5, c: 6, "<x>": 70_000 }
     assert.strictEqual(highest({ model: { type: "BPE", vocab, merges: [["a", "b"], "a b"] } }), 70_000)
     for (const made of [
@@ -45,7 +45,7 @@ describe("a tokenizer.json", () => {
     assert.strictEqual(highest({ model: { vocab: { a: 1, b: 2 ** 40 } } }), 2 ** 40)
   })
 
-  it("is refused exactly where the tokenizers library refuses it", () => {
+  it("is refused exactly if the tokenizers library refuses it", () => {
     for (const text of verdicts.taken) assert.isNull(read(text)?.problem, text)
     for (const text of verdicts.refused) {
       const facts = read(text)
@@ -53,7 +53,7 @@ describe("a tokenizer.json", () => {
     }
   })
 
-  it("is refused in words that say where", () => {
+  it("is refused with the position of the problem", () => {
     const bpe = { type: "BPE", vocab: { a: 0, b: 1, ab: 2 }, merges: [["a", "b"]] }
     const within = (step: object) => ({ type: "Sequence", pretokenizers: [{ type: "Digits", individual_digits: true }, step] })
     for (const [value, words] of [
@@ -91,13 +91,13 @@ describe("a tokenizer.json", () => {
       assert.isNull(read(`{"model":{"${name}":{"type":"x"},"vocab":{"${name}":3},"merges":[]}}`)?.problem)
   })
 
-  it("costs no more with steps within steps, and is the engine's to read where it has tens of thousands of them", () => {
+  it("takes no more time with nested steps, and is left to the engine with tens of thousands of them", () => {
     const deep = (depth: number): object => (depth === 0 ? { type: "Odd" } : { type: "Sequence", normalizers: [deep(depth - 1), deep(0)] })
     assert.match(read({ model, normalizer: deep(20) })?.problem ?? "", /Odd$/)
     assert.isNull(read({ model, normalizer: { type: "Sequence", normalizers: Array.from({ length: 30_000 }, () => ({ type: "Odd" })) } }, 4096)?.problem)
   })
 
-  it("is none without a model, and is refused where it is no JSON", () => {
+  it("is invalid without a model, and is refused if it is not JSON", () => {
     for (const none of ["{}", '{"model":5}', '{"model":[]}', "[]", "5"]) assert.isNull(read(none), none)
     for (const broken of ["", "{not json", '{"model":{}', '{"model":{}}}']) assert.throws(() => read(broken), Unreadable, undefined, broken)
   })

@@ -43,7 +43,7 @@ const tensors = (): Tensors => {
   return all
 }
 
-/** What is said of a configuration with such tensors; null where they agree. */
+/** The contradiction between a configuration and these tensors; null if there is none. */
 const said = (config: Json, given: Tensors): string | null => {
   const groups = new TensorGroups()
   groups.addAll([...given].map(([name, [dtype, shape]]) => ({ name, dtype, shape, count: 1, bytes: 1 })))
@@ -65,7 +65,7 @@ const shaped = (name: string, ...shape: ReadonlyArray<number>) => changed((all) 
 const typed = (name: string, dtype: string) => changed((all) => all.set(name, [dtype, all.get(name)?.[1] ?? []]))
 
 describe("weights and configuration that contradict each other", () => {
-  it("agree where they are of one model", () => {
+  it("agree for the same model", () => {
     assert.isNull(said(llama, tensors()))
     assert.isNull(said({ ...llama, tie_word_embeddings: true }, without("lm_head.weight")))
   })
@@ -82,24 +82,24 @@ describe("weights and configuration that contradict each other", () => {
     ["a last norm of another width", {}, shaped("model.norm.weight", 64), /model.norm.weight is \[64\]/],
     ["a head of another vocabulary", {}, shaped("lm_head.weight", 500, 128), /lm_head.weight is \[500, 128\]/],
     ["more layers", { num_hidden_layers: 7 }, tensors(), /num_hidden_layers is 7, and there is no tensor of layer 4/],
-    ["a projection that is missing", {}, without("model.layers.1.self_attn.q_proj.weight"), /layer 1 has no self_attn.q_proj/],
-    ["a feed-forward part that is missing", {}, without("model.layers.0.mlp.down_proj.weight"), /layer 0 has no mlp.down_proj/],
+    ["a missing projection", {}, without("model.layers.1.self_attn.q_proj.weight"), /layer 1 has no self_attn.q_proj/],
+    ["a missing feed-forward part", {}, without("model.layers.0.mlp.down_proj.weight"), /layer 0 has no mlp.down_proj/],
     ["no embeddings", {}, without("model.embed_tokens.weight"), /no embeddings/],
     ["no last norm", {}, without("model.norm.weight"), /there is no model\.norm\./],
     ["a layer without its first norm", {}, without("model.layers.1.input_layernorm.weight"), /layer 1 has no input_layernorm\./],
     ["a layer without its second norm", {}, without("model.layers.3.post_attention_layernorm.weight"), /layer 3 has no post_attention_layernorm\./],
     ["fewer layers", { num_hidden_layers: 3 }, tensors(), /num_hidden_layers is 3, and there is model\.layers\.3\./],
-    ["a last norm of whole numbers", {}, typed("model.norm.weight", "I16"), /model.norm.weight is of the type I16/],
-    ["a norm of whole numbers of 32 bits", {}, typed("model.layers.0.input_layernorm.weight", "I32"), /input_layernorm.weight is of the type I32/],
-    ["no head that is not tied", {}, without("lm_head.weight"), /no output head/],
-    ["whole numbers of 16 bits", {}, every("I16"), /of the type I16/],
-    ["whole numbers of 8 bits without a quantization", {}, every("I8"), /of the type I8, and it states no quantization/],
+    ["a last norm of integers", {}, typed("model.norm.weight", "I16"), /model.norm.weight is of the type I16/],
+    ["a norm of 32-bit integers", {}, typed("model.layers.0.input_layernorm.weight", "I32"), /input_layernorm.weight is of the type I32/],
+    ["no untied head", {}, without("lm_head.weight"), /no output head/],
+    ["16-bit integers", {}, every("I16"), /of the type I16/],
+    ["8-bit integers without a quantization", {}, every("I8"), /of the type I8, and it states no quantization/],
     ["a quantization without quantized tensors", { quantization_config: { quant_method: "awq", bits: 4 } }, tensors(), /quantization awq, and no tensor/]
-  ] as const)("%s: is refused, and said", (_, config, given, message) => {
+  ] as const)("%s: is refused with the contradiction", (_, config, given, message) => {
     assert.match(said({ ...llama, ...config }, given) ?? "agreed", message)
   })
 
-  it("are refused where a Llama's have names that no engine gives a place, and agree where one does", () => {
+  it("are refused if a Llama's names have no place in any engine, and agree if one engine has a place for them", () => {
     const named = (rename: (name: string) => string): Tensors => new Map([...tensors()].map(([name, tensor]) => [rename(name), tensor] as const))
     const bare = named((name) => name.replace(/^model\./, ""))
     assert.match(said(llama, bare) ?? "agreed", /no tensor's name begins with model\.layers\., as those of LlamaForCausalLM do/)
@@ -126,17 +126,17 @@ describe("weights and configuration that contradict each other", () => {
       ) ?? "agreed",
       /begins with model\.layers\./
     )
-    // SGLang reads a Qwen3 so.
+    // SGLang reads a Qwen3 in this form.
     assert.isNull(said({ ...llama, architectures: ["Qwen3ForCausalLM"] }, bare))
   })
 
-  it("agree where layers beyond those stated predict further tokens, and where a family has norms by other names", () => {
+  it("agree if extra layers are for multi-token prediction, and if a family has norms under other names", () => {
     assert.isNull(said({ ...llama, num_hidden_layers: 3, num_nextn_predict_layers: 1 }, tensors()))
     assert.isNull(said({ ...llama, architectures: ["Olmo2ForCausalLM"] }, without("model.layers.1.input_layernorm.weight")))
     assert.isNull(said({ ...llama, architectures: ["OlmoForCausalLM"] }, without("model.norm.weight")))
   })
 
-  it("are held to what all layouts have in common where the layout is not known", () => {
+  it("are checked for the common properties if the layout is unknown", () => {
     const other = { ...llama, architectures: ["SomethingForCausalLM"], num_attention_heads: 8 }
     assert.isNull(said(other, tensors()))
     // Rows beyond the vocabulary are padding.

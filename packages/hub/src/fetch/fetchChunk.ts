@@ -128,7 +128,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
       part.location = null
       if (requested === hub || (own && requested !== knownLocation)) throw refused
       // A refused signed address has expired, unless it is new.
-      if (requested !== knownLocation) throw unavailable("The place that the model hub names for a file refuses it.")
+      if (requested !== knownLocation) throw unavailable("The file location that the model hub returned refuses the request.")
       url = hub
     }
   }

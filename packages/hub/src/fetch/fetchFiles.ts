@@ -71,7 +71,7 @@ export const fetchFiles = (settings: HubSettings) =>
     }
     yield* prepareDirectory(claim.path, manifest)
     if (yield* hasManifest(directory, manifest)) {
-      yield* Effect.logInfo(`${repo} at ${commit.slice(0, 7)} is not as it was when it was verified: its changed files are verified again.`)
+      yield* Effect.logInfo(`${repo} at ${commit.slice(0, 7)} has changed since its verification. Its changed files are verified again.`)
       const repaired = repairFiles(directory, claim.path, files, () => undefined)
       if (yield* Effect.raceFirst(repaired, claim.beat)) {
         yield* noteUse(directory)

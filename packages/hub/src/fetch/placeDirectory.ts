@@ -34,7 +34,7 @@ export const placeDirectory = Effect.fnUntraced(function* (partial: string, dire
     // directory, so the next owner removes it if this process dies before.
     const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
     yield* onDisk(() => rename(directory, aside))
-    if (!(yield* moved())) return yield* new HubUnavailable({ message: "The directory of the model is being replaced by somebody else." })
+    if (!(yield* moved())) return yield* new HubUnavailable({ message: "Another process is replacing the directory of the model." })
     yield* onDisk(() => rm(aside, { recursive: true, force: true }))
   }
   // The folders of the repository and of its owner may also be new.

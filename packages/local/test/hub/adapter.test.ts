@@ -277,11 +277,11 @@ describe("a LoRA adapter", () => {
     ["all layers but one", config({ layers_to_transform: 3, layers_pattern: "layers" }), /adapts layer 0; layers_to_transform names 3 alone/],
     ["layers beyond the base", rename(/layers\.3/, "layers.4"), /layers\.4\..*odd\/base does not have/],
     ["a module of another family", rename(/q_proj/, "qkv"), /does not have/],
-    ["no prefix", rename(/^base_model\.model\./, ""), /is no half of a low-rank pair/],
+    ["no prefix", rename(/^base_model\.model\./, ""), /is not half of a low-rank pair/],
     [
       "a magnitude",
       rename(/layers\.0\.self_attn\.q_proj\.lora_A\.weight/, "layers.0.self_attn.q_proj.lora_magnitude_vector"),
-      /lora_magnitude_vector is no half/
+      /lora_magnitude_vector is not half/
     ],
     ["embeddings", rename(/model\.layers\.0\.self_attn\.q_proj\.lora_A\.weight/, "model.embed_tokens.lora_embedding_A"), /changes the embeddings/],
     ["half a pair", withTensors((tensors) => tensors.slice(1)), /has no lora_A/],
