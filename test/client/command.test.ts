@@ -36,7 +36,7 @@ interface Ran {
   readonly err: string
 }
 
-/** Runs the command as a user would, as a process; `onError` hears what it has written to standard error so far, and may end it. */
+/** Runs the command as a process. `onError` gets its standard error so far and can interrupt it. */
 const seatrialProcess = (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
@@ -68,12 +68,12 @@ const tenant = Effect.gen(function* () {
   return { orgId, address, client, env: { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key } }
 })
 
-// Processes, on a machine that other tests load too.
+// The tests start processes on a machine that other tests share.
 const patience = 90_000
 
 layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
   it.effect(
-    "lists as many rows as were asked for, as a table or exactly as the API gives them",
+    "lists the requested number of rows, as a table or as the API's JSON",
     () =>
       Effect.gen(function* () {
         const { client, env } = yield* tenant
@@ -93,7 +93,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
   )
 
   it.effect(
-    "ends with 1 and the API's words where it refuses, and with 2 where it was used wrongly",
+    "exits with 1 and the API's message if the API refuses, and with 2 on wrong use",
     () =>
       Effect.gen(function* () {
         const { env } = yield* tenant
@@ -109,7 +109,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
   )
 
   it.effect(
-    "keeps a signed receipt, and holds it to its signature without asking anybody",
+    "stores a signed receipt and verifies it offline",
     () =>
       Effect.gen(function* () {
         const { port } = yield* Stage
@@ -137,22 +137,22 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         const address = `http://127.0.0.1:${port}`
         const folder = mkdtempSync(join(tmpdir(), "receipts-"))
         yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
-        const keep = (name: string, text: string) => {
+        const store = (name: string, text: string) => {
           writeFileSync(join(folder, name), text)
           return join(folder, name)
         }
-        const kept = yield* seatrialProcess(["receipts", "get", id, "--signed"], { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key })
-        assert.strictEqual(kept.code, 0, kept.err)
-        const jws = decode(SignedReceipt, kept.out)
+        const signed = yield* seatrialProcess(["receipts", "get", id, "--signed"], { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key })
+        assert.strictEqual(signed.code, 0, signed.err)
+        const jws = decode(SignedReceipt, signed.out)
         const client = yield* SeatrialClient.make({ address, apiKey: Redacted.make(key) }).pipe(Effect.provide(FetchHttpClient.layer))
         const receipt = yield* client.org.receipts.get(id)
-        const keys = keep("jwks.json", JSON.stringify(yield* client.system.signingKeys()))
-        const file = keep("receipt.jws", kept.out)
-        const plain = keep("receipt.json", JSON.stringify(receipt, null, 2))
-        const cheaper = keep("cheaper.json", JSON.stringify({ ...receipt, cost_micros: "1" }))
+        const keys = store("jwks.json", JSON.stringify(yield* client.system.signingKeys()))
+        const file = store("receipt.jws", signed.out)
+        const plain = store("receipt.json", JSON.stringify(receipt, null, 2))
+        const cheaper = store("cheaper.json", JSON.stringify({ ...receipt, cost_micros: "1" }))
         const signature = `${jws.protected}..${jws.signature}`
         const verify = ["receipts", "verify"]
-        const [offline, fetched, beside, changed, noKeys] = yield* Effect.all(
+        const [offline, fetched, detached, changed, noKeys] = yield* Effect.all(
           [
             seatrial([...verify, file, "--keys", keys, "--json"], {}),
             seatrial([...verify, file], { SEATRIAL_ADDRESS: address }),
@@ -165,15 +165,15 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         assert.deepStrictEqual([offline.code, decode(Receipt, offline.out)], [0, receipt], offline.err)
         assert.match(offline.err, /^Verified: signed by the key [\w-]{43}\. Issued by seatrial to the organization org_\w+\.\n$/)
         assert.deepStrictEqual([fetched.code, fetched.err], [0, offline.err])
-        assert.strictEqual(beside.code, 0)
-        assert.match(beside.err, /written otherwise than it was signed/)
+        assert.strictEqual(detached.code, 0)
+        assert.match(detached.err, /formatted differently than it was signed/)
         assert.deepStrictEqual([changed.code, changed.out], [3, ""])
         assert.match(changed.err, /NOT VERIFIED \(not_genuine\): /)
         assert.deepStrictEqual([noKeys.code, noKeys.out], [2, ""])
-        assert.match(noKeys.err, /is no JWK Set/)
+        assert.match(noKeys.err, /is not a JWK Set/)
 
         const env = { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key }
-        const [request, answer, other] = [keep("request.json", '{"prompt":"a"}'), keep("answer.sse", "data: b\n\n"), keep("other.sse", "data: c\n\n")]
+        const [request, answer, other] = [store("request.json", '{"prompt":"a"}'), store("answer.sse", "data: b\n\n"), store("other.sse", "data: c\n\n")]
         const open = [...verify, opened.id, "--request", request]
         const [both, changedAnswer, wrongSalt, saltless, without] = yield* Effect.all(
           [
@@ -185,7 +185,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
           ],
           { concurrency: 2 }
         )
-        assert.deepStrictEqual([both.code, both.err], [0, `${offline.err.trimEnd()} The request and the answer are as signed.\n`])
+        assert.deepStrictEqual([both.code, both.err], [0, `${offline.err.trimEnd()} The request and the answer match the receipt.\n`])
         assert.deepStrictEqual([changedAnswer.code, changedAnswer.out], [3, ""])
         assert.match(changedAnswer.err, /NOT VERIFIED \(different\): The answer is not the one of the receipt/)
         assert.deepStrictEqual([wrongSalt.code, wrongSalt.out], [3, ""])
@@ -209,7 +209,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
   )
 
   it.effect(
-    "follows a run to its end: a line for each phase, the record, and 1 where it failed",
+    "follows a run to its end: one line per phase, the record, and exit code 1 if it failed",
     () =>
       Effect.gen(function* () {
         const { client, env, orgId } = yield* tenant
@@ -241,16 +241,16 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
   )
 
   it.effect(
-    "that is ended while it follows leaves the deployment running, and says so",
+    "interrupted while it follows leaves the deployment running, and says so",
     () =>
       Effect.gen(function* () {
         const { client, env } = yield* tenant
         const ran = yield* seatrialProcess(["deploy", source.repo, "--wait"], env, (err, interrupt) => {
-          // Once: what it says at the interruption comes here too.
-          if (err.includes("screening") && !err.includes("goes on")) interrupt()
+          // Interrupt only once. The message about the interrupt arrives here as well.
+          if (err.includes("screening") && !err.includes("continues")) interrupt()
         })
         assert.strictEqual(ran.code, 130)
-        assert.match(ran.err, /dep_\w+ goes on/)
+        assert.match(ran.err, /dep_\w+ continues/)
         const [deployment] = (yield* client.org.deployments.page()).data
         assert.strictEqual(deployment?.status, "screening")
       }),

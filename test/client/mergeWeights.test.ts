@@ -13,7 +13,7 @@ const run = Effect.fnUntraced(function* (folders: Readonly<Record<"base" | "adap
   return { code: yield* program.exited, said: program.said() }
 }, Effect.scoped)
 
-it.live("the trained adapter is merged into the very bytes of its merged twin, and what is not its base is told from it", () =>
+it.live("merging the trained adapter reproduces the bytes of its merged model, and a wrong base is detected", () =>
   Effect.gen(function* () {
     const root = yield* Effect.acquireRelease(
       Effect.sync(() => mkdtempSync(join(tmpdir(), "merge-"))),

@@ -10,10 +10,10 @@ const source = { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main" } as
 
 const tenant = Effect.fnUntraced(function* (given: Parameters<typeof makeTenant>[0] = scopes) {
   const { port } = yield* Stage
-  const made = yield* makeTenant(given)
+  const base = yield* makeTenant(given)
   const address = `http://127.0.0.1:${port}`
-  const client = yield* SeatrialClient.make({ address, apiKey: Redacted.make(made.key) }).pipe(Effect.provide(FetchHttpClient.layer))
-  return { ...made, address, client, plain: createClient({ address, apiKey: made.key }) }
+  const client = yield* SeatrialClient.make({ address, apiKey: Redacted.make(base.key) }).pipe(Effect.provide(FetchHttpClient.layer))
+  return { ...base, address, client, plain: createClient({ address, apiKey: base.key }) }
 })
 
 const finish = Effect.fnUntraced(function* (deployment: string, orgId: Effect.Success<ReturnType<typeof makeTenant>>["orgId"], end: Phase) {
@@ -36,16 +36,16 @@ const rejection = (promise: Promise<unknown>) =>
     )
   )
 
-layer(layerStage(), { excludeTestServices: true })("the client of the real server", (it) => {
-  it.effect("creates once under a key, reads what it made in both families, cancels it, and sees the trail of it", () =>
+layer(layerStage(), { excludeTestServices: true })("the client with a real server", (it) => {
+  it.effect("creates once per idempotency key, reads the deployment in both families, cancels it, and reads its audit events", () =>
     Effect.gen(function* () {
       const { client, orgId } = yield* tenant()
       const payload = { source, model_name: "first", serving: { max_context: 128 } }
-      const made = yield* client.deployments.create(payload)
-      const again = yield* client.deployments.create(payload, { idempotencyKey: made.idempotencyKey })
-      assert.deepStrictEqual([made.replayed, again.replayed], [false, true])
-      assert.deepStrictEqual(again.operation, made.operation)
-      const { id, model_id } = made.operation
+      const created = yield* client.deployments.create(payload)
+      const again = yield* client.deployments.create(payload, { idempotencyKey: created.idempotencyKey })
+      assert.deepStrictEqual([created.replayed, again.replayed], [false, true])
+      assert.deepStrictEqual(again.operation, created.operation)
+      const { id, model_id } = created.operation
       assert.strictEqual((yield* client.deployments.get(id)).status, "screening")
       assert.strictEqual((yield* client.org.deployments.get(id)).phases[0]?.status, "screening")
       assert.strictEqual((yield* client.deployments.events(id)).deployment_id, id)
@@ -73,7 +73,7 @@ layer(layerStage(), { excludeTestServices: true })("the client of the real serve
     })
   )
 
-  it.effect("previews, and answers for the operations without pages", () =>
+  it.effect("previews, and supports the operations without pages", () =>
     Effect.gen(function* () {
       const { client } = yield* tenant()
       const { hub } = yield* Stage
@@ -90,55 +90,55 @@ layer(layerStage(), { excludeTestServices: true })("the client of the real serve
     })
   )
 
-  it.effect("gives every row of a list once, newest first, as a stream and as an async iterable that may be left early", () =>
+  it.effect("returns every row of a list once, newest first, as a stream and as an async iterable that can end early", () =>
     Effect.gen(function* () {
       const { client, plain } = yield* tenant()
-      const made: Array<string> = []
-      for (let index = 0; index < 7; index++) made.unshift((yield* client.deployments.create({ source, model_name: `m-${index}` })).operation.id)
+      const createdIds: Array<string> = []
+      for (let index = 0; index < 7; index++) createdIds.unshift((yield* client.deployments.create({ source, model_name: `m-${index}` })).operation.id)
       assert.deepStrictEqual(
         (yield* Stream.runCollect(client.deployments.list({ pageSize: 3 }))).map(({ id }) => id),
-        made
+        createdIds
       )
       const iterated = yield* Effect.promise(async () => {
         const ids: Array<string> = []
         for await (const { id } of plain.org.deployments.list({ pageSize: 2, status: "running" })) ids.push(id)
         return ids
       })
-      assert.deepStrictEqual(iterated, made)
+      assert.deepStrictEqual(iterated, createdIds)
       const [first] = yield* Effect.promise(async () => {
         for await (const { id } of plain.deployments.list({ pageSize: 1 })) return [id]
         return []
       })
-      assert.strictEqual(first, made[0])
+      assert.strictEqual(first, createdIds[0])
     })
   )
 
-  it.effect("follows a run through all of its phases to a typed end", () =>
+  it.effect("follows a run through all phases to a typed outcome", () =>
     Effect.gen(function* () {
       const { client, orgId, plain } = yield* tenant()
       for (const end of ["cancelled", "failed"] as const) {
         const { id } = (yield* client.deployments.create({ source, model_name: `to-${end}` })).operation
-        const seen: Array<Phase> = []
-        // The run goes on while it is followed: the first phase that is seen sets it off.
+        const observedPhases: Array<Phase> = []
+        // The run proceeds while it is followed: the callback of the first phase starts it.
         const follow = client.waitForDeployment(id, {
           onPhase: ({ status }) =>
             Effect.andThen(
-              Effect.sync(() => seen.push(status)),
+              Effect.sync(() => observedPhases.push(status)),
               status === "screening" ? finish(id, orgId, end) : Effect.void
             )
         })
         const outcome = yield* follow
         assert.strictEqual(outcome.outcome, end)
-        assert.deepStrictEqual(seen, [...workingPhases, end])
-        const told: Array<string> = []
-        const same = yield* Effect.promise(() => plain.waitForDeployment(id, { onPhase: ({ status }) => told.push(status) }))
+        assert.deepStrictEqual(observedPhases, [...workingPhases, end])
+        const reportedPhases: Array<string> = []
+        const same = yield* Effect.promise(() => plain.waitForDeployment(id, { onPhase: ({ status }) => reportedPhases.push(status) }))
         assert.strictEqual(same.outcome === "failed" ? same.failure : "none", end === "failed" ? "checks_failed: 1 of 9" : "none")
-        assert.strictEqual(told.length, 11)
+        assert.strictEqual(reportedPhases.length, 11)
       }
     })
   )
 
-  it.effect("its promises reject with classes that have status, code, param and request id", () =>
+  it.effect("its promises reject with error classes that have status, code, param and request ID", () =>
     Effect.gen(function* () {
       const { address, plain } = yield* tenant(["deployments:read"])
       const missing = yield* rejection(plain.deployments.get("dep_x"))
@@ -164,7 +164,7 @@ layer(layerStage(), { excludeTestServices: true })("the client of the real serve
     })
   )
 
-  it.effect("waiting ends where its signal says so, and leaves the deployment running", () =>
+  it.effect("waiting ends when its signal aborts, and leaves the deployment running", () =>
     Effect.gen(function* () {
       const { client, plain } = yield* tenant()
       const { id } = (yield* client.deployments.create({ source })).operation

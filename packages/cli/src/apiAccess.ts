@@ -4,39 +4,43 @@ import { CommandError } from "./CommandError.ts"
 import { endedWithoutStopping, readLocalState } from "./localState.ts"
 import { chooseProfile, readProfiles } from "./profiles.ts"
 
-export interface Named {
+/** The access that the environment sets explicitly. */
+export interface ExplicitAccess {
   readonly address: Option.Option<string>
   readonly gateway?: Option.Option<string>
   readonly key: Option.Option<Redacted.Redacted>
 }
 
-/** An API, the gateway before its models, and a key to both. */
+/** The addresses of the API and the gateway, and a key for both. */
 export interface ChosenAccess {
   readonly address: Option.Option<string>
-  /** The API's address, if the gateway has none of its own. */
+  /** The address of the gateway. The API's address if the gateway has no separate one. */
   readonly gateway: Option.Option<string>
-  readonly key: Named["key"]
+  readonly key: ExplicitAccess["key"]
 }
 
-/** Where a system is found, and the key to it. */
-interface Known {
+/** The stored addresses and key of an installation. */
+interface StoredAccess {
   readonly address: string
   readonly gateway?: string
   readonly api_key: string
 }
 
 /**
- * Which API is asked, and as whom: what the environment names, else the profile that it names, else the system started in this folder, else the current profile. A stored key goes
- * only to the address that it is stored with.
+ * Chooses the API and the key. The order of precedence is: environment variables, the profile that the environment names, the system started in
+ * this folder, the current profile. A stored key is only sent to the address that it is stored with.
  */
 export const chooseAccess = (
-  { address, gateway = Option.none(), key }: Named,
-  local: Option.Option<Known>,
-  profile: { readonly named: Option.Option<Known>; readonly current: Option.Option<Known> } = { named: Option.none(), current: Option.none() }
+  { address, gateway = Option.none(), key }: ExplicitAccess,
+  local: Option.Option<StoredAccess>,
+  profile: { readonly selected: Option.Option<StoredAccess>; readonly current: Option.Option<StoredAccess> } = {
+    selected: Option.none(),
+    current: Option.none()
+  }
 ): ChosenAccess => {
-  const known = Option.firstSomeOf([profile.named, local, profile.current])
+  const known = Option.firstSomeOf([profile.selected, local, profile.current])
   const chosen = Option.orElse(address, () => Option.map(known, (state) => state.address))
-  const own = Option.firstSomeOf([profile.named, local, profile.current].map(Option.filter((state) => Option.contains(chosen, state.address))))
+  const own = Option.firstSomeOf([profile.selected, local, profile.current].map(Option.filter((state) => Option.contains(chosen, state.address))))
   const ownGateway = Option.flatMap(own, (state) => Option.fromUndefinedOr(state.gateway))
   return {
     address: chosen,
@@ -45,19 +49,19 @@ export const chooseAccess = (
   }
 }
 
-/** The addresses and the key that this command uses. */
+/** The addresses and the key of this command. */
 export class Access extends Context.Service<Access, { readonly address: string; readonly gateway: string; readonly key: Option.Option<Redacted.Redacted> }>()(
   "seatrial/cli/Access"
 ) {}
 
-// Somebody waits at a terminal: what does not answer is told within seconds. Waiting for a run has a patience of its own.
+// A user waits at a terminal, so the command reports an unreachable API early. Waiting for a deployment has a separate limit.
 const retry = { attempts: 4, totalTime: 60_000 }
 
 const notRunning =
-  "Seatrial is not running in this folder: it ended without being stopped. Start it with `npm start`, which goes on where it was, or set SEATRIAL_ADDRESS and SEATRIAL_API_KEY."
+  "Seatrial is not running in this folder: it ended unexpectedly. Start it again with `npm start`, which resumes its state, or set SEATRIAL_ADDRESS and SEATRIAL_API_KEY."
 
 const access = Effect.fnUntraced(function* (needsKey: boolean) {
-  const named = yield* Config.all({
+  const environment = yield* Config.all({
     address: Config.String("SEATRIAL_ADDRESS").pipe(Config.option),
     gateway: Config.String("SEATRIAL_GATEWAY_ADDRESS").pipe(Config.option),
     key: Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option),
@@ -65,14 +69,14 @@ const access = Effect.fnUntraced(function* (needsKey: boolean) {
   })
   const profiles = yield* readProfiles()
   const current = yield* chooseProfile(profiles, Option.none())
-  const namedProfile = Option.isSome(named.profile) ? yield* chooseProfile(profiles, named.profile) : Option.none()
-  const { address, gateway, key } = chooseAccess(named, readLocalState(), { named: namedProfile, current })
+  const selected = Option.isSome(environment.profile) ? yield* chooseProfile(profiles, environment.profile) : Option.none()
+  const { address, gateway, key } = chooseAccess(environment, readLocalState(), { selected, current })
   if (Option.isNone(address) || Option.isNone(gateway) || (needsKey && Option.isNone(key))) {
     if (endedWithoutStopping()) return yield* new CommandError({ message: notRunning, exitCode: 2 })
     return yield* new CommandError({
       message: needsKey
-        ? "No API and key are known: run `seatrial login ADDRESS`, set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this where `npm start` runs."
-        : "No API is known: run `seatrial login ADDRESS`, set SEATRIAL_ADDRESS, or run this where `npm start` runs.",
+        ? "No API address and key are configured. Run `seatrial login ADDRESS`, set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this in the folder of `npm start`."
+        : "No API address is configured. Run `seatrial login ADDRESS`, set SEATRIAL_ADDRESS, or run this in the folder of `npm start`.",
       exitCode: 2
     })
   }
@@ -87,8 +91,8 @@ const client = Effect.gen(function* () {
 
 const layerAccess = (needsKey: boolean) => Layer.effect(SeatrialClient, client).pipe(Layer.provideMerge(Layer.effect(Access, access(needsKey))))
 
-/** The API as the holder of a key: see `chooseAccess`. */
+/** The API with a key: see `chooseAccess`. */
 export const layerApi = layerAccess(true)
 
-/** The API for what is public. */
+/** The API for public operations. */
 export const layerPublicApi = layerAccess(false)

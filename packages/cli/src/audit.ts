@@ -2,9 +2,9 @@ import { SeatrialClient } from "@seatrial/client"
 import { type AuditEvent, AuditResource } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { withCommandErrors } from "./apiErrors.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag, timeBounds, timeFlags } from "./listing.ts"
 import { printRecord } from "./print.ts"
-import { told } from "./told.ts"
 
 const row = ({ action, actor_kind, actor_user_id, created_at, id, resource_id, resource_type }: AuditEvent) => ({
   id,
@@ -19,8 +19,8 @@ const row = ({ action, actor_kind, actor_user_id, created_at, id, resource_id, r
 const list = Command.make(
   "list",
   {
-    actor: textFlag("actor", "Only what this user did, usr_..."),
-    resource: Flag.Literals("resource", AuditResource.literals).pipe(Flag.withDescription("Only changes of this type of resource"), Flag.optional),
+    actor: textFlag("actor", "Only changes by this user, usr_..."),
+    resource: Flag.Literals("resource", AuditResource.literals).pipe(Flag.withDescription("Only changes of resources of this type"), Flag.optional),
     ...timeFlags,
     limit: limitFlag,
     json: jsonFlag
@@ -38,12 +38,15 @@ const list = Command.make(
 
 const get = Command.make(
   "get",
-  { id: idArgument("The event's id, aud_..."), json: jsonFlag },
+  { id: idArgument("The event's ID, aud_..."), json: jsonFlag },
   Effect.fn(function* ({ id, json }) {
     const api = yield* SeatrialClient
-    const event = yield* told(api.org.auditEvents.get(id))
+    const event = yield* withCommandErrors(api.org.auditEvents.get(id))
     yield* printRecord(json, event)
   })
-).pipe(Command.withDescription("Shows an audit event: what was before, and after."))
+).pipe(Command.withDescription("Shows an audit event with the values before and after the change."))
 
-export const auditCommand = Command.make("audit").pipe(Command.withDescription("Who changed what in the organization."), Command.withSubcommands([list, get]))
+export const auditCommand = Command.make("audit").pipe(
+  Command.withDescription("Changes in the organization, and who made them."),
+  Command.withSubcommands([list, get])
+)

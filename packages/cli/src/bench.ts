@@ -7,9 +7,9 @@ import { benchChart } from "./benchChart.ts"
 import { CommandError } from "./CommandError.ts"
 import { printRecord } from "./print.ts"
 
-/** What trials found of speed. */
+/** Shows the benchmarks that trials have measured. */
 export const benchCommand = Command.make("bench").pipe(
-  Command.withDescription("Benchmarks of models: how fast their trial found them."),
+  Command.withDescription("Benchmarks of models, measured during their trials."),
   Command.withSubcommands([
     Command.make(
       "show",
@@ -19,11 +19,11 @@ export const benchCommand = Command.make("bench").pipe(
         const figures = Option.getOrNull(yield* (yield* ModelAdmin).figures(orgId, model.id))
         const benchmark = figures?.benchmark ?? null
         if (figures === null || benchmark === null) {
-          return yield* new CommandError({ message: `${model.model} has not been benchmarked yet: that is the last part of its trial.` })
+          return yield* new CommandError({ message: `${model.model} has not been benchmarked yet. The benchmark is the last part of its trial.` })
         }
         if (json) return yield* printRecord(true, { model: model.model, commit: figures.commit, ...benchmark })
         yield* Console.log(benchChart(model.model, figures, benchmark).join("\n"))
       })
-    ).pipe(Command.withDescription("Shows the benchmark of what a model serves, or of its newest revision that has one."))
+    ).pipe(Command.withDescription("Shows the benchmark of a model's serving revision, or of its newest revision with a benchmark."))
   ])
 )

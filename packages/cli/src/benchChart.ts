@@ -3,24 +3,25 @@ import type { TrialFigures } from "@seatrial/store"
 import { escapeUnsafe } from "./plainText.ts"
 import { tableOf } from "./readable.ts"
 
-const widest = 40
-/** From nothing to a whole cell, in eighths. */
+/** Cells of the longest bar. */
+const maxBarCells = 40
+/** Block characters from an empty cell to seven eighths. */
 const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"]
 
-/** A bar of that share of the widest, to an eighth of a cell. */
+/** A bar whose length is `share` of the longest one, to an eighth of a cell. */
 const bar = (share: number): string => {
-  const cells = Math.max(0, Math.min(1, share)) * widest
-  const whole = Math.floor(cells)
-  return `${"█".repeat(whole)}${eighths[Math.floor((cells - whole) * 8)] ?? ""}`
+  const cells = Math.max(0, Math.min(1, share)) * maxBarCells
+  const fullCells = Math.floor(cells)
+  return `${"█".repeat(fullCells)}${eighths[Math.floor((cells - fullCells) * 8)] ?? ""}`
 }
 
 const number = (value: number): string => (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2))
 
-const percentile = (found: Distribution["p50"]): string => (found === null ? "-" : `${number(found.value)} (${number(found.low)} to ${number(found.high)})`)
+const percentile = (p: Distribution["p50"]): string => (p === null ? "-" : `${number(p.value)} (${number(p.low)} to ${number(p.high)})`)
 
 const latencies = [
   ["first token (ttft)", "ttft_ms"],
-  ["each further token (tpot)", "tpot_ms"],
+  ["each following token (tpot)", "tpot_ms"],
   ["between chunks (chunk gap)", "chunk_gap_ms"],
   ["whole answer (e2e)", "e2e_ms"]
 ] as const
@@ -30,9 +31,9 @@ const remarks = ({ figures }: BenchmarkStep): string =>
     ...(figures?.steady === false ? ["not steady"] : []),
     ...(figures?.prolonged === true ? ["prolonged"] : []),
     ...((figures?.stalls?.gaps ?? 0) > 0
-      ? [`stood still for ${Math.round(100 * (figures?.stalls?.share ?? 0))}% of its time, ${number((figures?.stalls?.longest_ms ?? 0) / 1_000)} s at once`]
+      ? [`stalled for ${Math.round(100 * (figures?.stalls?.share ?? 0))}% of the time, ${number((figures?.stalls?.longest_ms ?? 0) / 1_000)} s at most`]
       : []),
-    ...(figures?.client_limited === true ? ["void: the load generator was the limit"] : [])
+    ...(figures?.client_limited === true ? ["invalid: limited by the load generator"] : [])
   ].join(", ")
 
 const spread = ({ figures }: BenchmarkStep): string => {
@@ -46,7 +47,7 @@ const stepRow = (step: BenchmarkStep) => ({
   errors: step.errors,
   window: `${number(step.seconds)} s`,
   "tokens/s": number(step.output_tokens_per_s),
-  "a gpu": step.figures === undefined ? null : number(step.figures.output_tokens_per_s_per_gpu),
+  "per gpu": step.figures === undefined ? null : number(step.figures.output_tokens_per_s_per_gpu),
   error: spread(step),
   "answers/s": step.figures === undefined ? null : number(step.figures.requests_per_s),
   "goodput/s": step.figures === undefined ? null : number(step.figures.goodput_per_s),
@@ -74,25 +75,25 @@ const latencyTable = ({ steps }: Benchmark): ReadonlyArray<string> => {
   )
   return rows.length === 0
     ? []
-    : ["", ...tableOf(rows), "A percentile has its one-sided 95% bounds in brackets, and is left out where the sample is too small for them."]
+    : ["", ...tableOf(rows), "Percentiles are followed by their one-sided 95% bounds. A percentile is omitted if the sample is too small."]
 }
 
 const validity = (benchmark: Benchmark): ReadonlyArray<string> => [
   ...(benchmark.scale !== undefined && benchmark.scale < 1
     ? [
-        `${benchmark.scale < sketchScale ? "A sketch, scaled" : "Scaled"} to the host class's ${benchmark.budget_seconds} s: all times are ${number(100 * benchmark.scale)}% of the full workload's.`
+        `${benchmark.scale < sketchScale ? "A rough benchmark, scaled" : "Scaled"} to the ${benchmark.budget_seconds} s of the host class: all times are ${number(100 * benchmark.scale)}% of those of the full workload.`
       ]
     : []),
-  ...(benchmark.first_failed === undefined ? [] : [`The second try. The first failed: ${benchmark.first_failed}`]),
-  ...(benchmark.missing === undefined ? [] : [`Void, by no fault of the model: benchmark_missing (${benchmark.missing}).`]),
+  ...(benchmark.first_failed === undefined ? [] : [`Second attempt. The first attempt failed: ${benchmark.first_failed}`]),
+  ...(benchmark.missing === undefined ? [] : [`No result: benchmark_missing (${benchmark.missing}). The model is not the cause.`]),
   ...(benchmark.slow === undefined
     ? []
     : [`Slow: ${number(100 * benchmark.slow.ratio)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same commit, engine and GPUs.`]),
-  ...(benchmark.shared === true ? ["Other pods may have used the same GPUs meanwhile."] : []),
-  ...(benchmark.simulated === true ? ["On simulated GPUs: real for the reference engine, and for nothing else."] : [])
+  ...(benchmark.shared === true ? ["Other pods may have used the same GPUs during the benchmark."] : []),
+  ...(benchmark.simulated === true ? ["Measured on simulated GPUs: valid only for the reference engine."] : [])
 ]
 
-/** What a benchmark found, as lines for a terminal: bars by concurrency, then all figures with units and sample sizes. */
+/** A benchmark as lines for a terminal: bars by concurrency, then all figures with units and sample sizes. */
 export const benchChart = (
   model: string,
   figures: Pick<TrialFigures, "commit" | "engine_version" | "estimate" | "host_class">,
@@ -106,10 +107,10 @@ export const benchChart = (
     ...validity(benchmark),
     ...(benchmark.steps.length === 0
       ? []
-      : ["", "Output tokens a second, at so many streams:", ...chart(benchmark), "", ...tableOf(benchmark.steps.map(stepRow))]),
+      : ["", "Output tokens per second, by number of streams:", ...chart(benchmark), "", ...tableOf(benchmark.steps.map(stepRow))]),
     ...(limits === undefined || benchmark.steps.length === 0
       ? []
-      : [`Goodput: first token within ${limits.ttft_ms} ms and at most ${limits.tpot_ms} ms for each further one.`]),
+      : [`Goodput: first token within ${limits.ttft_ms} ms and at most ${limits.tpot_ms} ms for each following token.`]),
     ...latencyTable(benchmark)
   ]
 }

@@ -25,9 +25,9 @@ const Chunk = Schema.fromJsonString(
 const decodeChunk = Schema.decodeUnknownOption(Chunk)
 const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String, code: Schema.String }) }))
 
-const unreadable = new CommandError({ message: "The gateway's answer is not one of Seatrial's.", exitCode: 4 })
+const unreadable = new CommandError({ message: "The response does not come from a Seatrial gateway. Check SEATRIAL_GATEWAY_ADDRESS.", exitCode: 4 })
 
-/** Text as a terminal may have it, line breaks and tabs kept. */
+/** Escapes control characters for a terminal, except line breaks and tabs. */
 const safeText = (text: string) =>
   text
     .split(/(?<=[\n\t])|(?=[\n\t])/u)
@@ -36,11 +36,11 @@ const safeText = (text: string) =>
 
 const failureOf = (status: number, text: string) =>
   Option.match(Schema.decodeUnknownOption(Failure)(text), {
-    onNone: () => new CommandError({ message: `The gateway answered with status ${status}.`, exitCode: 4 }),
+    onNone: () => new CommandError({ message: `The gateway returned status ${status}.`, exitCode: 4 }),
     onSome: ({ error }) => new CommandError({ message: `${error.message} (${error.code})` })
   })
 
-/** Writes each part of an answer as it comes; the whole answer at the end. */
+/** Writes each part of an answer as it arrives. Returns the complete answer. */
 const readAnswer = async (body: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<string> => {
   let answer = ""
   let failure: CommandError | null = null
@@ -63,7 +63,7 @@ const readAnswer = async (body: ReadableStream<Uint8Array>, write: (text: string
   return answer
 }
 
-/** One answer to a conversation, written to standard output as it comes. */
+/** Requests one answer to a conversation and streams it to standard output. */
 const answer = Effect.fnUntraced(function* (model: string, messages: ReadonlyArray<Message>) {
   const { gateway, key } = yield* Access
   const authorization = Option.match(key, { onNone: () => ({}), onSome: (secret) => ({ authorization: `Bearer ${Redacted.value(secret)}` }) })
@@ -81,12 +81,12 @@ const answer = Effect.fnUntraced(function* (model: string, messages: ReadonlyArr
       return text
     },
     catch: (cause) =>
-      cause instanceof CommandError ? cause : new CommandError({ message: `${gateway} does not answer. Is SEATRIAL_GATEWAY_ADDRESS right?`, exitCode: 4 })
+      cause instanceof CommandError ? cause : new CommandError({ message: `${gateway} does not answer. Check SEATRIAL_GATEWAY_ADDRESS.`, exitCode: 4 })
   })
 })
 
-/** The callable name of the model that a user names: a name as it is, if it has an organization; of an id and of a slug, the organization's own model first. */
-const modelNamed = Effect.fnUntraced(function* (reference: string) {
+/** The callable name of a model reference. A name with an organization is used as is. A slug refers to the organization's own model, otherwise to a published one. */
+const resolveCallableName = Effect.fnUntraced(function* (reference: string) {
   if (reference.includes("/")) return reference
   if (reference.startsWith("mdl_")) return yield* callableName(yield* findModel(reference))
   const api = yield* SeatrialClient
@@ -94,7 +94,7 @@ const modelNamed = Effect.fnUntraced(function* (reference: string) {
   return own.find(({ id }) => id.endsWith(`/${reference}`))?.id ?? reference
 })
 
-/** What standard input holds, if it is not a terminal. */
+/** The text of standard input, if it is not a terminal. */
 const readInput = Effect.promise(async () => {
   const parts: Array<Uint8Array> = []
   for await (const part of process.stdin) parts.push(Buffer.from(part))
@@ -102,7 +102,7 @@ const readInput = Effect.promise(async () => {
 })
 
 const converse = Effect.fnUntraced(function* (model: string, system: ReadonlyArray<Message>) {
-  yield* Console.error(`Talking to ${model}. An empty line or Ctrl-D ends it.`)
+  yield* Console.error(`Chatting with ${model}. Enter an empty line or press Ctrl-D to end.`)
   const lines = createInterface({ input: process.stdin, output: process.stderr })
   const messages = [...system]
   yield* Effect.gen(function* () {
@@ -110,8 +110,8 @@ const converse = Effect.fnUntraced(function* (model: string, system: ReadonlyArr
       const content = yield* Effect.promise((signal) => lines.question("> ", { signal }).catch(() => ""))
       if (content.trim() === "") return
       messages.push({ role: "user", content })
-      const said = yield* Effect.option(Effect.tapError(answer(model, messages), ({ message }) => Console.error(message)))
-      if (Option.isSome(said)) messages.push({ role: "assistant", content: said.value })
+      const reply = yield* Effect.option(Effect.tapError(answer(model, messages), ({ message }) => Console.error(message)))
+      if (Option.isSome(reply)) messages.push({ role: "assistant", content: reply.value })
       else messages.pop()
     }
   }).pipe(Effect.ensuring(Effect.sync(() => lines.close())))
@@ -121,18 +121,21 @@ export const chatCommand = Command.make(
   "chat",
   {
     model: Argument.String("model").pipe(Argument.withDescription("The model's name")),
-    message: Flag.String("message").pipe(Flag.withDescription("Ask this and end (default: talk in a terminal, else standard input)"), Flag.optional),
+    message: Flag.String("message").pipe(
+      Flag.withDescription("Send one message and exit (default: a conversation in a terminal, otherwise standard input)"),
+      Flag.optional
+    ),
     system: textFlag("system", "Instructions that precede the conversation")
   },
   Effect.fn(function* ({ message, model: reference, system }) {
-    const model = yield* modelNamed(reference)
+    const model = yield* resolveCallableName(reference)
     const before: ReadonlyArray<Message> = Option.isSome(system) ? [{ role: "system", content: system.value }] : []
     if (Option.isNone(message) && process.stdin.isTTY === true) return yield* converse(model, before)
     const content = Option.isSome(message) ? message.value : yield* readInput
-    if (content === "") return yield* new CommandError({ message: "There is no message: give --message, or write it to standard input.", exitCode: 2 })
+    if (content === "") return yield* new CommandError({ message: "The message is empty. Set --message, or write it to standard input.", exitCode: 2 })
     yield* answer(model, [...before, { role: "user", content }])
   })
 ).pipe(
-  Command.withDescription("Talks to a model through the gateway. Answers go to standard output as they come."),
-  Command.withExamples([{ command: 'seatrial chat tiny-chat --message "Say hello."', description: "Ask one question" }])
+  Command.withDescription("Chats with a model through the gateway. Answers are streamed to standard output."),
+  Command.withExamples([{ command: 'seatrial chat tiny-chat --message "Say hello."', description: "Send one message" }])
 )

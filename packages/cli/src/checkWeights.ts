@@ -9,26 +9,26 @@ const failed = (code: string, text: string, exitCode = 3) => new CommandError({ 
 const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
 /**
- * What an engine's pod runs first where it reads the weights store itself: makes sure that the files are what was downloaded and verified. Its last line says what is
- * wrong, as `<code>: <text>`; exit code 3 means that trying again does not help.
+ * Runs first in an engine pod that reads the weights store directly. Checks that the files have not changed since they were downloaded and
+ * verified. On failure its last line is `<code>: <text>`. Exit code 3 means that a retry does not help.
  */
 export const checkWeightsCommand = Command.make(
   "check-weights",
   {
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
-    directory: Flag.String("directory").pipe(Flag.withDescription("Folder that its files lie in")),
-    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the list of files that screening saw"), Flag.withSchema(Sha256)),
+    directory: Flag.String("directory").pipe(Flag.withDescription("Folder with its files")),
+    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list at screening"), Flag.withSchema(Sha256)),
     adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
     adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
-    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder that its files lie in"), Flag.optional),
+    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder with its files"), Flag.optional),
     adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of the list of its files that screening saw"),
+      Flag.withDescription("SHA-256 of its file list at screening"),
       Flag.withSchema(Sha256),
       Flag.optional
     ),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
-      Flag.withDescription("How the files are looked at: whether they have changed since they were verified, or byte for byte"),
+      Flag.withDescription("recorded: check whether the files have changed since they were verified; full: verify all bytes"),
       Flag.withDefault("recorded")
     )
   },
@@ -37,7 +37,7 @@ export const checkWeightsCommand = Command.make(
       const adapter = Option.all({ repo: adapterRepo, commit: adapterCommit, directory: adapterDirectory, manifest: adapterManifest })
       for (const each of [{ repo, commit, directory, manifest }, ...Option.toArray(adapter)]) {
         const files = yield* checkWeights({ ...each, verify })
-        yield* Console.log(`${files} files of ${each.repo} at ${each.commit} are what was downloaded`)
+        yield* Console.log(`${files} files of ${each.repo} at ${each.commit} are unchanged since the download`)
       }
     },
     Effect.catchTags({
@@ -47,8 +47,8 @@ export const checkWeightsCommand = Command.make(
     })
   )
 ).pipe(
-  Command.withShortDescription("Makes sure that a model's files in the weights store are what was downloaded."),
+  Command.withShortDescription("Checks that a model's files in the weights store are unchanged since the download."),
   Command.withDescription(
-    "Makes sure that a model's files in the weights store are what was downloaded and verified; what engine pods run first where their host class has no weightsCache. Only reads."
+    "Checks that a model's files in the weights store are unchanged since they were downloaded and verified. Engine pods run it first if their host class has no weightsCache. It only reads."
   )
 )

@@ -1,4 +1,4 @@
-/** States as the API names them, by what they mean to a person. */
+/** ANSI color codes of the states of the API. */
 const colors: Readonly<Record<string, number>> = {
   activated: 32,
   active: 32,
@@ -15,14 +15,14 @@ const colors: Readonly<Record<string, number>> = {
   running: 36
 }
 
-/** A state that stands alone between columns. */
+/** A state that fills a column. */
 const state = new RegExp(`(?<=^| {2})(${Object.keys(colors).join("|")})(?= {2}|$)`, "gu")
 
-/** Whether standard output is a terminal that shows colors and nobody declined them (no-color.org). */
+/** Whether standard output is a terminal with colors that are not disabled (no-color.org). */
 const isColored = (): boolean => process.stdout.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== "dumb"
 
 const paint = (code: number, text: string) => `\u001b[${code}m${text}\u001b[0m`
 
-/** Lines with states in color and, if `hasHeader`, the first line bold. Without a terminal the lines stay as they are. */
+/** Colors states and, if `hasHeader`, prints the first line in bold. Returns the lines unchanged if standard output is not a terminal. */
 export const inColor = (lines: ReadonlyArray<string>, hasHeader: boolean, colored = isColored()): ReadonlyArray<string> =>
   colored ? lines.map((line, index) => (hasHeader && index === 0 ? paint(1, line) : line.replace(state, (found) => paint(colors[found] ?? 0, found)))) : lines

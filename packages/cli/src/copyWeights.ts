@@ -7,15 +7,15 @@ import { makeProgressLog } from "./progressLog.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
-/** What others use, as the operator writes it: Unix milliseconds, then the first characters of commits. Without it everything may be in use. */
+/** The copies that other pods use, as the operator writes them: Unix milliseconds, then prefixes of commits. If it is missing, all copies may be in use. */
 const inUseOf = (text: string) => {
   const [at = "", ...commits] = text.split(" ").filter((word) => word !== "")
   return { at: /^\d{1,15}$/.test(at) ? Number(at) : 0, commits }
 }
 
 /**
- * What an engine's pod runs first where its host class keeps weights on its nodes: copies a commit from the store to the node and verifies it. Its last line says why it
- * failed, as `<code>: <text>`; exit code 3 means that trying again does not help.
+ * Runs first in an engine pod whose host class caches weights on its nodes. Copies a commit from the store to the node and verifies it. On
+ * failure its last line is `<code>: <text>`. Exit code 3 means that a retry does not help.
  */
 export const copyWeightsCommand = Command.make(
   "copy-weights",
@@ -23,31 +23,31 @@ export const copyWeightsCommand = Command.make(
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
     manifest: Flag.String("manifest").pipe(
-      Flag.withDescription("SHA-256 of the list of files that screening saw"),
+      Flag.withDescription("SHA-256 of the file list at screening"),
       Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
     ),
     adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
     adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
     adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of the list of its files that screening saw"),
+      Flag.withDescription("SHA-256 of its file list at screening"),
       Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))),
       Flag.optional
     ),
     from: Flag.String("from").pipe(Flag.withDescription("Folder of the weights store")),
-    to: Flag.String("to").pipe(Flag.withDescription("Folder of the node's copies")),
+    to: Flag.String("to").pipe(Flag.withDescription("Folder of the copies on the node")),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
-      Flag.withDescription("How a copy that is there is looked at: whether its files have changed since they were verified, or byte for byte"),
+      Flag.withDescription("recorded: check whether the files of an existing copy have changed since they were verified; full: verify all bytes"),
       Flag.withDefault("recorded")
     )
   },
   Effect.fn(
     function* ({ adapterCommit, adapterManifest, adapterRepo, commit, from, manifest, repo, to, verify }) {
-      const others = inUseOf(yield* Config.String("SEATRIAL_WEIGHTS_IN_USE").pipe(Config.withDefault("")))
+      const usedByOthers = inUseOf(yield* Config.String("SEATRIAL_WEIGHTS_IN_USE").pipe(Config.withDefault("")))
       const { onProgress, report } = yield* makeProgressLog
       const adapter = Option.getOrNull(Option.all({ repo: adapterRepo, commit: adapterCommit, manifest: adapterManifest }))
       const wanted = [{ repo, commit, manifest }, ...(adapter === null ? [] : [adapter])]
-      // Neither makes room for itself by the other.
-      const inUse = { ...others, commits: [...others.commits, ...wanted.map((each) => each.commit)] }
+      // The base and the adapter must not evict each other.
+      const inUse = { ...usedByOthers, commits: [...usedByOthers.commits, ...wanted.map((each) => each.commit)] }
       for (const each of wanted) {
         const { copied, files } = yield* copyWeights({
           ...each,
@@ -74,6 +74,6 @@ export const copyWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Copies a model's files from the weights store to a node and verifies them."),
   Command.withDescription(
-    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them; what engine pods run first where their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE names what else must stay on the node."
+    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them. Engine pods run it first if their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE lists the other commits that must stay on the node."
   )
 )

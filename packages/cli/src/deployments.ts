@@ -2,6 +2,7 @@ import { type ClientFailure, type PublicError, SeatrialClient } from "@seatrial/
 import { type Deployment, DeploymentBucket, type DeploymentProgress } from "@seatrial/domain"
 import { Console, Effect, Option, Schedule, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
+import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
 import { inColor } from "./color.ts"
 import { conclude, follow } from "./follow.ts"
@@ -9,10 +10,9 @@ import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } fro
 import { printRecord } from "./print.ts"
 import { tableOf } from "./readable.ts"
 import { deploymentIdOf, optionalModelId } from "./references.ts"
-import { told } from "./told.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
 
-const id = idArgument("The deployment's id, dep_..., or its model's name or id for the newest one")
+const id = idArgument("The deployment's ID, dep_..., or its model's name or ID for the newest deployment")
 
 const row = (deployment: Deployment) => ({
   id: deployment.id,
@@ -24,14 +24,14 @@ const row = (deployment: Deployment) => ({
   failure: deployment.failure_detail?.replace(/:.*/s, "") ?? null
 })
 
-/** Between two readings of the list: the API has no notification. */
+/** Interval between two reads of the list. The API has no notifications. */
 const watchInterval = "2 seconds"
 
-/** Prints the list, then each record again when it has changed. A server that does not answer for a moment is asked again. */
+/** Prints the list, then each record that has changed. Ignores temporary failures of the server. */
 const watchList = Effect.fnUntraced(function* <E extends PublicError | ClientFailure>(deployments: Stream.Stream<Deployment, E>) {
   const printed = new Map<string, string>()
   const printChanges = Effect.gen(function* () {
-    const records = yield* told(Stream.runCollect(deployments))
+    const records = yield* withCommandErrors(Stream.runCollect(deployments))
     const [header = "", ...lines] = tableOf(records.map(row))
     const changed = records.flatMap((record, index) => (printed.get(record.id) === record.updated_at ? [] : [{ record, line: lines[index] ?? "" }]))
     for (const { record } of changed) printed.set(record.id, record.updated_at)
@@ -45,12 +45,15 @@ const list = Command.make(
   "list",
   {
     status: Flag.Literals("status", DeploymentBucket.literals).pipe(
-      Flag.withDescription("Only those that are running, succeeded, failed or stopped"),
+      Flag.withDescription("Only deployments that are running, succeeded, failed or stopped"),
       Flag.optional
     ),
-    model: textFlag("model", "Only those of this model: name or id"),
+    model: textFlag("model", "Only deployments of this model: name or ID"),
     limit: limitFlag,
-    watch: Flag.Boolean("watch").pipe(Flag.withDescription("Go on, and print each deployment again when it changes, until Ctrl-C"), Flag.withDefault(false)),
+    watch: Flag.Boolean("watch").pipe(
+      Flag.withDescription("Keep running and print each deployment again when it changes, until Ctrl-C"),
+      Flag.withDefault(false)
+    ),
     json: jsonFlag
   },
   Effect.fn(function* ({ model, status, watch, ...shown }) {
@@ -58,12 +61,12 @@ const list = Command.make(
     const filters = { ...(Option.isSome(status) ? { status: status.value } : {}), ...(yield* optionalModelId(model)) }
     const deployments = api.org.deployments.list({ ...filters, pageSize: pageSizeFor(shown.limit) })
     if (!watch) return yield* printList(shown, deployments, row)
-    if (shown.json) return yield* new CommandError({ message: "--watch prints for people: leave out --json.", exitCode: 2 })
+    if (shown.json) return yield* new CommandError({ message: "--watch cannot be combined with --json.", exitCode: 2 })
     yield* watchList(Stream.take(deployments, shown.limit))
   })
 ).pipe(Command.withDescription("Lists deployments, newest first."))
 
-/** The progress of a deployment for people: what there is of it. */
+/** The progress of a deployment for people. */
 const progressView = ({ download, message, queue }: DeploymentProgress) => ({
   message,
   ...(queue === null ? {} : { waits_for: queue.place === null ? queue.waits_for : `${queue.waits_for}, place ${queue.place} in the queue` }),
@@ -77,8 +80,8 @@ const progressView = ({ download, message, queue }: DeploymentProgress) => ({
 const show = Effect.fnUntraced(function* ({ id: reference, json }: { readonly id: string; readonly json: boolean }) {
   const api = yield* SeatrialClient
   const id = yield* deploymentIdOf(reference)
-  const deployment = yield* told(api.org.deployments.get(id))
-  // A server of an earlier version does not know the operation.
+  const deployment = yield* withCommandErrors(api.org.deployments.get(id))
+  // Earlier versions of the server do not have this operation.
   const progress = Option.getOrNull(yield* Effect.option(api.deployments.progress(id)))
   const meaning = waitingAdvice(deployment.status, deployment.id)
   const shown = { ...deployment, ...(progress === null ? {} : progressView(progress)), ...(meaning === undefined ? {} : { meaning }) }
@@ -87,7 +90,7 @@ const show = Effect.fnUntraced(function* ({ id: reference, json }: { readonly id
 
 const cancel = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
   const api = yield* SeatrialClient
-  yield* printRecord(json, yield* told(api.deployments.cancel(yield* deploymentIdOf(id))))
+  yield* printRecord(json, yield* withCommandErrors(api.deployments.cancel(yield* deploymentIdOf(id))))
 })
 
 const one = { id, json: jsonFlag }
@@ -98,20 +101,20 @@ const watch = Command.make(
   Effect.fn(function* ({ id, json }) {
     yield* conclude(json, yield* follow(yield* deploymentIdOf(id)))
   })
-).pipe(Command.withDescription("Follows a deployment's phases to their end. Ctrl-C ends the watching, not the deployment."))
+).pipe(Command.withDescription("Follows the phases of a deployment until it ends. Ctrl-C stops following, not the deployment."))
 
-const showing = "Shows a deployment: phases, checks, revision."
-const cancelling = "Ends an unfinished deployment; what serves keeps serving."
+const showDescription = "Shows a deployment: phases, checks, revision."
+const cancelDescription = "Cancels an unfinished deployment. The serving revision keeps serving."
 
 export const deploymentsCommand = Command.make("deployments").pipe(
   Command.withDescription("The organization's deployments."),
   Command.withSubcommands([
     list,
-    Command.make("get", one, show).pipe(Command.withDescription(showing)),
+    Command.make("get", one, show).pipe(Command.withDescription(showDescription)),
     watch,
-    Command.make("cancel", one, cancel).pipe(Command.withDescription(cancelling))
+    Command.make("cancel", one, cancel).pipe(Command.withDescription(cancelDescription))
   ])
 )
 
-export const statusCommand = Command.make("status", one, show).pipe(Command.withDescription(`${showing} The same as \`deployments get\`.`))
-export const cancelCommand = Command.make("cancel", one, cancel).pipe(Command.withDescription(`${cancelling} The same as \`deployments cancel\`.`))
+export const statusCommand = Command.make("status", one, show).pipe(Command.withDescription(`${showDescription} The same as \`deployments get\`.`))
+export const cancelCommand = Command.make("cancel", one, cancel).pipe(Command.withDescription(`${cancelDescription} The same as \`deployments cancel\`.`))

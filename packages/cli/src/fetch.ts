@@ -3,15 +3,15 @@ import { adapterContentHash, Hub, manifestSha256, storedFiles } from "@seatrial/
 import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
-import { makeProgressLog, tellingWaits } from "./progressLog.ts"
+import { logWaiting, makeProgressLog } from "./progressLog.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
 const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
 
-const distrust = "Deploy it again; if that fails too, distrust the hub, or a proxy before it."
+const retryAdvice = "Deploy it again. If that fails too, check the hub and any proxy in front of it."
 
-/** A commit whose files are to appear in a folder. */
+/** A commit to download into a folder. */
 interface Wanted {
   readonly repo: string
   readonly commit: Commit
@@ -20,29 +20,25 @@ interface Wanted {
 }
 
 /**
- * What the download Job runs: brings the files of a pinned commit into a folder and verifies each. Its last line says why it failed, as `<code>: <text>`; exit code 3
- * means that the bytes are not the commit's, where trying again does not help.
+ * Runs in download Jobs: downloads the files of a pinned commit into a folder and verifies each. On failure its last line is
+ * `<code>: <text>`. Exit code 3 means that the bytes differ from the commit, so a retry does not help.
  */
 export const fetchCommand = Command.make(
   "fetch",
   {
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
-    directory: Flag.String("directory").pipe(Flag.withDescription("Folder that the files appear in, whole or not at all")),
-    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the list of files that screening saw"), Flag.withSchema(Sha256)),
+    directory: Flag.String("directory").pipe(Flag.withDescription("Folder for the files; it appears only when the download is complete")),
+    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the file list at screening"), Flag.withSchema(Sha256)),
     adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
     adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
-    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder that its files appear in"), Flag.optional),
+    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder for its files"), Flag.optional),
     adapterManifest: Flag.String("adapter-manifest").pipe(
-      Flag.withDescription("SHA-256 of the list of its files that screening saw"),
+      Flag.withDescription("SHA-256 of its file list at screening"),
       Flag.withSchema(Sha256),
       Flag.optional
     ),
-    adapterHash: Flag.String("adapter-hash").pipe(
-      Flag.withDescription("Hash of its tensors and scales that screening saw"),
-      Flag.withSchema(Sha256),
-      Flag.optional
-    )
+    adapterHash: Flag.String("adapter-hash").pipe(Flag.withDescription("Hash of its tensors and scales at screening"), Flag.withSchema(Sha256), Flag.optional)
   },
   Effect.fn(
     function* ({ adapterCommit, adapterDirectory, adapterHash, adapterManifest, adapterRepo, commit, directory, manifest, repo }) {
@@ -52,13 +48,13 @@ export const fetchCommand = Command.make(
       const bring = Effect.fnUntraced(function* (wanted: Wanted, base?: Commit) {
         const { commit, directory, manifest, repo } = wanted
         const stored = yield* storedFiles(directory, repo, commit, manifest)
-        // An adapter's base was pinned when it was screened: its files are brought already, and it is not looked up again.
+        // Screening pinned the base of the adapter, and its files have already been downloaded. The base is not looked up again.
         const listed = hub
           .inspect({ repo, ref: commit, base, hash: false, patience: "long" }, token)
-          .pipe(tellingWaits(`the model hub (HF_ENDPOINT) to list the files of ${repo} at ${commit.slice(0, 7)}`))
+          .pipe(logWaiting(`the model hub (HF_ENDPOINT) to list the files of ${repo} at ${commit.slice(0, 7)}`))
         const files = Option.isSome(stored) ? stored.value : (yield* listed).files
         if (manifestSha256(files) !== manifest)
-          return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)
+          return yield* failed("weights_mismatch", `The hub now lists different files for commit ${commit.slice(0, 7)} than at screening. ${retryAdvice}`, 3)
         yield* hub.fetch({ repo, commit, files, directory, token, onProgress })
         yield* report
         yield* Console.log(`verified ${files.length} files of ${repo} at ${commit}`)
@@ -68,7 +64,11 @@ export const fetchCommand = Command.make(
       if (Option.isNone(adapter)) return
       yield* bring(adapter.value, commit)
       if (Option.isSome(adapterHash) && (yield* adapterContentHash(adapter.value.directory)) !== adapterHash.value)
-        return yield* failed("weights_mismatch", `The adapter's tensors at commit ${adapter.value.commit.slice(0, 7)} are others than at first. ${distrust}`, 3)
+        return yield* failed(
+          "weights_mismatch",
+          `The adapter's tensors at commit ${adapter.value.commit.slice(0, 7)} differ from those at screening. ${retryAdvice}`,
+          3
+        )
     },
     Effect.scoped,
     Effect.catchTags({
@@ -76,7 +76,7 @@ export const fetchCommand = Command.make(
       HubUnavailable: ({ message }) => failed("hub_unavailable", message),
       StoreFull: ({ message }) => failed("weights_store_full", message),
       Unreadable: ({ reason }) => failed("weights_mismatch", reason, 3),
-      WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${distrust}`, 3)
+      WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${retryAdvice}`, 3)
     })
   )
-).pipe(Command.withDescription("Downloads and verifies a model's files at a pinned commit; what the operator's download Jobs run."), Command.provide(Hub.layer))
+).pipe(Command.withDescription("Downloads and verifies a model's files at a pinned commit. Download Jobs of the operator run it."), Command.provide(Hub.layer))

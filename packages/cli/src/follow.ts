@@ -1,47 +1,47 @@
 import { type Outcome, type PhaseEntry, SeatrialClient } from "@seatrial/client"
 import type { DeploymentProgress } from "@seatrial/domain"
 import { Clock, Console, Effect, FiberHandle, Schedule } from "effect"
+import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
 import { escapeUnsafe } from "./plainText.ts"
 import { printRecord } from "./print.ts"
-import { told } from "./told.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
 import { withdrawnNote } from "./withdrawnNote.ts"
 
-/** What is known of a run that is followed; times in Unix milliseconds. */
+/** The state of a followed run. Times in Unix milliseconds. */
 export interface Followed {
   readonly phase: string
   readonly since: number
   readonly started: number
-  /** Whether the server does not answer at the moment. */
-  readonly away: boolean
-  /** What the run does or waits for; empty while that is not known. */
+  /** Whether the server currently does not answer. */
+  readonly isServerAway: boolean
+  /** What the run is doing or waiting for. Empty if unknown. */
   readonly message: string
 }
 
 const seconds = (from: number, now: number) => {
-  const whole = Math.max(0, Math.floor((now - from) / 1000))
-  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`
+  const elapsed = Math.max(0, Math.floor((now - from) / 1000))
+  return elapsed < 60 ? `${elapsed} s` : `${Math.floor(elapsed / 60)} min ${String(elapsed % 60).padStart(2, "0")} s`
 }
 
-/** The one line of a terminal, no longer than it is wide. */
-export const statusLine = ({ away, message, phase, since, started }: Followed, now: number, width: number): string =>
-  `${phase}  ${seconds(since, now)}  (${seconds(started, now)} in all)  ${away ? "the server does not answer; still waiting" : escapeUnsafe(message)}`
+/** The status on one line, no longer than the terminal is wide. */
+export const statusLine = ({ isServerAway, message, phase, since, started }: Followed, now: number, width: number): string =>
+  `${phase}  ${seconds(since, now)}  (${seconds(started, now)} in total)  ${isServerAway ? "the server does not answer; still waiting" : escapeUnsafe(message)}`
     .trimEnd()
     .slice(0, Math.max(0, width - 1))
 
-/** Where progress is shown: a line that is written over, or lines that stay. */
+/** Shows progress, either on one line that is overwritten, or on separate lines. */
 interface Progress {
   readonly entered: (entry: PhaseEntry) => Effect.Effect<void>
   readonly away: Effect.Effect<void>
   readonly doing: (progress: DeploymentProgress) => Effect.Effect<void>
-  /** Says something that stays. */
+  /** Prints a permanent line. */
   readonly say: (text: string) => Effect.Effect<void>
   readonly clear: Effect.Effect<void>
 }
 
-/** Milliseconds between two lines about one download, for a reader that keeps all lines. */
-const betweenDownloadLines = 30_000
+/** Minimum milliseconds between two lines about the same download, if lines are permanent. */
+const downloadLineIntervalMillis = 30_000
 
 const plain = Effect.sync((): Progress => {
   let away = false
@@ -58,7 +58,7 @@ const plain = Effect.sync((): Progress => {
     }),
     doing: ({ download, message, updated_at }) => {
       const at = Date.parse(updated_at)
-      if (message === last.message || (download !== null && at < last.at + betweenDownloadLines)) return Effect.void
+      if (message === last.message || (download !== null && at < last.at + downloadLineIntervalMillis)) return Effect.void
       last = { message, at: download === null ? 0 : at }
       return Console.error(`${updated_at}    ${escapeUnsafe(message)}`)
     },
@@ -78,15 +78,15 @@ const live = Effect.gen(function* () {
   const progress: Progress = {
     entered: ({ at, status }) => {
       const since = Date.parse(at)
-      followed = { phase: status, since, started: followed?.started ?? since, away: false, message: "" }
+      followed = { phase: status, since, started: followed?.started ?? since, isServerAway: false, message: "" }
       return draw
     },
     away: Effect.suspend(() => {
-      if (followed !== undefined) followed = { ...followed, away: true }
+      if (followed !== undefined) followed = { ...followed, isServerAway: true }
       return draw
     }),
     doing: ({ message }) => {
-      if (followed !== undefined) followed = { ...followed, away: false, message }
+      if (followed !== undefined) followed = { ...followed, isServerAway: false, message }
       return draw
     },
     say: (text) => Effect.andThen(write(`\r\u001b[2K${text}\n`), draw),
@@ -98,10 +98,10 @@ const live = Effect.gen(function* () {
   return progress
 })
 
-/** Milliseconds in a phase after which it is told what the phase means: most pass before that. */
-const untilAdvice = 5000
+/** Milliseconds in a phase after which its meaning is explained. Most phases are shorter. */
+const adviceDelayMillis = 5000
 
-/** Shows a run's phases on standard error until it is over. Ending the command ends the watching only, and says so. */
+/** Shows the phases of a run on standard error until it ends. Interrupting the command does not cancel the run, and a message says so. */
 export const follow = Effect.fnUntraced(function* (id: string) {
   const api = yield* SeatrialClient
   const progress = yield* process.stderr.isTTY === true ? live : plain
@@ -109,15 +109,15 @@ export const follow = Effect.fnUntraced(function* (id: string) {
   const entered = Effect.fnUntraced(function* (entry: PhaseEntry) {
     yield* progress.entered(entry)
     const advice = waitingAdvice(entry.status, id)
-    yield* advice === undefined ? FiberHandle.clear(advising) : FiberHandle.run(advising, Effect.delay(progress.say(advice), untilAdvice))
+    yield* advice === undefined ? FiberHandle.clear(advising) : FiberHandle.run(advising, Effect.delay(progress.say(advice), adviceDelayMillis))
   })
-  return yield* told(api.waitForDeployment(id, { onPhase: entered, onProgress: progress.doing, onAway: () => progress.away })).pipe(
+  return yield* withCommandErrors(api.waitForDeployment(id, { onPhase: entered, onProgress: progress.doing, onAway: () => progress.away })).pipe(
     Effect.ensuring(progress.clear),
-    Effect.onInterrupt(() => Console.error(`${id} goes on. \`seatrial deployments watch ${id}\` follows it, \`seatrial cancel ${id}\` ends it.`))
+    Effect.onInterrupt(() => Console.error(`${id} continues. To follow it: \`seatrial deployments watch ${id}\`. To cancel it: \`seatrial cancel ${id}\`.`))
   )
 }, Effect.scoped)
 
-/** Prints how a run ended; one that was not activated is the command's failure. */
+/** Prints how a run ended. Fails if it was not activated. */
 export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outcome) {
   const { checks, phases: _, ...shown } = result.deployment
   const passed = checks.length === 0 ? null : `${checks.filter((check) => check.passed).length} of ${checks.length} passed`

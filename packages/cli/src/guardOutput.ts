@@ -1,26 +1,26 @@
-/** Exit code of what could not be printed; of a reader that has gone, that which the shell gives for SIGPIPE. */
+/** Exit code of a failed write to standard output: 141, as shells report SIGPIPE, if the reader has closed the pipe. */
 export const outputExitCode = (fault: NodeJS.ErrnoException): number => (fault.code === "EPIPE" ? 141 : 1)
 
-let guarded = false
+let isGuarded = false
 
-/** From now on a result that cannot be written to standard output ends the command with a failure; quietly where whoever read it has gone. */
+/** Makes the command fail if a result cannot be written to standard output. It prints no message if the reader has closed the pipe. */
 export const guardOutput = (): void => {
-  if (guarded) return
-  guarded = true
-  let told = false
-  const tell = (fault: NodeJS.ErrnoException) => {
-    if (!told && fault.code !== "EPIPE") process.stderr.write(`The result could not be written: ${fault.message}.\n`)
-    told = true
+  if (isGuarded) return
+  isGuarded = true
+  let isReported = false
+  const report = (fault: NodeJS.ErrnoException) => {
+    if (!isReported && fault.code !== "EPIPE") process.stderr.write(`The result could not be written: ${fault.message}.\n`)
+    isReported = true
   }
   process.stdout.on("error", (fault) => {
-    tell(fault)
+    report(fault)
     process.exit(outputExitCode(fault))
   })
-  // A command may be over before the stream has told.
+  // The command can end before the stream emits the error.
   process.on("exit", (code) => {
     const fault = process.stdout.errored
     if (fault === null) return
-    tell(fault)
+    report(fault)
     if (code === 0) process.exitCode = outputExitCode(fault)
   })
 }

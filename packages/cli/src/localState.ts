@@ -2,13 +2,13 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Option, Schema } from "effect"
 
-/** Where a system started with `npm start` is found, and the key to it. */
+/** The address and key of a system that was started with `npm start`. */
 const LocalState = Schema.fromJsonString(
   Schema.Struct({
     address: Schema.String,
     api_key: Schema.String,
     kubeconfig: Schema.String,
-    /** The process that wrote it: without it the system is gone, and its address may be somebody else's by now. */
+    /** The process that wrote the file. If it has ended, the system is gone and another program may use its address. */
     pid: Schema.FiniteFromString,
     database_url: Schema.optionalKey(Schema.String),
     encryption_key: Schema.optionalKey(Schema.String)
@@ -35,8 +35,8 @@ const readState = (folder: string): Option.Option<LocalState> => {
   }
 }
 
-/** The state file of the system started in this folder, where there is one that runs. */
+/** The state file of the system that runs in this folder, if any. */
 export const readLocalState = (folder = stateFolder()): Option.Option<LocalState> => Option.filter(readState(folder), ({ pid }) => isAlive(pid))
 
-/** Whether a system was started in this folder and is gone without having stopped: its file is there, its process is not. */
+/** Whether a system in this folder ended unexpectedly: its state file exists, but its process does not. */
 export const endedWithoutStopping = (folder = stateFolder()): boolean => Option.exists(readState(folder), ({ pid }) => !isAlive(pid))

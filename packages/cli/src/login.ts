@@ -3,11 +3,11 @@ import { Writable } from "node:stream"
 import { SeatrialClient } from "@seatrial/client"
 import { Config, Console, Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { withCommandErrors } from "./apiErrors.ts"
 import { CommandError } from "./CommandError.ts"
 import { jsonFlag, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
 import { chooseProfile, readProfiles, writeProfiles } from "./profiles.ts"
-import { told } from "./told.ts"
 
 const ProfileName = Schema.String.check(
   Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, { message: "Expected 1 to 63 letters, digits, dots, hyphens and underscores" })
@@ -15,7 +15,7 @@ const ProfileName = Schema.String.check(
 const profileFlag = Flag.String("profile").pipe(Flag.withDescription("The profile's name"), Flag.withSchema(ProfileName), Flag.withDefault("default"))
 const profileArgument = Argument.String("profile").pipe(Argument.withDescription("The profile's name"))
 
-/** A line from standard input, which a terminal does not show. */
+/** Reads a line from standard input without echo. */
 const readSecret = (question: string) =>
   Effect.callback<string>((resume) => {
     const isTerminal = process.stdin.isTTY === true
@@ -35,7 +35,7 @@ const readSecret = (question: string) =>
     return Effect.sync(() => lines.close())
   })
 
-/** Asks the API whether it knows the key. A key that lacks the scope of the question is known. */
+/** Checks that the API accepts the key. A key without the scope of the call is accepted. */
 const checkKey = Effect.fnUntraced(function* (address: string, apiKey: Redacted.Redacted) {
   const api = yield* SeatrialClient.make({ address, apiKey, retry: { attempts: 2, totalTime: 20_000 } }).pipe(
     Effect.mapError(({ message }) => new CommandError({ message, exitCode: 2 }))
@@ -43,22 +43,22 @@ const checkKey = Effect.fnUntraced(function* (address: string, apiKey: Redacted.
   yield* api.models.list().pipe(
     Effect.asVoid,
     Effect.catchTag("MissingScope", () => Effect.void),
-    told
+    withCommandErrors
   )
 })
 
 export const loginCommand = Command.make(
   "login",
   {
-    address: Argument.String("address").pipe(Argument.withDescription("The API's address, as https://seatrial.example.com")),
-    gateway: textFlag("gateway", "The gateway's address, if it has one of its own"),
+    address: Argument.String("address").pipe(Argument.withDescription("The address of the API, for example https://seatrial.example.com")),
+    gateway: textFlag("gateway", "The address of the gateway, if it differs from the API's"),
     profile: profileFlag
   },
   Effect.fn(function* ({ address, gateway, profile }) {
     const base = address.replace(/\/+$/, "")
-    const given = yield* Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option)
-    const key = Option.isSome(given) ? given.value : Redacted.make(yield* readSecret("API key: "))
-    if (Redacted.value(key) === "") return yield* new CommandError({ message: "No API key was given. Nothing was stored.", exitCode: 2 })
+    const fromEnvironment = yield* Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option)
+    const key = Option.isSome(fromEnvironment) ? fromEnvironment.value : Redacted.make(yield* readSecret("API key: "))
+    if (Redacted.value(key) === "") return yield* new CommandError({ message: "The API key is empty. Nothing was stored.", exitCode: 2 })
     yield* checkKey(base, key)
     const before = yield* readProfiles()
     const added = {
@@ -67,26 +67,26 @@ export const loginCommand = Command.make(
       ...(Option.isSome(gateway) ? { gateway: gateway.value.replace(/\/+$/, "") } : {})
     }
     yield* writeProfiles({ current: profile, profiles: { ...before.profiles, [profile]: added } })
-    yield* Console.error(`Logged in to ${base} as the profile ${profile}, which is the current one now.`)
+    yield* Console.error(`Logged in to ${base}. The current profile is now ${profile}.`)
   })
 ).pipe(
   Command.withDescription(
-    "Stores an address and an API key as a profile and makes it the current one. The key is read from SEATRIAL_API_KEY or standard input."
+    "Stores an address and an API key as a profile and makes it the current profile. The key is read from SEATRIAL_API_KEY or standard input."
   ),
-  Command.withExamples([{ command: "seatrial login https://seatrial.example.com --profile work", description: "Log in and call the profile work" }])
+  Command.withExamples([{ command: "seatrial login https://seatrial.example.com --profile work", description: "Log in and name the profile work" }])
 )
 
 export const logoutCommand = Command.make(
   "logout",
-  { profile: textFlag("profile", "The profile's name (default: the current one)") },
+  { profile: textFlag("profile", "The profile's name (default: the current profile)") },
   Effect.fn(function* ({ profile }) {
     const before = yield* readProfiles()
     const name = Option.getOrElse(profile, () => before.current)
-    if (name === null) return yield* new CommandError({ message: "No profile is the current one. Name one with --profile." })
+    if (name === null) return yield* new CommandError({ message: "There is no current profile. Specify one with --profile." })
     yield* chooseProfile(before, Option.some(name))
     const { [name]: _, ...profiles } = before.profiles
     yield* writeProfiles({ current: before.current === name ? null : before.current, profiles })
-    yield* Console.error(`The profile ${name} and its key are removed from this machine. The key itself stays valid until it is revoked.`)
+    yield* Console.error(`Removed the profile ${name} and its key from this machine. The key stays valid until it is revoked.`)
   })
 ).pipe(Command.withDescription("Removes a profile and its key from this machine."))
 
@@ -111,9 +111,9 @@ const use = Command.make(
     yield* writeProfiles({ ...before, current: profile })
     yield* printRecord(json, { name: profile, address: Option.getOrThrow(chosen).address })
   })
-).pipe(Command.withDescription("Makes a profile the current one."))
+).pipe(Command.withDescription("Makes a profile the current profile."))
 
 export const profilesCommand = Command.make("profiles").pipe(
-  Command.withDescription("Installations that this machine has logged in to. SEATRIAL_PROFILE names another one than the current for one command."),
+  Command.withDescription("Installations that this machine has logged in to. SEATRIAL_PROFILE selects another profile for one command."),
   Command.withSubcommands([list, use])
 )

@@ -2,12 +2,12 @@ import { SeatrialClient } from "@seatrial/client"
 import type { DeploymentDetail } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Command } from "effect/cli"
+import { withCommandErrors } from "./apiErrors.ts"
 import { idArgument, jsonFlag } from "./listing.ts"
 import { printRows } from "./print.ts"
 import { deploymentIdOf } from "./references.ts"
-import { told } from "./told.ts"
 
-/** What happened to a deployment, oldest first. */
+/** The history of a deployment, oldest first. */
 const linesOf = ({ checks, ended_at, failure_detail, phases }: DeploymentDetail, message: string | null, at: string) => [
   ...phases.map((phase) => ({ at: phase.at, what: "phase", detail: phase.status })),
   ...checks.filter(({ passed }) => !passed).map(({ detail = "", name }) => ({ at: ended_at ?? at, what: "check failed", detail: `${name}: ${detail}` })),
@@ -17,16 +17,16 @@ const linesOf = ({ checks, ended_at, failure_detail, phases }: DeploymentDetail,
 
 export const logsCommand = Command.make(
   "logs",
-  { id: idArgument("The deployment's id, dep_..., or its model's name or id for the newest one"), json: jsonFlag },
+  { id: idArgument("The deployment's ID, dep_..., or its model's name or ID for the newest deployment"), json: jsonFlag },
   Effect.fn(function* ({ id: reference, json }) {
     const api = yield* SeatrialClient
     const id = yield* deploymentIdOf(reference)
-    const deployment = yield* told(api.org.deployments.get(id))
+    const deployment = yield* withCommandErrors(api.org.deployments.get(id))
     const progress = Option.getOrNull(yield* Effect.option(api.deployments.progress(id)))
     yield* printRows(json, linesOf(deployment, progress?.message ?? null, progress?.updated_at ?? deployment.updated_at))
   })
 ).pipe(
   Command.withDescription(
-    "Shows what happened to a deployment: its phases, the checks that failed, why it failed, and what it does now. The engine's own log may repeat prompts: the operator of the cluster reads it with kubectl."
+    "Shows the history of a deployment: its phases, failed checks, failure and current progress. The engine's log is not included, because it can contain prompts. The operator of the cluster can read it with kubectl."
   )
 )

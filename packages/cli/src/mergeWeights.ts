@@ -6,15 +6,15 @@ import { CommandError } from "./CommandError.ts"
 
 const folder = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description))
 
-/** Makes the model that an adapter's fidelity is measured against, and holds it to a second reckoning. */
+/** Creates the merged model that an adapter's fidelity is measured against, and checks it against a second computation. */
 export const mergeWeightsCommand = Command.make(
   "merge-weights",
   {
     base: folder("base", "Folder with the base's files"),
     adapter: folder("adapter", "Folder with the adapter's files"),
-    target: folder("target", "Folder to write, which must not be there yet"),
+    target: folder("target", "Folder to write; it must not exist"),
     replace: Flag.Boolean("replace").pipe(
-      Flag.withDescription("Removes a folder of that name first, as an interrupted merge leaves it"),
+      Flag.withDescription("Remove an existing target folder first, for example of an interrupted merge"),
       Flag.withDefault(false)
     )
   },
@@ -32,6 +32,6 @@ export const mergeWeightsCommand = Command.make(
 ).pipe(
   Command.withShortDescription("Merges a LoRA adapter into its base's weights."),
   Command.withDescription(
-    "Merges a LoRA adapter into its base's weights, in single precision and rounded once, and compares what it wrote with a second reckoning in double precision. In a few megabytes of memory, whatever the model's size."
+    "Merges a LoRA adapter into its base's weights, in single precision and rounded once, and compares the result with a second computation in double precision. It needs a few megabytes of memory for models of any size."
   )
 )

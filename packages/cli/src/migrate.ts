@@ -5,8 +5,8 @@ import { storeFailure } from "./admin/storeFailure.ts"
 import { CommandError } from "./CommandError.ts"
 
 /**
- * Brings the database up to date and ends: what an installation runs before it replaces programs, so that none of them holds up its own start, and is not killed by a
- * probe, while a large table is changed. Programs that find the database as they need it change nothing. `migrate` does it, and gives the number and name of each migration that was still to be made.
+ * Migrates the database and exits. An installation runs this before it replaces programs, so that a long migration neither delays their start
+ * nor lets a probe kill them. `migrate` applies the pending migrations and returns the number and name of each.
  */
 export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>, hasRoles: Effect.Effect<boolean, E>) =>
   Command.make(
@@ -21,7 +21,7 @@ export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<reado
         Flag.withDefault(0)
       ),
       requireRoles: Flag.Boolean("require-roles").pipe(
-        Flag.withDescription("Fails if the roles of the programs are missing and could not be made"),
+        Flag.withDescription("Fail if the roles of the programs are missing and cannot be created"),
         Flag.withDefault(false)
       )
     },
@@ -49,6 +49,6 @@ export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<reado
   ).pipe(
     Command.withShortDescription("Brings the database up to date."),
     Command.withDescription(
-      "Brings the database up to date, waiting for another program that does the same, and says what it changed. Takes DATABASE_URL and the other settings of the database."
+      "Brings the database up to date and prints what it changed. Waits if another program is migrating. Requires DATABASE_URL and accepts the other database settings."
     )
   )

@@ -3,11 +3,11 @@ import { type CatalogModel, ModelStatus, type OrgModel, Visibility } from "@seat
 import { Effect, type Layer, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { confirm, yesFlag } from "./admin/confirm.ts"
+import { withCommandErrors } from "./apiErrors.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
 import { dollars } from "./readable.ts"
 import { findModel } from "./references.ts"
-import { told } from "./told.ts"
 
 const row = ({ display_name, hf_repo, hf_revision, id, revision, slug, status, visibility }: OrgModel) => ({
   id,
@@ -25,9 +25,9 @@ const row = ({ display_name, hf_repo, hf_revision, id, revision, slug, status, v
 const list = Command.make(
   "list",
   {
-    status: Flag.Literals("status", ModelStatus.literals).pipe(Flag.withDescription("Only those in this state"), Flag.optional),
-    visibility: Flag.Literals("visibility", Visibility.literals).pipe(Flag.withDescription("Only public or private ones"), Flag.optional),
-    search: textFlag("search", "Only those with this in slug, name or repository"),
+    status: Flag.Literals("status", ModelStatus.literals).pipe(Flag.withDescription("Only models in this state"), Flag.optional),
+    visibility: Flag.Literals("visibility", Visibility.literals).pipe(Flag.withDescription("Only public or only private models"), Flag.optional),
+    search: textFlag("search", "Only models with this text in the slug, name or repository"),
     limit: limitFlag,
     json: jsonFlag
   },
@@ -44,47 +44,47 @@ const list = Command.make(
 
 const get = Command.make(
   "get",
-  { id: idArgument("The model's name or id"), json: jsonFlag },
+  { id: idArgument("The model's name or ID"), json: jsonFlag },
   Effect.fn(function* ({ id, json }) {
     const model = yield* findModel(id)
     yield* printRecord(json, model)
   })
-).pipe(Command.withDescription("Shows a model and the revision that serves."))
+).pipe(Command.withDescription("Shows a model and its serving revision."))
 
-const model = Argument.String("model").pipe(Argument.withDescription("The model's name, tiny-chat or acme/tiny-chat, or its id, mdl_..."))
+const model = Argument.String("model").pipe(Argument.withDescription("The model's name, tiny-chat or acme/tiny-chat, or its ID, mdl_..."))
 
 const disable = Command.make(
   "disable",
   { model, json: jsonFlag },
   Effect.fn(function* ({ json, model }) {
     const api = yield* SeatrialClient
-    yield* told(api.models.disable(model))
+    yield* withCommandErrors(api.models.disable(model))
     yield* printRecord(json, { model, disabled: true })
   })
-).pipe(Command.withDescription("Takes one of the organization's models out of service. Its engine ends with its last request; its weights stay."))
+).pipe(Command.withDescription("Takes one of the organization's models out of service. Its engine stops after its last request. Its weights are kept."))
 
 const enable = Command.make(
   "enable",
   { model, json: jsonFlag },
   Effect.fn(function* ({ json, model }) {
     const api = yield* SeatrialClient
-    yield* told(api.models.enable(model))
+    yield* withCommandErrors(api.models.enable(model))
     yield* printRecord(json, { model, enabled: true })
   })
-).pipe(Command.withDescription("Puts a disabled model back into service: it serves once its engine is ready."))
+).pipe(Command.withDescription("Puts a disabled model back into service. It serves when its engine is ready."))
 
 const remove = Command.make(
   "delete",
   { model, yes: yesFlag, json: jsonFlag },
   Effect.fn(function* ({ json, model, yes }) {
     const api = yield* SeatrialClient
-    yield* confirm(yes, `${model} is deleted for good: what runs of it ends, and its name is free. Requests and receipts stay.`)
-    yield* told(api.models.delete(model))
+    yield* confirm(yes, `${model} will be deleted permanently. Its engines and its deployment stop, and its name becomes free. Requests and receipts are kept.`)
+    yield* withCommandErrors(api.models.delete(model))
     yield* printRecord(json, { model, deleted: true })
   })
-).pipe(Command.withDescription("Deletes one of the organization's models for good, also one whose deployment failed, and frees its name."))
+).pipe(Command.withDescription("Deletes one of the organization's models permanently and frees its name. This includes a model whose deployment failed."))
 
-/** `show`: what the API has no place for, from the database. */
+/** `show` reads details from the database that the API does not have. */
 export const makeModelsCommand = <E, E2, R>(layerKeyed: Layer.Layer<SeatrialClient, E>, show: Command.Command<"show", never, object, E2, R>) =>
   Command.make("models").pipe(
     Command.withDescription("The organization's models."),
@@ -114,12 +114,12 @@ const catalogRow = (model: CatalogModel) => ({
 export const catalogCommand = Command.make(
   "catalog",
   {
-    own: Flag.Boolean("own").pipe(Flag.withDescription("The organization's own served models instead; needs a key"), Flag.withDefault(false)),
+    own: Flag.Boolean("own").pipe(Flag.withDescription("List the organization's own served models instead; requires a key"), Flag.withDefault(false)),
     json: jsonFlag
   },
   Effect.fn(function* ({ json, own }) {
     const api = yield* SeatrialClient
-    const models = yield* told(own ? api.models.list() : api.catalog.list())
+    const models = yield* withCommandErrors(own ? api.models.list() : api.catalog.list())
     yield* printRows(json, json ? models : models.map(catalogRow))
   })
-).pipe(Command.withDescription("Lists the models that everybody may use, with prices in dollars per million tokens. Needs no key."))
+).pipe(Command.withDescription("Lists the published models with prices in dollars per million tokens. Requires no key."))

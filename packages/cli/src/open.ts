@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Access } from "./apiAccess.ts"
 
-/** Starts the desktop's browser; false if there is none. */
+/** Starts the browser of the desktop. False if there is none. */
 const openBrowser = (address: string) =>
   Effect.callback<boolean>((resume) => {
     const child = spawn(process.platform === "darwin" ? "open" : "xdg-open", [address], { stdio: "ignore", detached: true })
@@ -22,6 +22,6 @@ export const openCommand = Command.make(
     const page = `${address}/docs`
     yield* Console.log(page)
     if (!print && process.stdout.isTTY === true && !(yield* openBrowser(page)))
-      yield* Console.error("No browser can be started here: open the address yourself.")
+      yield* Console.error("No browser could be started. Open the address above yourself.")
   })
-).pipe(Command.withDescription("Opens the page that documents the API of this installation, and prints its address."))
+).pipe(Command.withDescription("Opens the API documentation of this installation and prints its address."))

@@ -1,15 +1,15 @@
 import { Schema } from "effect"
 
-/** What a terminal obeys instead of showing it: control characters, line separators, and those that turn the direction of text. */
+/** Characters that a terminal interprets: control characters, line separators and text direction marks. */
 const unsafe = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu
 
-/** Text as a terminal may have it: what it would obey is written as `\u001b`. */
-export const escapeUnsafe = (text: string): string => text.replace(unsafe, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`)
+/** Text that is safe for a terminal: characters that it would interpret are written as, for example, `\u001b`. */
+export const escapeUnsafe = (text: string): string => text.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
-/** JSON of a value, two spaces a level, that is safe to show as it is. */
+/** JSON of a value, indented by two spaces and safe for a terminal. */
 export const safeJson = (value: unknown): string => JSON.stringify(value, null, 2).split("\n").map(escapeUnsafe).join("\n")
 
-/** A name or note that people will read: not empty, and nothing in it that a terminal obeys. */
+/** A name or note for people: not blank, and without characters that a terminal interprets. */
 export const PlainText = Schema.String.check(
   Schema.isPattern(/\S/u, { message: "Expected some text" }),
   Schema.makeFilter((text) => escapeUnsafe(text) === text, { message: "Expected text without control characters" })

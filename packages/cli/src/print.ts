@@ -14,6 +14,6 @@ export const printRows = (json: boolean, rows: ReadonlyArray<Readonly<Record<str
   return print(rows.length === 0 ? "None." : inColor(tableOf(rows.map(readableRecord)), true).join("\n"))
 }
 
-/** JSON for programs, one member a line for people. */
+/** JSON for programs, one member per line for people. */
 export const printRecord = (json: boolean, record: Readonly<Record<string, unknown>>) =>
   json ? printJson(record) : print(inColor(linesOf(readableRecord(record)), false).join("\n"))

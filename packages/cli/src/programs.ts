@@ -14,23 +14,23 @@ interface Setting {
 const storeSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
   { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
-  { name: "DATABASE_READ_POOL_SIZE", description: "Further connections for reading requests, opened when they are needed", default: 8 },
-  { name: "DATABASE_STATEMENT_TIMEOUT", description: "After which Postgres gives up any other statement", default: "30 seconds" },
+  { name: "DATABASE_READ_POOL_SIZE", description: "Additional connections for reading requests, opened when needed", default: 8 },
+  { name: "DATABASE_STATEMENT_TIMEOUT", description: "Timeout of all other statements", default: "30 seconds" },
   {
     name: "DATABASE_MIGRATE",
-    description: "Whether the program migrates the database at its start; if false it waits until `seatrial migrate` has",
+    description: "Whether the program migrates the database at startup; if false, it waits until `seatrial migrate` has done so",
     default: "true"
   },
-  { name: "DATABASE_ROLE", description: "Role whose rights the program has, such as seatrial_server; by default those of the login", default: "" },
-  { name: "DATABASE_APPLICATION_NAME", description: "Name under which Postgres shows the connections", default: "seatrial" }
+  { name: "DATABASE_ROLE", description: "Role that the program uses, for example seatrial_server; the role of the login if empty", default: "" },
+  { name: "DATABASE_APPLICATION_NAME", description: "Name of the connections in Postgres", default: "seatrial" }
 ]
 
-const kubeSettings: ReadonlyArray<Setting> = [{ name: "KUBE_CONTEXT", description: "Context of the kubeconfig", default: "its current one" }]
+const kubeSettings: ReadonlyArray<Setting> = [{ name: "KUBE_CONTEXT", description: "Context of the kubeconfig", default: "the current context" }]
 
 const listed = (settings: ReadonlyArray<Setting>): string =>
   settings.map((setting) => `  ${setting.name}: ${setting.description}${setting.default === undefined ? "" : ` (default ${setting.default})`}`).join("\n")
 
-/** A program of its own: its `main.ts` composes it, reads its settings from the environment and runs until it is told to stop. The command ends as it begins. */
+/** A command that starts a program. Loading the `main.ts` of the program runs it until it receives a stop signal. */
 const program = (name: string, what: string, settings: ReadonlyArray<Setting>, load: () => Promise<unknown>) =>
   Command.make(name, {}, () => Effect.promise(load)).pipe(
     Command.withShortDescription(what),
@@ -44,4 +44,4 @@ export const operatorCommand = program(
   [...operatorSettings, ...kubeSettings, ...hubSettings],
   () => import("@seatrial/operator/main")
 )
-export const gatewayCommand = program("gateway", "Runs the data path of inference.", gatewaySettings, () => import("@seatrial/gateway/main"))
+export const gatewayCommand = program("gateway", "Runs the inference gateway.", gatewaySettings, () => import("@seatrial/gateway/main"))

@@ -1,13 +1,13 @@
 import { type FetchProgress, makeSpeedMeter, progressLine } from "@seatrial/hub"
 import { Clock, Console, Effect, Schedule } from "effect"
 
-/** Says once a minute what is waited for, as long as it lasts. */
-export const tellingWaits = (what: string) => {
-  const tell = Effect.forever(Effect.delay(Console.log(`still waits for ${what}`), "1 minute"))
-  return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => Effect.raceFirst(effect, tell)
+/** Logs once a minute what an effect is waiting for, until it ends. */
+export const logWaiting = (what: string) => {
+  const log = Effect.forever(Effect.delay(Console.log(`still waiting for ${what}`), "1 minute"))
+  return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => Effect.raceFirst(effect, log)
 }
 
-/** Writes how far something is, at first and then every five seconds where that has changed, until the scope ends. `report` writes it now. */
+/** Logs progress at the start and then every five seconds if it has changed, until the scope closes. `report` logs it immediately. */
 export const makeProgressLog = Effect.gen(function* () {
   let progress: FetchProgress | null = null
   const meter = makeSpeedMeter()

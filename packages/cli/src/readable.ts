@@ -11,7 +11,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"]
 
-/** Bytes in the largest unit of which there is at least one: 1610612736 is 1.50 GiB. */
+/** Bytes in the largest unit that gives a value of at least 1: 1610612736 is 1.50 GiB. */
 export const size = (bytes: number): string => {
   const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10))
   return `${step === 0 ? bytes : (bytes / 1024 ** step).toFixed(2)} ${units[step]}`
@@ -27,7 +27,7 @@ const member = (name: string, value: unknown): readonly [name: string, value: un
   return /_bytes$/.test(name) ? [name.replace(/_bytes$/, ""), sizes(value)] : [name, readable(value)]
 }
 
-/** A record as people read it: money in dollars, bytes in larger units, and without what every record of its kind says. */
+/** A value for people: money in dollars, bytes in larger units, and without the member `object`. */
 export const readable = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(readable)
   if (!isRecord(value)) return value
@@ -38,7 +38,7 @@ export const readable = (value: unknown): unknown => {
   )
 }
 
-/** `readable` of a record as a whole. */
+/** `readable` for a record. */
 export const readableRecord = (record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
   const shown = readable(record)
   return isRecord(shown) ? shown : record
@@ -70,14 +70,14 @@ export const cell = (value: unknown): string => {
   return scalar(value)
 }
 
-/** A value as lines, nested parts aligned under their names: no JSON. */
+/** A value as lines, with nested parts aligned under their names. */
 export const linesOf = (value: unknown): ReadonlyArray<string> => {
   if (Array.isArray(value)) {
     const records = value.filter(isRecord)
     if (value.length === 0 || records.length < value.length) return [cell(value)]
     const names = [...new Set(records.flatMap(Object.keys))]
     const rows = records.map((record) => names.map((name) => (name in record ? cell(record[name]) : "")))
-    // Three columns speak for themselves: a name, a verdict, a remark.
+    // Up to three columns need no header: a name, a verdict, a remark.
     return columns(names.length > 3 ? [names.map((name) => escapeUnsafe(name).toUpperCase()), ...rows] : rows)
   }
   if (typeof value === "string") return value.split("\n").map(escapeUnsafe)
@@ -88,7 +88,7 @@ export const linesOf = (value: unknown): ReadonlyArray<string> => {
   return entries.flatMap(([name, member]) => linesOf(member).map((line, index) => `${(index === 0 ? name : "").padEnd(width)}  ${line}`.trimEnd()))
 }
 
-/** Rows under the names of their members, aligned. */
+/** Rows as aligned columns under the names of their members. */
 export const tableOf = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>): ReadonlyArray<string> => {
   const names = Object.keys(rows[0] ?? {})
   return columns([names.map((name) => escapeUnsafe(name).toUpperCase()), ...rows.map((row) => names.map((name) => cell(row[name])))])

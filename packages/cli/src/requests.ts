@@ -2,13 +2,13 @@ import { SeatrialClient } from "@seatrial/client"
 import type { RequestRecord } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { withCommandErrors } from "./apiErrors.ts"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag, timeBounds, timeFlags } from "./listing.ts"
 import { printRecord } from "./print.ts"
 import { dollars } from "./readable.ts"
 import { optionalModelId } from "./references.ts"
-import { told } from "./told.ts"
 
-const id = idArgument("The request's id, req_...")
+const id = idArgument("The request's ID, req_...")
 
 const row = (request: RequestRecord) => ({
   id: request.id,
@@ -27,9 +27,9 @@ const row = (request: RequestRecord) => ({
 const list = Command.make(
   "list",
   {
-    status: Flag.Literals("status", ["success", "client_error", "server_error"]).pipe(Flag.withDescription("Only those that ended like this"), Flag.optional),
-    model: textFlag("model", "Only those of this model: name or id"),
-    key: textFlag("key", "Only those of this API key, key_..."),
+    status: Flag.Literals("status", ["success", "client_error", "server_error"]).pipe(Flag.withDescription("Only requests with this outcome"), Flag.optional),
+    model: textFlag("model", "Only requests of this model: name or ID"),
+    key: textFlag("key", "Only requests with this API key, key_..."),
     ...timeFlags,
     limit: limitFlag,
     json: jsonFlag
@@ -45,8 +45,8 @@ const list = Command.make(
     yield* printList(shown, api.org.requests.list({ ...filters, pageSize: pageSizeFor(shown.limit) }), row)
   })
 ).pipe(
-  Command.withDescription("Lists requests that have ended, newest first."),
-  Command.withExamples([{ command: "seatrial requests list --status server_error --from 2h", description: "What went wrong in the last two hours" }])
+  Command.withDescription("Lists ended requests, newest first."),
+  Command.withExamples([{ command: "seatrial requests list --status server_error --from 2h", description: "List the server errors of the last two hours" }])
 )
 
 const get = Command.make(
@@ -54,10 +54,10 @@ const get = Command.make(
   { id, json: jsonFlag },
   Effect.fn(function* ({ id, json }) {
     const api = yield* SeatrialClient
-    const request = yield* told(api.org.requests.get(id))
+    const request = yield* withCommandErrors(api.org.requests.get(id))
     yield* printRecord(json, request)
   })
-).pipe(Command.withDescription("Shows a request, also one that is running."))
+).pipe(Command.withDescription("Shows a request, even while it is running."))
 
 export const requestsCommand = Command.make("requests").pipe(
   Command.withDescription("The organization's inference requests."),

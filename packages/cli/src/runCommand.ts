@@ -1,4 +1,4 @@
-// The whole of the package takes a third of a second to load.
+// The modules are imported directly, because the index of the package takes 0.3 s to load.
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Ids } from "@seatrial/domain"
@@ -19,11 +19,11 @@ import { catalogCommand, makeModelsCommand } from "./models.ts"
 import { openCommand } from "./open.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { makeReceiptsCommand } from "./receipts.ts"
+import { reportDefect } from "./reportDefect.ts"
 import { requestsCommand } from "./requests.ts"
-import { tellDefect } from "./tellDefect.ts"
-import { layerPresenter, WrongUse } from "./WrongUse.ts"
+import { layerPresenter, UsageError } from "./UsageError.ts"
 
-/** What the environment leaves open is taken from the system started in this folder. */
+/** Settings that the environment does not set are taken from the system that runs in this folder. */
 const layerLocalConfig = ConfigProvider.layerAdd(
   Effect.sync(() =>
     ConfigProvider.fromUnknown(
@@ -41,7 +41,7 @@ const layerLocalConfig = ConfigProvider.layerAdd(
 const layerKeyed = layerApi.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
 const layerPublic = layerPublicApi.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
 
-const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
+const withStoreFailure = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
 
 const admin = async () => {
   const store = await import("@seatrial/store")
@@ -58,8 +58,8 @@ const admin = async () => {
     store.ModelAdmin.layerSql,
     store.Reservations.layerSql,
     layerAdministrator
-  ).pipe(Layer.provideMerge([store.Database.layerAdmin, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
-  const layerHubConnections = store.HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
+  ).pipe(Layer.provideMerge([store.Database.layerAdmin, Ids.layer]), Layer.provide(layerLocalConfig), withStoreFailure)
+  const layerHubConnections = store.HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), withStoreFailure)
   return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
 }
 
@@ -68,7 +68,7 @@ const modelStore = async () => {
   return Layer.mergeAll(Organizations.layerSql, ModelAdmin.layerSql).pipe(
     Layer.provideMerge([Database.layerAdmin, Ids.layer]),
     Layer.provide(layerLocalConfig),
-    orSentence
+    withStoreFailure
   )
 }
 
@@ -88,7 +88,7 @@ const usage = async () => {
   const layerStore = Layer.mergeAll(Billing.layerSql, Organizations.layerSql, UsageSums.layerSql).pipe(
     Layer.provideMerge([Database.layerAdmin, Ids.layer]),
     Layer.provide(layerLocalConfig),
-    orSentence
+    withStoreFailure
   )
   return usageSumsCommand.pipe(Command.provide(layerStore))
 }
@@ -96,19 +96,19 @@ const usage = async () => {
 const cleanWeights = async () => {
   const { Database, NeededWeights } = await import("@seatrial/store")
   const { cleanWeightsCommand } = await import("./cleanWeights.ts")
-  const layerStore = NeededWeights.layerSql.pipe(Layer.provide(Database.layer), Layer.provide(layerLocalConfig), orSentence)
+  const layerStore = NeededWeights.layerSql.pipe(Layer.provide(Database.layer), Layer.provide(layerLocalConfig), withStoreFailure)
   return cleanWeightsCommand.pipe(Command.provide(layerStore))
 }
 
 const migrate = async () => {
   const { Database } = await import("@seatrial/store")
   const { makeMigrateCommand } = await import("./migrate.ts")
-  // With a pool of its own for each try, since one that could not connect stays so.
+  // Each attempt gets a new pool, because a pool that could not connect never recovers.
   const withOwner = <A, E>(effect: Effect.Effect<A, E, SqlClient.SqlClient>) => Effect.suspend(() => Effect.provide(effect, Layer.fresh(Database.layerOwner)))
   return makeMigrateCommand(withOwner(Database.migrate), withOwner(Database.hasRoles))
 }
 
-/** With the commands that these arguments name. */
+/** Builds the command tree. Only the commands that the arguments name are loaded completely. */
 const makeCommand = async (args: ReadonlyArray<string>) =>
   Command.make("seatrial").pipe(
     Command.withDescription("Seatrial serves open-weights models on Kubernetes GPUs; each model passes a trial before it carries traffic."),
@@ -120,7 +120,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       cancelCommand.pipe(Command.provide(layerKeyed)),
       requestsCommand.pipe(Command.provide(layerKeyed)),
       makeReceiptsCommand(layerKeyed, layerPublic),
-      makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how good the estimate of a model's memory was, straight from Postgres.", showModel)),
+      makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how accurate the memory estimate of a model was. Reads the database.", showModel)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
       logsCommand.pipe(Command.provide(layerKeyed)),
@@ -129,19 +129,19 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       loginCommand.pipe(Command.provide(NodeHttpClient.layerNodeHttp)),
       logoutCommand,
       profilesCommand,
-      await lazily(args, "admin", "Administration, straight in Postgres.", admin),
-      await lazily(args, "bench", "Benchmarks of models, straight from Postgres.", bench),
-      await lazily(args, "usage", "Tokens, money and GPU time of all organizations, straight from Postgres.", usage),
+      await lazily(args, "admin", "Administration. Uses the database directly.", admin),
+      await lazily(args, "bench", "Benchmarks of models. Reads the database.", bench),
+      await lazily(args, "usage", "Tokens, cost and GPU time of all organizations. Reads the database.", usage),
       serverCommand,
       operatorCommand,
       gatewayCommand,
-      await lazily(args, "fetch", "Downloads and verifies a model's files; what download Jobs run.", () =>
+      await lazily(args, "fetch", "Downloads and verifies a model's files. Download Jobs run it.", () =>
         import("./fetch.ts").then(({ fetchCommand }) => fetchCommand)
       ),
       await lazily(args, "copy-weights", "Copies a model's files from the weights store to a node and verifies them.", () =>
         import("./copyWeights.ts").then(({ copyWeightsCommand }) => copyWeightsCommand)
       ),
-      await lazily(args, "check-weights", "Makes sure that a model's files in the weights store are what was downloaded.", () =>
+      await lazily(args, "check-weights", "Checks that a model's files in the weights store are unchanged since the download.", () =>
         import("./checkWeights.ts").then(({ checkWeightsCommand }) => checkWeightsCommand)
       ),
       await lazily(args, "clean-weights", "Removes downloaded weights that no model has needed for some time.", cleanWeights),
@@ -152,12 +152,12 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
     ])
   )
 
-/** Runs the command with these arguments, in the world that it composes as every `main.ts` does. All of it but what only a process has: its signals, and its exit code, which the failure tells. */
+/** Runs the command with these arguments and all its layers. Signals and the exit code are left to the process. The failure contains the exit code. */
 export const runCommand = (args: ReadonlyArray<string>) =>
   Effect.promise(() => makeCommand(args)).pipe(
     Effect.flatMap((command) => Command.runWith(command, { version: "0.1.0" })(args)),
-    Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new WrongUse())),
-    Effect.catchDefect(tellDefect),
+    Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new UsageError())),
+    Effect.catchDefect(reportDefect),
     Effect.provide([NodeServices.layer, layerPresenter]),
     Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]))
   )

@@ -4,31 +4,26 @@ import { Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 import { textFlag } from "./listing.ts"
 
-/** How a model is to be served; what is left out is chosen. */
+/** Serving settings. Seatrial chooses the settings that are not set. */
 export const servingFlags = {
   hostClass: textFlag(
     "host-class",
-    "Host class to run on; several, in order of preference, with commas; or any: the first with free GPUs (default: the cheapest that fits)"
+    "Host class to run on; or several separated by commas, or any: the first one with free GPUs (default: the cheapest that fits)"
   ),
-  runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the host class's first)"), Flag.optional),
+  runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the first one of the host class)"), Flag.optional),
   maxContext: Flag.Int("max-context").pipe(
     Flag.withDescription("Longest context, in tokens (default: the longest that fits)"),
     Flag.withSchema(RequestedContext),
     Flag.optional
   ),
-  kvCacheDtype: Flag.Literals("kv-cache-dtype", KvCacheDtype.literals).pipe(
-    Flag.withDescription("Type of the numbers in the KV cache (default: auto)"),
-    Flag.optional
-  ),
+  kvCacheDtype: Flag.Literals("kv-cache-dtype", KvCacheDtype.literals).pipe(Flag.withDescription("Data type of the KV cache (default: auto)"), Flag.optional),
   holdSeconds: Flag.Int("hold-seconds").pipe(
-    Flag.withDescription(
-      "Seconds, 0 to 86400, without a request after which GPUs are given back: of a model that serves (default: never) or that was only checked (default: 900)"
-    ),
+    Flag.withDescription("Seconds without a request, 0 to 86400, after which the GPUs are released; default: never for a serving model, 900 for a candidate"),
     Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 }))),
     Flag.optional
   ),
   yarnFactor: Flag.Finite("yarn-factor").pipe(
-    Flag.withDescription("Extends the native context by YaRN this many times; more than 1, at most 64"),
+    Flag.withDescription("Factor by which YaRN extends the native context; more than 1, at most 64"),
     Flag.withSchema(RequestedYarnFactor),
     Flag.optional
   ),
@@ -38,7 +33,7 @@ export const servingFlags = {
     Flag.optional
   ),
   engineFlags: Flag.String("engine-flag").pipe(
-    Flag.withDescription("A flag of the engine, as name=value; the value is JSON, else text. May be given several times"),
+    Flag.withDescription("A flag of the engine, as name=value; the value is JSON, otherwise text. Can be repeated"),
     Flag.atLeast(0)
   )
 }
@@ -56,29 +51,29 @@ export interface ServingFlags {
 
 const decodeJson = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Json))
 
-/** `name=value` as a member of `engine_flags`; undefined where it is none. */
-const engineFlag = (given: string): readonly [name: string, value: Schema.Json] | undefined => {
-  const [, name, text] = /^([^=\s]+)=(.*)$/su.exec(given) ?? []
+/** Parses `name=value` as a member of `engine_flags`. Undefined if it is malformed. */
+const engineFlag = (flag: string): readonly [name: string, value: Schema.Json] | undefined => {
+  const [, name, text] = /^([^=\s]+)=(.*)$/su.exec(flag) ?? []
   return name === undefined || text === undefined ? undefined : [name, Option.getOrElse(decodeJson(text), () => text)]
 }
 
-/** `a,b` as a list; one name, or `any`, as it is. */
+/** `a,b` as a list. A single name, or `any`, is returned unchanged. */
 const classesOf = (text: string): HostClassChoice => {
   const names = text.split(",").map((name) => name.trim())
   return names.length === 1 ? text : names
 }
 
-/** What the flags ask for, as the API takes it; wrong use where they do not go together. */
+/** The settings of the flags in the format of the API. Fails if the flags contradict each other. */
 export const servingOf = Effect.fnUntraced(function* (flags: ServingFlags): Effect.fn.Return<ServingRequest, CommandError> {
   const { hostClass, holdSeconds, kvCacheDtype, maxContext, runtime, yarnFactor, yarnOriginalContext } = flags
   if (Option.isSome(yarnOriginalContext) && Option.isNone(yarnFactor)) {
-    return yield* new CommandError({ message: "--yarn-original-context needs --yarn-factor.", exitCode: 2 })
+    return yield* new CommandError({ message: "--yarn-original-context requires --yarn-factor.", exitCode: 2 })
   }
   const engineFlags = new Map<string, Schema.Json>()
-  for (const given of flags.engineFlags) {
-    const member = engineFlag(given)
-    if (member === undefined) return yield* new CommandError({ message: `--engine-flag ${given} is not name=value.`, exitCode: 2 })
-    if (engineFlags.has(member[0])) return yield* new CommandError({ message: `--engine-flag ${member[0]} is given twice.`, exitCode: 2 })
+  for (const flag of flags.engineFlags) {
+    const member = engineFlag(flag)
+    if (member === undefined) return yield* new CommandError({ message: `--engine-flag ${flag} is not name=value.`, exitCode: 2 })
+    if (engineFlags.has(member[0])) return yield* new CommandError({ message: `--engine-flag ${member[0]} is set more than once.`, exitCode: 2 })
     engineFlags.set(...member)
   }
   return {

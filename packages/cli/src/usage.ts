@@ -10,25 +10,23 @@ const isGroup = Schema.is(Schema.Literals(groups))
 
 const org = Flag.String("org").pipe(Flag.withDescription("The organization's slug; default: all organizations"), Flag.optional)
 const by = Flag.String("by").pipe(
-  Flag.withDescription("What sums are told apart by, beside the organization: model, key, day, several with commas between them"),
+  Flag.withDescription("Group sums by these in addition to the organization: model, key, day, or several separated by commas"),
   Flag.withSchema(
-    Schema.String.check(
-      Schema.makeFilter((text) => (text.split(",").every(isGroup) ? undefined : "is not made of model, key and day, with commas between them"))
-    )
+    Schema.String.check(Schema.makeFilter((text) => (text.split(",").every(isGroup) ? undefined : "must consist of model, key and day, separated by commas")))
   ),
   Flag.withDefault("model")
 )
 
 const seconds = (gpuMillis: bigint) => `${gpuMillis / 1_000n}.${(gpuMillis % 1_000n).toString().padStart(3, "0")}`
 
-/** The shares of today's allowances that are reached, of the organization or of a key, as `month 80%`. */
+/** The alert thresholds that the organization or a key has reached, for example `month 80%`. */
 const alertsOf = (allowances: Effect.Success<ReturnType<Billing["Service"]["allowances"]>>, keyId: string | null): string =>
   allowances
     .filter((allowance) => allowance.keyId === keyId && allowance.reachedPercent > 0)
     .map(({ kind, reachedPercent }) => `${kind} ${reachedPercent}%`)
     .join(", ")
 
-/** Sums of requests and GPU time, straight from the records. */
+/** Sums of requests and GPU time from the database. */
 export const usageSumsCommand = Command.make(
   "usage",
   { org, by, from, to, json },
@@ -40,8 +38,8 @@ export const usageSumsCommand = Command.make(
     const days = { from: Option.getOrElse(from, () => `${today.slice(0, 8)}01`), to: Option.getOrElse(to, () => today) }
     const chosen = new Set(by.split(",").filter(isGroup))
     const rows = yield* Effect.forEach(organizations, ({ id, slug }) =>
-      Effect.zipWith(sums({ orgId: id, ...days, by: chosen }), billing.allowances(id), (found, allowances) =>
-        found.map((sum) => ({
+      Effect.zipWith(sums({ orgId: id, ...days, by: chosen }), billing.allowances(id), (groupSums, allowances) =>
+        groupSums.map((sum) => ({
           organization: slug,
           ...(chosen.has("day") ? { day: sum.day } : {}),
           ...(chosen.has("model") ? { model_id: sum.modelId, model: sum.model } : {}),
@@ -62,7 +60,5 @@ export const usageSumsCommand = Command.make(
     yield* printRows(json, rows.flat())
   })
 ).pipe(
-  Command.withDescription(
-    "Tokens, money and GPU time of ended requests, exactly, by organization, model, key and day (UTC). For operators: straight from Postgres."
-  )
+  Command.withDescription("Exact tokens, cost and GPU time of ended requests by organization, model, key and day (UTC). For operators: reads the database.")
 )

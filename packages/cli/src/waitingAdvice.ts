@@ -1,18 +1,18 @@
-/** What a phase that may last means and what can be done, a sentence a line; undefined for a phase that passes by itself soon. `id` is the deployment's. */
+/** Explains a phase that can take long and what to do, one sentence per line. Undefined for short phases. `id`: ID of the deployment. */
 export const waitingAdvice = (phase: string, id: string): string | undefined => {
-  const end = `\`seatrial cancel ${id}\` ends it; deployed again with --host-class it uses other GPUs (\`seatrial preview\` lists the classes that fit).`
+  const cancelHint = `To use other GPUs, cancel it with \`seatrial cancel ${id}\` and deploy again with --host-class (\`seatrial preview\` lists the classes that fit).`
   if (phase === "waiting") {
     return [
-      "waiting: it is not the organization's turn: an older run of the model has to end first, or the organization holds as many GPUs as it may.",
-      "It goes on by itself when that run ends, GPUs are given back or an administrator raises the limit.",
-      end
+      "waiting: an older run of the model must end first, or the organization has reached its GPU limit.",
+      "It continues automatically when that run ends, GPUs are released or an administrator raises the limit.",
+      cancelHint
     ].join("\n")
   }
   if (phase !== "queued") return undefined
   return [
-    "queued: no node has the GPUs of its host class free, others have set them aside, or earlier runs wait for them.",
-    "A verified candidate of the model (serve: false) is one that may hold them, for the hold_seconds of its deployment (default 900).",
-    "It goes on by itself as soon as there are enough. The operator of the cluster can add GPUs.",
-    end
+    "queued: no node has enough free GPUs of its host class, or the free GPUs are reserved or needed by earlier runs.",
+    "A verified candidate of the model (serve: false) can hold GPUs for the hold_seconds of its deployment (default 900).",
+    "It continues automatically when enough GPUs are free. The operator of the cluster can add GPUs.",
+    cancelHint
   ].join("\n")
 }

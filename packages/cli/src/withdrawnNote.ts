@@ -1,19 +1,19 @@
 import type { DeploymentDetail } from "@seatrial/domain"
 import { escapeUnsafe } from "./plainText.ts"
 
-/** What a run that was activated is not served with, since its trial did not see it working, and why; undefined where it saw all. */
+/** Lists the capabilities that an activated run does not serve, because its trial did not observe them working. Undefined if there are none. */
 export const withdrawnNote = ({ checks, id }: Pick<DeploymentDetail, "checks" | "id">): string | undefined => {
   const failed = checks.filter(({ passed }) => !passed)
-  // Rows that were not begun, or saw nothing, stand in the last row's words alone, which may be cut.
-  const said = checks.find(({ name }) => name === "suite")?.detail ?? ""
-  const others = [...said.matchAll(/\d+ not (?:reached|seen) \([^)]*\)?/g)].map(([words]) => words)
-  if (failed.length === 0 && others.length === 0) return undefined
+  // Checks that did not run, or that observed nothing, have no row. Only the text of the suite row names them, and it can be truncated.
+  const summary = checks.find(({ name }) => name === "suite")?.detail ?? ""
+  const unchecked = [...summary.matchAll(/\d+ not (?:reached|seen) \([^)]*\)?/g)].map(([words]) => words)
+  if (failed.length === 0 && unchecked.length === 0) return undefined
   const width = Math.max(...failed.map(({ name }) => name.length))
   return [
-    "Not served, since the trial did not see it working:",
+    "Not served, because the trial did not observe it working:",
     ...failed.map(({ detail = "", name }) => `  ${name.padEnd(width)}  ${detail}`.trimEnd()),
-    ...others.map((words) => `  ${words}`),
-    `\`seatrial status ${id}\` has every check; docs/trial.md says what each stands for, and \`seatrial catalog --own --json\` what is served.`
+    ...unchecked.map((words) => `  ${words}`),
+    `\`seatrial status ${id}\` shows every check, docs/trial.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
   ]
     .map(escapeUnsafe)
     .join("\n")

@@ -11,7 +11,7 @@ const Invited = Schema.Struct({ id: Schema.String, token: Schema.String })
 const Keys = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
 
 describe("seatrial admin without its Postgres", () => {
-  it.live("says in a sentence that it does not answer", () =>
+  it.live("reports in a sentence that Postgres does not answer", () =>
     Effect.gen(function* () {
       const ran = yield* seatrialProcess(["admin", "orgs", "list", "--json"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
       assert.strictEqual(ran.code, 1)
@@ -25,7 +25,7 @@ describe("seatrial admin without its Postgres", () => {
 
 const decodeText = <S extends Schema.Decoder<unknown>>(schema: S, text: string): S["Type"] => Schema.decodeUnknownSync(schema)(parse(text))
 
-/** An organization with an owner, made without the command. */
+/** An organization with an owner, created without the command. */
 const makeOrganization = Effect.fnUntraced(function* (slug: string) {
   const { DATABASE_URL = "" } = yield* Env
   yield* Effect.gen(function* () {
@@ -36,7 +36,7 @@ const makeOrganization = Effect.fnUntraced(function* (slug: string) {
 })
 
 layer(Env.layer)("seatrial admin", (it) => {
-  it.effect("records in the audit which administrator acted: the one that SEATRIAL_ADMIN names, else the account at the terminal", () =>
+  it.effect("records the administrator in audit events: SEATRIAL_ADMIN, otherwise the operating system account", () =>
     Effect.gen(function* () {
       const env = yield* Env
       yield* makeOrganization("audited")
@@ -69,7 +69,10 @@ layer(Env.layer)("seatrial admin", (it) => {
       const env = yield* Env
       yield* makeOrganization("limited")
       const admin = (...args: ReadonlyArray<string>) => seatrial(["admin", ...args, "--json"], env)
-      const made = decodeText(KeyMade, (yield* admin("keys", "create", "--org", "limited", "--email", "ann@limited.example", "--scope", "requests:read")).out)
+      const created = decodeText(
+        KeyMade,
+        (yield* admin("keys", "create", "--org", "limited", "--email", "ann@limited.example", "--scope", "requests:read")).out
+      )
       const record = Schema.Record(Schema.String, Schema.Unknown)
       const print = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
         const ran = yield* admin(...args)
@@ -78,8 +81,8 @@ layer(Env.layer)("seatrial admin", (it) => {
       })
       const set = decodeText(record, yield* print("limits", "set", "--org", "limited", "--day", "5000000", "--month", "50000000"))
       assert.deepInclude(set, { org: "limited", day_limit_micros: "5000000", month_limit_micros: "50000000", mode: "invoiced" })
-      const ofKey = yield* print("limits", "set", "--org", "limited", "--key", made.id, "--day", "7")
-      assert.deepStrictEqual(decodeText(record, ofKey), { org: "limited", api_key_id: made.id, day_limit_micros: "7", month_limit_micros: null })
+      const ofKey = yield* print("limits", "set", "--org", "limited", "--key", created.id, "--day", "7")
+      assert.deepStrictEqual(decodeText(record, ofKey), { org: "limited", api_key_id: created.id, day_limit_micros: "7", month_limit_micros: null })
       // A limit that is not named stays.
       assert.deepInclude(decodeText(record, yield* print("limits", "set", "--org", "limited", "--month", "none")), {
         day_limit_micros: "5000000",
@@ -95,14 +98,14 @@ layer(Env.layer)("seatrial admin", (it) => {
       const row = (allowance: string, limit: string, key: string | null = null) => ({ api_key_id: key, allowance, limit_micros: limit, spent_micros: "0" })
       assert.deepStrictEqual(
         spent.map(({ alert_percent, ...shown }) => shown),
-        [row("balance", "0"), row("day", "5000000"), row("day", "7", made.id)]
+        [row("balance", "0"), row("day", "5000000"), row("day", "7", created.id)]
       )
 
       const wrong: ReadonlyArray<readonly [code: number, says: RegExp, args: ReadonlyArray<string>]> = [
         [2, /--gpus, --day or --month/, ["limits", "set", "--org", "limited"]],
-        [2, /no limit of GPUs/, ["limits", "set", "--org", "limited", "--key", made.id, "--gpus", "1"]],
+        [2, /no limit of GPUs/, ["limits", "set", "--org", "limited", "--key", created.id, "--gpus", "1"]],
         [2, /whole micro-dollars/, ["limits", "set", "--org", "limited", "--day", "1.5"]],
-        [1, /no live key/, ["limits", "set", "--org", "limited", "--key", `${made.id.slice(0, -1)}${made.id.endsWith("0") ? "1" : "0"}`, "--day", "1"]]
+        [1, /no live key/, ["limits", "set", "--org", "limited", "--key", `${created.id.slice(0, -1)}${created.id.endsWith("0") ? "1" : "0"}`, "--day", "1"]]
       ]
       for (const [code, says, args] of wrong) {
         const ran = yield* admin(...args)
@@ -114,7 +117,7 @@ layer(Env.layer)("seatrial admin", (it) => {
   )
 
   it.effect(
-    "shows a key's secret once, rotates it, and revokes only what was confirmed",
+    "shows a key's secret once, rotates it, and revokes it only if confirmed",
     () =>
       Effect.gen(function* () {
         const env = yield* Env
@@ -126,7 +129,7 @@ layer(Env.layer)("seatrial admin", (it) => {
         )
         assert.strictEqual(twice.code, 1)
         assert.strictEqual(twice.out, "")
-        assert.match(twice.err, /acme already/)
+        assert.match(twice.err, /acme already exists/)
         noTrace(twice)
         const { id, secret } = Schema.decodeUnknownSync(KeyMade)(parse(made.out))
         assert.match(secret, /^seatrial_/)
@@ -145,15 +148,15 @@ layer(Env.layer)("seatrial admin", (it) => {
         const [key] = Schema.decodeUnknownSync(Keys)(parse(listed.out))
         assert.include(key, { id, last_four: next.secret.slice(-4), revoked_at: null })
         assert.isString(key?.previous_secret_expires_at)
-        for (const told of [secret, next.secret]) assert.notInclude(listed.out, told)
+        for (const secretText of [secret, next.secret]) assert.notInclude(listed.out, secretText)
         assert.strictEqual((yield* admin("keys", "revoke", "--org", "acme", id, "--yes")).code, 0)
       }),
-    // Processes one after another, on a machine that other tests load too.
+    // The test starts several processes on a machine that other tests share.
     120_000
   )
 
   it.effect(
-    "takes an invitation's token from the environment, keeps the last owner, and prints tables for people",
+    "reads an invitation's token from the environment, protects the last owner, and prints tables for people",
     () =>
       Effect.gen(function* () {
         const env = yield* Env
@@ -178,7 +181,7 @@ layer(Env.layer)("seatrial admin", (it) => {
   )
 
   it.effect(
-    "tells usage of all organizations, or of one, as digits, and names what it cannot be told apart by",
+    "lists the usage of all organizations or of one as digits, and reports invalid groupings",
     () =>
       Effect.gen(function* () {
         const { DATABASE_URL = "" } = yield* Env
@@ -201,7 +204,7 @@ layer(Env.layer)("seatrial admin", (it) => {
   )
 
   it.effect(
-    "needs the encryption key only for hub connections, and names who is not there",
+    "requires the encryption key only for hub connections, and reports unknown users and organizations",
     () =>
       Effect.gen(function* () {
         const { DATABASE_URL = "" } = yield* Env

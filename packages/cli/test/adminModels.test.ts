@@ -11,7 +11,7 @@ const storeOf = (env: Readonly<Record<string, string>>) =>
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))
   )
 
-/** An organisation with a model that serves, in the database of the command. */
+/** An organization with a serving model, in the database of the command. */
 const serve = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<string, string>>) {
   return yield* Effect.gen(function* () {
     const { caller } = yield* makeCaller(slug)
@@ -19,7 +19,7 @@ const serve = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<st
   }).pipe(Effect.provide(storeOf(env)))
 })
 
-/** An organisation with a model whose engine has told what it took of the memory, and that was measured under load. */
+/** An organization with a model whose engine reported its memory, and that was benchmarked. */
 const measure = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<string, string>>) {
   return yield* Effect.gen(function* () {
     const { caller } = yield* makeCaller(slug)
@@ -37,7 +37,7 @@ const measure = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<
 
 layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin", (it) => {
   it.effect(
-    "publishes and deletes a model, only where that is confirmed, and says what is wrong in a sentence",
+    "publishes and deletes a model only if confirmed, and reports errors in a sentence",
     () =>
       Effect.gen(function* () {
         const env = yield* Env
@@ -62,7 +62,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
   )
 
   it.effect(
-    "sets GPUs aside and takes them back",
+    "grants and withdraws reservations",
     () =>
       Effect.gen(function* () {
         const env = yield* Env
@@ -74,13 +74,13 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
         assert.strictEqual((yield* reservations("withdraw", ...own, "--yes")).code, 0)
         const again = yield* reservations("withdraw", ...own, "--yes")
         assert.strictEqual(again.code, 1)
-        assert.match(again.err, /Nothing of h100 is set aside for beta/u)
+        assert.match(again.err, /beta has no reservation of h100/u)
       }),
     120_000
   )
 
   it.effect(
-    "says how good the estimate of a model's memory was, how long it starts, and how fast its trial found it, for people and for programs",
+    "shows the accuracy of a model's memory estimate, its start times and its benchmark, for people and for programs",
     () =>
       Effect.gen(function* () {
         const env = yield* Env
@@ -92,10 +92,10 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
           seatrial(["bench", "show", "--org", "delta", "tiny"], env),
           seatrial(["bench", "show", "--org", "delta", "delta/tiny", "--json"], env)
         ])
-        const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache a GPU were estimated, 1\.91 MiB measured: OUTSIDE, 50\.0% above the middle$/mu
+        const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache per GPU estimated, 1\.91 MiB measured: OUTSIDE the estimate, 50\.0% above its middle$/mu
         assert.match(shown.out, estimate, shown.err)
         assert.deepStrictEqual(beside, shown)
-        assert.match(shown.out, /^kv_layout_differs +520\.0 bytes a token, estimated 512\.0$/mu)
+        assert.match(shown.out, /^kv_layout_differs +520\.0 bytes per token, estimated 512\.0$/mu)
         assert.match(shown.out, /^warm_start +process to loaded 10\.00 s, loaded to ready 5\.00 s, first token 0\.50 s \(median of 1\)$/mu)
         assert.deepNestedInclude(parse(told.out), {
           "estimate.calibrated": false,
@@ -110,7 +110,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
   )
 
   it.effect(
-    "tells GPU time by day, to the micro-dollar, and takes it off the balance",
+    "lists GPU time by day, exact to the micro-dollar, and deducts it from the balance",
     () =>
       Effect.gen(function* () {
         const env = yield* Env

@@ -49,22 +49,22 @@ const figures = { commit: "0123456789abcdef", engine_version: "vllm-0.33.0", hos
 const shown = (changed: Partial<Benchmark> = {}) => benchChart("acme/tiny", figures, { ...benchmark, ...changed })
 
 describe("the chart of a benchmark", () => {
-  it("says what was measured and draws bars by concurrency, in proportion", () => {
+  it("describes the benchmark and draws proportional bars by concurrency", () => {
     const lines = shown()
     assert.strictEqual(lines[0], "acme/tiny at 0123456789ab: vllm-0.33.0 on 1 x Simulated-GPU (h100)")
     assert.include(lines, ` 1 ${"█".repeat(10)} 100 tokens/s`)
-    assert.include(lines, `64 ${"█".repeat(40)} 400 tokens/s  not steady, prolonged, stood still for 20% of its time, 1.00 s at once`)
+    assert.include(lines, `64 ${"█".repeat(40)} 400 tokens/s  not steady, prolonged, stalled for 20% of the time, 1.00 s at most`)
   })
 
-  it("shows percentiles with unit, sample size and bounds, and none that the sample does not bear", () => {
+  it("shows percentiles with unit, sample size and bounds, and omits those whose sample is too small", () => {
     const text = shown().join("\n")
     assert.match(text, /^first token \(ttft\) +1 +30 +20\.0 \(19\.0 to 21\.0\) +- +- +-$/m)
     assert.match(text, /^between chunks \(chunk gap\) +64 +3 +- +- +- +-$/m)
     assert.match(text, /^1 +30 +0 +40\.0 s +100 +100 +±2\.0% +3\.00 +3\.00 +-$/m)
-    assert.notMatch(text, /Void|Slow|Scaled|simulated|Other pods/)
+    assert.notMatch(text, /No result|Slow|Scaled|simulated|Other pods/)
   })
 
-  it("says where figures are void, slow, scaled, or of GPUs that are simulated or not their own", () => {
+  it("says if figures are missing, slow or scaled, or if the GPUs were simulated or shared", () => {
     const changed = {
       first_failed: "2 of 60 failed.",
       missing: "client_limited",
@@ -75,19 +75,19 @@ describe("the chart of a benchmark", () => {
       shared: true
     }
     const text = shown(changed).join("\n")
-    assert.match(text, /^The second try\. The first failed: 2 of 60 failed\.$/m)
-    assert.match(text, /^Other pods may have used the same GPUs meanwhile\.$/m)
+    assert.match(text, /^Second attempt\. The first attempt failed: 2 of 60 failed\.$/m)
+    assert.match(text, /^Other pods may have used the same GPUs during the benchmark\.$/m)
     assert.match(text, /benchmark_missing \(client_limited\)/)
     assert.match(text, /50\.0% of the median of 3 earlier/)
-    assert.match(text, /A sketch, scaled to the host class's 4 s: all times are 1\.33%/)
-    assert.match(text, /On simulated GPUs/)
+    assert.match(text, /A rough benchmark, scaled to the 4 s of the host class: all times are 1\.33%/)
+    assert.match(text, /simulated GPUs/)
   })
 
-  it("shows those of earlier versions, which had fewer figures, and lets no text command the terminal", () => {
+  it("shows benchmarks of earlier versions, which have fewer figures, and escapes control characters", () => {
     const { figures: _, ...older } = step(1, 100)
     const { goodput_limits: __, scale: ___, ...old } = benchmark
     assert.isAtLeast(benchChart("acme/tiny", figures, { ...old, steps: [older] }).length, 5)
     assert.notInclude(benchChart("acme/tiny", { ...figures, host_class: "h\u001b[2J" }, benchmark).join(""), "\u001b")
-    assert.deepStrictEqual(shown({ steps: [], missing: "time_limit" }).at(-1), "Void, by no fault of the model: benchmark_missing (time_limit).")
+    assert.deepStrictEqual(shown({ steps: [], missing: "time_limit" }).at(-1), "No result: benchmark_missing (time_limit). The model is not the cause.")
   })
 })

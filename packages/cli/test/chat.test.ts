@@ -7,7 +7,7 @@ import { inColor } from "../src/color.ts"
 import { parseRepository } from "../src/references.ts"
 import { main } from "./runCommand.ts"
 
-/** The command as a process, with a gateway of that behavior: what it writes as it comes is its own standard output. */
+/** Runs the command as a process against a gateway with that behavior, because streamed output bypasses the console of the test. */
 const chat = (handler: RequestListener) =>
   Effect.callback<{ readonly code: number | null; readonly out: string; readonly err: string }>((resume) => {
     const server = createServer(handler).listen(0, "127.0.0.1", () => {
@@ -36,26 +36,30 @@ const chat = (handler: RequestListener) =>
 const frame = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`
 
 describe("seatrial chat", () => {
-  it.live("writes the answer as it comes, without what a terminal would obey", () =>
+  it.live("streams the answer and escapes control characters", () =>
     Effect.gen(function* () {
-      const asked: Array<unknown> = []
+      const requests: Array<unknown> = []
       const ran = yield* chat((request, response) => {
         let body = ""
         request.on("data", (chunk: Buffer) => {
           body += chunk.toString()
         })
         request.on("end", () => {
-          asked.push(request.url, request.headers.authorization, JSON.parse(body))
+          requests.push(request.url, request.headers.authorization, JSON.parse(body))
           response.writeHead(200, { "content-type": "text/event-stream" })
           response.end(`${frame("Hel")}: heartbeat\n\n${frame("lo\n\u001b[31m")}data: [DONE]\n\n`)
         })
       })
       assert.deepStrictEqual([ran.code, ran.out], [0, "Hello\n\\u001b[31m\n"])
-      assert.deepStrictEqual(asked, ["/v1/chat/completions", "Bearer k", { model: "acme/tiny", messages: [{ role: "user", content: "Hello" }], stream: true }])
+      assert.deepStrictEqual(requests, [
+        "/v1/chat/completions",
+        "Bearer k",
+        { model: "acme/tiny", messages: [{ role: "user", content: "Hello" }], stream: true }
+      ])
     })
   )
 
-  it.live("fails with the error of the gateway, also within a stream", () =>
+  it.live("fails with the error of the gateway, including one within a stream", () =>
     Effect.gen(function* () {
       const error = JSON.stringify({ error: { message: "There is no model.", type: "invalid_request_error", code: "model_not_found" } })
       const refused = yield* chat((_, response) => response.writeHead(404, { "content-type": "application/json" }).end(error))
@@ -90,11 +94,11 @@ describe("a repository", () => {
 
 describe("colors", () => {
   const lines = ["ID    STATUS", "dep_1  failed", "failed-model  activated"]
-  it("mark states that stand alone, and the header", () =>
+  it("mark the header and states that fill a column", () =>
     assert.deepStrictEqual(inColor(lines, true, true), [
       "\u001b[1mID    STATUS\u001b[0m",
       "dep_1  \u001b[31mfailed\u001b[0m",
       "failed-model  \u001b[32mactivated\u001b[0m"
     ]))
-  it("are left out if standard output is no terminal", () => assert.deepStrictEqual(inColor(lines, true), lines))
+  it("are omitted if standard output is not a terminal", () => assert.deepStrictEqual(inColor(lines, true), lines))
 })

@@ -13,12 +13,12 @@ import { Env, main, noTrace, seatrial, seatrialProcess } from "./runCommand.ts"
 
 describe("wrong use", () => {
   const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp, run: typeof seatrial]> = [
-    ["an unknown command is named", ["deplyo"], /deplyo/, seatrialProcess],
-    ["a missing argument is named", ["preview"], /repository/, seatrial],
-    ["a receipt that is not there is named", ["receipts", "verify", "/nonexistent.jws"], /The file \/nonexistent\.jws does not exist\./, seatrial],
-    ["a folder in place of a receipt is named", ["receipts", "verify", "/"], /The file \/ is a folder\./, seatrial],
-    ["without any system the command says how to name one", ["status", "dep_x"], /SEATRIAL_ADDRESS/, seatrialProcess],
-    ["without Postgres administration says how to name one", ["admin", "orgs", "list"], /DATABASE_URL/, seatrialProcess]
+    ["an unknown command is reported by name", ["deplyo"], /deplyo/, seatrialProcess],
+    ["a missing argument is reported by name", ["preview"], /repository/, seatrial],
+    ["a missing receipt file is reported by name", ["receipts", "verify", "/nonexistent.jws"], /The file \/nonexistent\.jws does not exist\./, seatrial],
+    ["a folder instead of a receipt file is reported by name", ["receipts", "verify", "/"], /The file \/ is a folder\./, seatrial],
+    ["without a configured API the command says how to configure one", ["status", "dep_x"], /SEATRIAL_ADDRESS/, seatrialProcess],
+    ["without Postgres the administration says how to configure it", ["admin", "orgs", "list"], /DATABASE_URL/, seatrialProcess]
   ]
   for (const [promise, args, says, run] of wrong) {
     it.live(promise, () =>
@@ -32,7 +32,7 @@ describe("wrong use", () => {
     )
   }
 
-  it.live("a deploy of neither a repository nor a model, or of both, is refused before anything is sent", () =>
+  it.live("a deploy with neither or both of a repository and a model is refused before a request is sent", () =>
     Effect.gen(function* () {
       for (const args of [["deploy"], ["deploy", "a/b", "--model-id", "mdl_x"]]) {
         const ran = yield* seatrial(args, { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" })
@@ -42,18 +42,18 @@ describe("wrong use", () => {
     })
   )
 
-  it.live("a model is not deleted without a terminal to confirm at, unless --yes says so", () =>
+  it.live("a delete without a terminal requires --yes", () =>
     Effect.gen(function* () {
       const nobody = { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" }
-      const asked = yield* seatrial(["models", "delete", "tiny"], nobody)
-      assert.strictEqual(asked.code, 2)
-      assert.match(asked.out + asked.err, /tiny is deleted for good.*Nothing was done: say so with --yes\./)
+      const unconfirmed = yield* seatrial(["models", "delete", "tiny"], nobody)
+      assert.strictEqual(unconfirmed.code, 2)
+      assert.match(unconfirmed.out + unconfirmed.err, /tiny will be deleted permanently.*Nothing was changed\. Confirm with --yes\./)
       const sent = yield* seatrial(["models", "delete", "tiny", "--yes"], nobody)
       assert.strictEqual(sent.code, 4)
     })
   )
 
-  it.live("a server that does not answer is a sentence, not a trace", () =>
+  it.live("an unreachable server is reported in a sentence, without a stack trace", () =>
     Effect.gen(function* () {
       const ran = yield* seatrial(["status", "dep_x"], { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" })
       assert.strictEqual(ran.code, 4)
@@ -64,7 +64,7 @@ describe("wrong use", () => {
 })
 
 describe("--help", () => {
-  it.live("names every command, and completions know those of them that are loaded late", () =>
+  it.live("lists every command, and completions include lazily loaded commands", () =>
     Effect.gen(function* () {
       const [help, completions, admin] = yield* Effect.all([seatrial(["--help"]), seatrial(["--completions", "bash"]), seatrial(["admin", "--help"])], {
         concurrency: 2
@@ -81,7 +81,7 @@ describe("--help", () => {
     ["gateway", gatewaySettings]
   ] as const
   for (const [program, settings] of programs) {
-    it.live(`of ${program} names every setting`, () =>
+    it.live(`of ${program} lists every setting`, () =>
       Effect.gen(function* () {
         const { code, out } = yield* seatrial([program, "--help"])
         assert.strictEqual(code, 0)
@@ -93,7 +93,7 @@ describe("--help", () => {
 })
 
 layer(Env.layer)("a program started by the command", (it) => {
-  it.effect("ends with 0 when it is told to stop, as it does alone", () =>
+  it.effect("exits with 0 after a stop signal", () =>
     Effect.gen(function* () {
       const env = yield* Env
       const code = yield* Effect.callback<number | null>((resume) => {
@@ -119,7 +119,7 @@ describe("fetch", () => {
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
   const run = Effect.fnUntraced(function* (corrupt: boolean, manifest?: string) {
-    // Beyond the header, which screening reads.
+    // After the header, which screening reads.
     const faults = ({ file }: HubRequest): HubFault | undefined =>
       corrupt && file === "model.safetensors" ? { kind: "corrupt", offset: 1_000_000 } : undefined
     const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0, faults })), SampleHub)
@@ -133,7 +133,7 @@ describe("fetch", () => {
     return { ran: yield* (corrupt ? seatrialProcess : seatrial)(args, { HF_ENDPOINT: hub.address, HUB_RETRY_DELAY: "1 millis" }), target, facts }
   })
 
-  it.live("brings the pinned files, whole", () =>
+  it.live("downloads the pinned files completely", () =>
     Effect.gen(function* () {
       const { facts, ran, target } = yield* run(false)
       assert.strictEqual(ran.code, 0, ran.err)
@@ -141,7 +141,7 @@ describe("fetch", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("bytes that are not the commit's end it with exit code 3 and a last line that says so", () =>
+  it.live("fails with exit code 3 and a code in its last line if the bytes differ from the commit", () =>
     Effect.gen(function* () {
       const { ran } = yield* run(true)
       assert.strictEqual(ran.code, 3)
@@ -149,7 +149,7 @@ describe("fetch", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a list of files that is not the one screening saw ends it before a byte is downloaded", () =>
+  it.live("fails before the download if the file list differs from the one at screening", () =>
     Effect.gen(function* () {
       const { ran } = yield* run(false, "0".repeat(64))
       assert.strictEqual(ran.code, 3)

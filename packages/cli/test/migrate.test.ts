@@ -5,7 +5,7 @@ import { Effect, Redacted } from "effect"
 import { inject } from "vitest"
 import { noTrace, seatrial, seatrialProcess } from "./runCommand.ts"
 
-it.live("seatrial migrate brings an empty database up to date, two at once do it once, and says where nothing is left to do", () =>
+it.live("seatrial migrate migrates an empty database once even if run twice concurrently, and says if nothing was pending", () =>
   Effect.gen(function* () {
     const env = { DATABASE_URL: Redacted.value(yield* makeEmptyDatabase(inject("postgres"))) }
     const both = yield* Effect.all([seatrial(["migrate"], env), seatrial(["migrate", "--wait", "5"], env)], { concurrency: 2 })
@@ -14,13 +14,13 @@ it.live("seatrial migrate brings an empty database up to date, two at once do it
       [0, 0],
       both.map(({ err }) => err).join()
     )
-    const said = both.map(({ out }) => out.trim()).sort()
-    assert.match(said[0] ?? "", /^Brought the database up to date: 0001_organizations, .+\.$/)
-    assert.strictEqual(said[1], "The database is up to date.")
+    const outputs = both.map(({ out }) => out.trim()).sort()
+    assert.match(outputs[0] ?? "", /^Brought the database up to date: 0001_organizations, .+\.$/)
+    assert.strictEqual(outputs[1], "The database is up to date.")
   }).pipe(Effect.scoped)
 )
 
-it.live("seatrial migrate says which migration failed and why, and leaves the database as it was", () =>
+it.live("seatrial migrate reports which migration failed and why, and leaves the database unchanged", () =>
   Effect.gen(function* () {
     const url = yield* makeEmptyDatabase(inject("postgres"))
     const client = PgClient.layer({ url, maxConnections: 1 })
@@ -40,7 +40,7 @@ it.live("seatrial migrate says which migration failed and why, and leaves the da
   }).pipe(Effect.scoped)
 )
 
-it.live("seatrial migrate says in a sentence that Postgres does not answer, and nothing of its password", () =>
+it.live("seatrial migrate reports in a sentence that Postgres does not answer, without its password", () =>
   Effect.gen(function* () {
     const ran = yield* seatrialProcess(["migrate", "--wait", "1"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
     assert.strictEqual(ran.code, 1)

@@ -14,7 +14,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true }))
 )
 
-/** A server that knows the key `good` and nothing else: what `login` asks. */
+/** A server that accepts only the key `good`, for the call that `login` makes. */
 const listening = Effect.acquireRelease(
   Effect.callback<{ readonly address: string; readonly close: () => void }>((resume) => {
     const server = createServer((request, response) => {
@@ -37,7 +37,7 @@ const Stored = Schema.fromJsonString(
 )
 
 describe("seatrial login", () => {
-  it.live("stores a key that the API knows in a file that only its owner reads, shows it to nobody, and logout removes it", () =>
+  it.live("stores a valid key in a file that only its owner can read, never prints it, and logout removes it", () =>
     Effect.gen(function* () {
       const [home, { address }] = [yield* folder, yield* listening]
       const env = { HOME: home, SEATRIAL_API_KEY: "good" }
@@ -51,7 +51,7 @@ describe("seatrial login", () => {
       const listed = yield* seatrial(["profiles", "list"], { HOME: home })
       assert.match(listed.out, /work +yes/)
       assert.notInclude(listed.out + listed.err + done.out + done.err, "good")
-      // With no key in the environment, the profile's is used.
+      // Without a key in the environment, the key of the profile is used.
       assert.strictEqual((yield* seatrial(["catalog", "--own"], { HOME: home })).code, 0)
 
       const unknown = yield* seatrial(["profiles", "use", "other"], { HOME: home })
@@ -62,7 +62,7 @@ describe("seatrial login", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("stores nothing if the API does not know the key, and replaces no file that it cannot read", () =>
+  it.live("stores nothing if the API refuses the key, and never overwrites an invalid file", () =>
     Effect.gen(function* () {
       const [home, { address }] = [yield* folder, yield* listening]
       const refused = yield* seatrial(["login", address], { HOME: home, SEATRIAL_API_KEY: "wrong" })
@@ -73,8 +73,8 @@ describe("seatrial login", () => {
       const broken = { XDG_CONFIG_HOME: home, SEATRIAL_API_KEY: "good" }
       assert.strictEqual((yield* seatrial(["login", address], broken)).code, 0)
       writeFileSync(join(home, "seatrial/profiles.json"), "{")
-      const kept = yield* seatrial(["login", address], broken)
-      assert.strictEqual(kept.code, 2)
+      const rejected = yield* seatrial(["login", address], broken)
+      assert.strictEqual(rejected.code, 2)
       assert.strictEqual(readFileSync(join(home, "seatrial/profiles.json"), "utf8"), "{")
     }).pipe(Effect.scoped)
   )
@@ -84,16 +84,16 @@ describe("a stored key", () => {
   const local = { address: "http://127.0.0.1:8080", api_key: "local" }
   const work = { address: "https://work.example", api_key: "work", gateway: "https://models.example" }
   const home = { address: "https://home.example", api_key: "home" }
-  const cases: ReadonlyArray<readonly [promise: string, address: string | null, local: boolean, named: boolean, expected: ReadonlyArray<string | null>]> = [
-    ["is the current profile's, if nothing else is known", null, false, false, ["https://home.example", "https://home.example", "home"]],
-    ["is that of the system started in this folder before the current profile's", null, true, false, [local.address, local.address, "local"]],
-    ["is that of the profile that the environment names before all others", null, true, true, [work.address, "https://models.example", "work"]],
-    ["goes to the address that it is stored with", home.address, true, false, [home.address, home.address, "home"]],
-    ["goes to no other address", "https://elsewhere.example", true, true, ["https://elsewhere.example", "https://elsewhere.example", null]]
+  const cases: ReadonlyArray<readonly [promise: string, address: string | null, local: boolean, selected: boolean, expected: ReadonlyArray<string | null>]> = [
+    ["is that of the current profile if nothing else is configured", null, false, false, ["https://home.example", "https://home.example", "home"]],
+    ["is that of the system in this folder before that of the current profile", null, true, false, [local.address, local.address, "local"]],
+    ["is that of the profile in the environment before all others", null, true, true, [work.address, "https://models.example", "work"]],
+    ["is sent to the address that it is stored with", home.address, true, false, [home.address, home.address, "home"]],
+    ["is not sent to any other address", "https://elsewhere.example", true, true, ["https://elsewhere.example", "https://elsewhere.example", null]]
   ]
   for (const [promise, address, isLocal, isNamed, expected] of cases) {
     it(promise, () => {
-      const profile = { named: isNamed ? Option.some(work) : Option.none(), current: Option.some(home) }
+      const profile = { selected: isNamed ? Option.some(work) : Option.none(), current: Option.some(home) }
       const chosen = chooseAccess({ address: Option.fromNullishOr(address), key: Option.none() }, isLocal ? Option.some(local) : Option.none(), profile)
       assert.deepStrictEqual(
         [Option.getOrNull(chosen.address), Option.getOrNull(chosen.gateway), Option.getOrNull(Option.map(chosen.key, Redacted.value))],

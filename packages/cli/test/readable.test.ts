@@ -5,7 +5,7 @@ import { statusLine } from "../src/follow.ts"
 import { parseTime } from "../src/listing.ts"
 import { dollars, linesOf, readableRecord, size, tableOf } from "../src/readable.ts"
 
-describe("money is shown in dollars, exactly", () => {
+describe("money is shown exactly, in dollars", () => {
   const cases = [
     ["0", "$0.00"],
     ["1", "$0.000001"],
@@ -17,7 +17,7 @@ describe("money is shown in dollars, exactly", () => {
   for (const [micros, shown] of cases) it(`${micros} is ${shown}`, () => assert.strictEqual(dollars(micros), shown))
 })
 
-describe("bytes are shown in the largest unit of which there is one", () => {
+describe("bytes are shown in the largest unit that gives at least 1", () => {
   const cases = [
     [0, "0 B"],
     [1023, "1023 B"],
@@ -29,7 +29,7 @@ describe("bytes are shown in the largest unit of which there is one", () => {
 })
 
 describe("a record", () => {
-  it("has its nested parts aligned under their names, and no JSON", () => {
+  it("has nested parts aligned under their names, without JSON", () => {
     const record = readableRecord({
       object: "deployment",
       id: "dep_x",
@@ -67,14 +67,14 @@ describe("a record", () => {
     ])
   })
 
-  it("has a head over records with many members", () => {
+  it("has a header above records with many members", () => {
     const [head, first] = linesOf({ rows: [{ a: 1, b: 2, c: 3, d: null }] })
     assert.strictEqual(head, "rows  A  B  C  D")
     assert.strictEqual(first, "      1  2  3  -")
   })
 })
 
-it("a table is as wide as its widest cells, and has no trailing spaces", () => {
+it("a table is as wide as its widest cells, without trailing spaces", () => {
   assert.deepStrictEqual(
     tableOf([
       { id: "a", made_of: { x: 1, y: [true, false] } },
@@ -113,25 +113,26 @@ describe("a time is", () => {
 describe("the key of the system started in this folder", () => {
   const local = { address: "http://127.0.0.1:8080", api_key: "seatrial_local", kubeconfig: "", pid: process.pid }
   const access = (address: string | null, key: string | null) => {
-    const named = { address: Option.fromNullishOr(address), key: Option.map(Option.fromNullishOr(key), (secret) => Redacted.make(secret)) }
-    const chosen = chooseAccess(named, Option.some(local))
+    const explicit = { address: Option.fromNullishOr(address), key: Option.map(Option.fromNullishOr(key), (secret) => Redacted.make(secret)) }
+    const chosen = chooseAccess(explicit, Option.some(local))
     return [Option.getOrNull(chosen.address), Option.getOrNull(Option.map(chosen.key, Redacted.value))]
   }
-  it("goes to that system", () => assert.deepStrictEqual(access(null, null), [local.address, local.api_key]))
-  it("goes to that system where its address is named", () => assert.deepStrictEqual(access(local.address, null), [local.address, local.api_key]))
-  it("goes to no other address", () => assert.deepStrictEqual(access("https://elsewhere.example", null), ["https://elsewhere.example", null]))
-  it("gives way to a key that is named", () => assert.deepStrictEqual(access(null, "mine"), [local.address, "mine"]))
+  it("is sent to that system", () => assert.deepStrictEqual(access(null, null), [local.address, local.api_key]))
+  it("is sent to that system if its address is set", () => assert.deepStrictEqual(access(local.address, null), [local.address, local.api_key]))
+  it("is not sent to any other address", () => assert.deepStrictEqual(access("https://elsewhere.example", null), ["https://elsewhere.example", null]))
+  it("is not used if a key is set", () => assert.deepStrictEqual(access(null, "mine"), [local.address, "mine"]))
 })
 
-describe("the line of a run that is followed", () => {
-  const run = { phase: "checking", since: 10_000, started: 0, away: false, message: "" }
-  it("has the phase, the time in it and the time in all", () => assert.strictEqual(statusLine(run, 75_500, 80), "checking  1 min 05 s  (1 min 15 s in all)"))
-  it("is no wider than the terminal, so that it stays one line", () => assert.strictEqual(statusLine(run, 75_500, 21).length, 20))
-  it("does not go below zero where the clocks differ", () => assert.strictEqual(statusLine(run, 9000, 80), "checking  0 s  (9 s in all)"))
-  it("says what the run does or waits for, without what a terminal would obey", () =>
+describe("the status line of a followed run", () => {
+  const run = { phase: "checking", since: 10_000, started: 0, isServerAway: false, message: "" }
+  it("contains the phase, the time in it and the total time", () =>
+    assert.strictEqual(statusLine(run, 75_500, 80), "checking  1 min 05 s  (1 min 15 s in total)"))
+  it("is narrower than the terminal, so that it stays on one line", () => assert.strictEqual(statusLine(run, 75_500, 21).length, 20))
+  it("never shows negative times if the clocks differ", () => assert.strictEqual(statusLine(run, 9000, 80), "checking  0 s  (9 s in total)"))
+  it("contains what the run is doing or waiting for, with control characters escaped", () =>
     assert.strictEqual(
       statusLine({ ...run, message: "Waits for 1 GPU: \u001b[2J2 runs go first." }, 75_500, 120),
-      "checking  1 min 05 s  (1 min 15 s in all)  Waits for 1 GPU: \\u001b[2J2 runs go first."
+      "checking  1 min 05 s  (1 min 15 s in total)  Waits for 1 GPU: \\u001b[2J2 runs go first."
     ))
-  it("says that the server is away", () => assert.include(statusLine({ ...run, away: true }, 75_500, 120), "does not answer"))
+  it("says that the server does not answer", () => assert.include(statusLine({ ...run, isServerAway: true }, 75_500, 120), "does not answer"))
 })

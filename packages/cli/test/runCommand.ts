@@ -15,7 +15,7 @@ interface Ran {
   readonly err: string
 }
 
-/** Runs the command as a user would, in a folder where no system was started: a process, which takes a second to start. See `seatrial`. */
+/** Runs the command as a process in a folder without a system. A process takes a second to start, so prefer `seatrial`. */
 export const seatrialProcess = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Ran>((resume) => {
     const child = spawn(process.execPath, [main, ...args], {
@@ -34,7 +34,7 @@ export const seatrialProcess = (args: ReadonlyArray<string>, env: Readonly<Recor
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** Runs the command within this process, of whose environment it sees nothing, where no system in this folder matters: what it says, and the exit code that a process would have. */
+/** Runs the command within this process, without its environment and any system in this folder. Returns its output and exit code. */
 export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Effect.Effect<Ran> => {
   const [out, err]: [Array<string>, Array<string>] = [[], []]
   const recording: Console.Console = { ...globalThis.console, log: (...said) => out.push(said.join(" ")), error: (...said) => err.push(said.join(" ")) }
@@ -42,7 +42,7 @@ export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<strin
     Effect.provideService(Console.Console, recording),
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
   )
-  // With the clock and all else that a program has, whatever the test's are.
+  // With the live clock and services, even if the test uses others.
   return Effect.map(
     Effect.promise(() => Effect.runPromiseExit(program)),
     (exit) => {
@@ -63,7 +63,7 @@ export class Env extends Context.Service<Env, Readonly<Record<string, string>>>(
     Env,
     Effect.map(makeTestDatabase(inject("postgres")), (url) => ({
       DATABASE_URL: Redacted.value(url),
-      // As in a pod of the server, where the command takes the role of administration instead.
+      // As in a pod of the server. The command must use the administration role instead.
       DATABASE_ROLE: "seatrial_server",
       SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
     }))

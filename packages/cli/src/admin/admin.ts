@@ -14,10 +14,10 @@ import { reservationsCommand } from "./reservations.ts"
 import { usageCommand } from "./usage.ts"
 import { usersCommand } from "./users.ts"
 
-/** All of administration. Hub connections come apart: only they need the encryption key. */
+/** The administration commands. Hub connections have a separate layer, because only they need the encryption key. */
 export const makeAdminCommand = <E, R>(layerHubConnections: Layer.Layer<HubConnections, E, R>) =>
   Command.make("admin").pipe(
-    Command.withDescription("Administration, straight in Postgres (DATABASE_URL, else the system started in this folder). Each change writes its audit event."),
+    Command.withDescription("Administration, directly in Postgres (DATABASE_URL, or the system that runs in this folder). Each change writes an audit event."),
     Command.withSubcommands([
       orgsCommand,
       usersCommand,

@@ -3,13 +3,13 @@ import { Effect } from "effect"
 import { Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 
-export const yesFlag = Flag.Boolean("yes").pipe(Flag.withDescription("Do it without asking"), Flag.withDefault(false))
+export const yesFlag = Flag.Boolean("yes").pipe(Flag.withDescription("Skip the confirmation"), Flag.withDefault(false))
 
-/** What was typed; undefined at the end of input, null at an interrupt. The question goes to standard error, so that standard output holds the result and nothing else. */
+/** Asks a question on standard error, so that standard output contains only results. Undefined at the end of input, null on an interrupt. */
 const ask = (question: string) =>
   Effect.callback<string | undefined | null>((resume) => {
     const lines = createInterface({ input: process.stdin, output: process.stderr })
-    // Without a listener readline would take the interrupt and go on waiting.
+    // Without a listener, readline would ignore the interrupt and keep waiting.
     lines.once("SIGINT", () => {
       resume(Effect.succeed(null))
       lines.close()
@@ -22,11 +22,11 @@ const ask = (question: string) =>
     return Effect.sync(() => lines.close())
   })
 
-/** Goes on where `--yes` is given or a person at the terminal types "yes"; fails otherwise, with exit code 2 where there is nobody to ask. */
+/** Succeeds if `--yes` is set or the user types "yes". Otherwise fails, with exit code 2 if standard input is not a terminal. */
 export const confirm = Effect.fnUntraced(function* (yes: boolean, what: string): Effect.fn.Return<void, CommandError> {
   if (yes) return
-  if (!process.stdin.isTTY) return yield* new CommandError({ message: `${what} Nothing was done: say so with --yes.`, exitCode: 2 })
-  const answer = yield* ask(`${what} Type "yes" to go on: `)
-  if (answer === null) return yield* new CommandError({ message: "Nothing was done.", exitCode: 130 })
-  if (answer?.trim().toLowerCase() !== "yes") return yield* new CommandError({ message: "Nothing was done." })
+  if (!process.stdin.isTTY) return yield* new CommandError({ message: `${what} Nothing was changed. Confirm with --yes.`, exitCode: 2 })
+  const answer = yield* ask(`${what} Type "yes" to continue: `)
+  if (answer === null) return yield* new CommandError({ message: "Nothing was changed.", exitCode: 130 })
+  if (answer?.trim().toLowerCase() !== "yes") return yield* new CommandError({ message: "Nothing was changed." })
 })

@@ -7,18 +7,18 @@ import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag
 import { shownEntry } from "./purchases.ts"
 
 export const creditsCommand = Command.make("credits").pipe(
-  Command.withDescription("Credits: money to spend that nobody paid for."),
+  Command.withDescription("Credits: granted money that was not paid for."),
   Command.withSubcommands([
     Command.make(
       "grant",
-      { org, micros, note: Flag.String("note").pipe(Flag.withDescription("Why"), Flag.withSchema(PlainText), Flag.optional), json },
+      { org, micros, note: Flag.String("note").pipe(Flag.withDescription("Reason for the credit"), Flag.withSchema(PlainText), Flag.optional), json },
       Effect.fn(function* ({ json, micros, note, org }) {
         const billing = yield* Billing
         const { id: orgId } = yield* organization(org)
         yield* billing.grantCredit({ orgId, micros: BigInt(micros), note: Option.getOrNull(note) })
         yield* printRecord(json, { org, kind: "credit", amount_micros: micros, note: Option.getOrNull(note) })
       })
-    ).pipe(Command.withDescription("Grants a credit. It is no purchase: alone it does not allow deployments.")),
+    ).pipe(Command.withDescription("Grants a credit. A credit does not count as a first purchase, so it does not allow deployments by itself.")),
     Command.make(
       "list",
       { org, limit, json },
@@ -44,6 +44,6 @@ export const creditsCommand = Command.make("credits").pipe(
           balance_micros: (purchased + credited - spent - gpuTime).toString()
         })
       })
-    ).pipe(Command.withDescription("Adds up purchases and credits, less what the organization's requests and its GPU time cost."))
+    ).pipe(Command.withDescription("Shows the balance: purchases and credits, minus the cost of requests and GPU time."))
   ])
 )

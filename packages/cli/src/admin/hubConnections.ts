@@ -8,9 +8,7 @@ import { emailFlag as email, jsonFlag as json, orgFlag as org, organization, use
 import { tokenFlag, tokenOf } from "./secretFlag.ts"
 
 export const hubConnectionsCommand = Command.make("hub-connections").pipe(
-  Command.withDescription(
-    "Tokens that open private and gated repositories of the model hub, encrypted at rest with SEATRIAL_ENCRYPTION_KEY. None is ever shown."
-  ),
+  Command.withDescription("Tokens for private and gated repositories of the model hub, encrypted at rest with SEATRIAL_ENCRYPTION_KEY. They are never shown."),
   Command.withSubcommands([
     Command.make(
       "set",
@@ -24,7 +22,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         const token = yield* tokenOf(given, "The hub's access token", "HF_TOKEN")
         if (!/^[\x21-\x7e]+$/.test(Redacted.value(token)))
           return yield* new CommandError({
-            message: "The hub's access token holds a space, a line break or another character that no token has. Was it copied whole, and nothing else?",
+            message: "The hub's access token contains a space, a line break or another invalid character. Copy it again.",
             exitCode: 2
           })
         const connections = yield* HubConnections
@@ -32,7 +30,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         yield* connections.set(owner.id, (yield* user(owner, email)).id, token)
         yield* printRecord(json, { org, email, connected: true })
       })
-    ).pipe(Command.withDescription("Stores a user's token, in place of the one before.")),
+    ).pipe(Command.withDescription("Stores a user's token and replaces the previous one.")),
     Command.make(
       "list",
       { org, json },
@@ -51,7 +49,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
           }))
         )
       })
-    ).pipe(Command.withDescription("Lists whose tokens an organization has.")),
+    ).pipe(Command.withDescription("Lists the users of an organization who have a token.")),
     Command.make(
       "share",
       { org, email, json },
@@ -66,7 +64,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
       })
     ).pipe(
       Command.withDescription(
-        "Lets ModelDeployments that somebody applies in the organization's namespaces read the hub with this user's token. One token of an organization is shared; another takes its place."
+        "Lets ModelDeployments in the organization's namespaces read the hub with this user's token. An organization shares one token; sharing another replaces it."
       )
     ),
     Command.make(
@@ -78,7 +76,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         if (!(yield* connections.share(id, null))) return yield* new CommandError({ message: `${org} shares no hub token.` })
         yield* printRecord(json, { org, shared: false })
       })
-    ).pipe(Command.withDescription("Ends that: ModelDeployments that somebody applies read the hub without a token again. The token stays its user's.")),
+    ).pipe(Command.withDescription("Stops sharing: ModelDeployments read the hub without a token again. The user keeps the token.")),
     Command.make(
       "remove",
       { org, email, yes, json },
@@ -86,11 +84,11 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         const connections = yield* HubConnections
         const owner = yield* organization(org)
         const { id } = yield* user(owner, email)
-        yield* confirm(yes, `The hub token of ${email} in ${org} is forgotten.`)
+        yield* confirm(yes, `The hub token of ${email} in ${org} will be deleted.`)
         if (!(yield* connections.remove(owner.id, id))) return yield* new CommandError({ message: `${email} has no hub token in ${org}.` })
         yield* printRecord(json, { org, email, connected: false })
       })
-    ).pipe(Command.withDescription("Forgets a user's token.")),
+    ).pipe(Command.withDescription("Deletes a user's token.")),
     Command.make(
       "rotate-key",
       { json },
@@ -100,13 +98,13 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         yield* printRecord(json, { ...done })
         if (done.unreadable > 0) {
           return yield* new CommandError({
-            message: `${done.unreadable} tokens were sealed with a key that SEATRIAL_ENCRYPTION_KEY does not have. Add that key to it, or let their users set them again.`
+            message: `${done.unreadable} tokens are encrypted with a key that is not in SEATRIAL_ENCRYPTION_KEY. Add that key, or set the tokens again.`
           })
         }
       })
     ).pipe(
       Command.withDescription(
-        "Seals all tokens anew with the first key of SEATRIAL_ENCRYPTION_KEY, which may hold earlier ones after it, separated by commas. May be run again at any time."
+        "Encrypts all tokens again with the first key of SEATRIAL_ENCRYPTION_KEY. Earlier keys follow it, separated by commas. Can be repeated at any time."
       )
     )
   ])

@@ -18,7 +18,7 @@ const shown = (row: Invitation) => ({
 })
 
 export const invitationsCommand = Command.make("invitations").pipe(
-  Command.withDescription("Invitations into an organization. Seatrial sends no mail: hand the token over yourself."),
+  Command.withDescription("Invitations to an organization. Seatrial sends no e-mail: pass the token on yourself."),
   Command.withSubcommands([
     Command.make(
       "send",
@@ -44,14 +44,14 @@ export const invitationsCommand = Command.make("invitations").pipe(
               new CommandError({
                 message:
                   reason === "member"
-                    ? `${email} is a member of ${org} already.`
-                    : `${email} has an invitation into ${org} already. Withdraw it first; \`seatrial admin invitations list\` shows its id.`
+                    ? `${email} is already a member of ${org}.`
+                    : `${email} already has an invitation to ${org}. Withdraw it first; \`seatrial admin invitations list\` shows its ID.`
               })
           )
         )
         yield* printRecord(json, { ...shown(invitation), token: Redacted.value(token) })
       })
-    ).pipe(Command.withDescription("Makes an invitation and shows its token this once.")),
+    ).pipe(Command.withDescription("Creates an invitation and shows its token once.")),
     Command.make(
       "list",
       { org, json },
@@ -63,11 +63,11 @@ export const invitationsCommand = Command.make("invitations").pipe(
     ).pipe(Command.withDescription("Lists an organization's invitations, newest first.")),
     Command.make(
       "withdraw",
-      { org, id: Argument.String("id").pipe(Argument.withDescription("The invitation's id, inv_..."), Argument.withSchema(InvitationId)), yes, json },
+      { org, id: Argument.String("id").pipe(Argument.withDescription("The invitation's ID, inv_..."), Argument.withSchema(InvitationId)), yes, json },
       Effect.fn(function* ({ id, json, org, yes }) {
         const invitations = yield* Invitations
         const { id: orgId } = yield* organization(org)
-        yield* confirm(yes, `The token of the invitation ${id} stops working for ever.`)
+        yield* confirm(yes, `The token of the invitation ${id} will stop working permanently.`)
         const withdrawn = yield* invitations.withdraw(orgId, id)
         if (Option.isNone(withdrawn)) return yield* new CommandError({ message: `${org} has no pending invitation ${id}.` })
         yield* printRecord(json, shown(withdrawn.value))
@@ -83,15 +83,15 @@ export const invitationsCommand = Command.make("invitations").pipe(
       Effect.fn(function* ({ json, name, token: given }) {
         const token = yield* tokenOf(given, "The invitation's token", "SEATRIAL_INVITATION")
         const invitations = yield* Invitations
-        const { invitation, user } = yield* invitations
-          .accept(token, name)
-          .pipe(
-            Effect.catchTag(
-              "InvitationInvalid",
-              () =>
-                new CommandError({ message: "The token is unknown, or its invitation has expired, was withdrawn or was accepted before. Ask for a new one." })
-            )
+        const { invitation, user } = yield* invitations.accept(token, name).pipe(
+          Effect.catchTag(
+            "InvitationInvalid",
+            () =>
+              new CommandError({
+                message: "The token is unknown, or its invitation has expired, was withdrawn or was already accepted. Ask for a new invitation."
+              })
           )
+        )
         yield* printRecord(json, { id: user.id, email: user.email, name: user.name, role: invitation.role, invitation_id: invitation.id })
       })
     ).pipe(Command.withDescription("Accepts an invitation: the invited user becomes a member."))

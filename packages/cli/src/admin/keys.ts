@@ -9,16 +9,16 @@ import { confirm, yesFlag as yes } from "./confirm.ts"
 import { emailFlag as email, jsonFlag as json, orgFlag as org, organization, user } from "./organization.ts"
 
 const scopeList = Flag.Literals("scope", scopes).pipe(
-  Flag.withDescription("A scope of the key; may be given several times (default: all)"),
+  Flag.withDescription("A scope of the key; can be repeated (default: all)"),
   Flag.atLeast(0),
-  Flag.map((given) => (given.length === 0 ? scopes : given))
+  Flag.map((selected) => (selected.length === 0 ? scopes : selected))
 )
-const id = Argument.String("id").pipe(Argument.withDescription("The key's id, key_..."), Argument.withSchema(KeyId))
+const id = Argument.String("id").pipe(Argument.withDescription("The key's ID, key_..."), Argument.withSchema(KeyId))
 
 const unitMillis: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const millisOf = (text: string): number => Number(text.slice(0, -1)) * (unitMillis[text.slice(-1)] ?? Number.NaN)
 const overlap = Flag.String("overlap").pipe(
-  Flag.withDescription("How long the old secret works beside the new one: 0s to 7d (s, m, h or d)"),
+  Flag.withDescription("How long the old secret stays valid: 0s to 7d (s, m, h or d)"),
   Flag.withSchema(
     Schema.String.check(
       Schema.isPattern(/^\d{1,7}[smhd]$/u, { message: "Expected 0s to 7d: a number and s, m, h or d" }),
@@ -43,27 +43,27 @@ const shown = (key: ApiKey) => ({
   previous_secret_expires_at: key.previousExpiresAt
 })
 
-/** All scopes of a key in a word or a number, where they would make a table too wide. */
-export const scopesInShort = (given: ReadonlyArray<string>): string =>
-  given.length === scopes.length ? "all" : given.length === 1 ? (given[0] ?? "") : `${given.length} of ${scopes.length}`
+/** A short text for the scopes of a key in a table. */
+export const abbreviateScopes = (keyScopes: ReadonlyArray<string>): string =>
+  keyScopes.length === scopes.length ? "all" : keyScopes.length === 1 ? (keyScopes[0] ?? "") : `${keyScopes.length} of ${scopes.length}`
 
-const listed = ({ createdAt, expiresAt, id, lastFour, lastUsedAt, name, revokedAt, scopes: given, userId }: ApiKey) => ({
+const listed = ({ createdAt, expiresAt, id, lastFour, lastUsedAt, name, revokedAt, scopes: keyScopes, userId }: ApiKey) => ({
   id,
   name,
   user_id: userId,
   last_four: lastFour,
-  scopes: scopesInShort(given),
+  scopes: abbreviateScopes(keyScopes),
   created_at: createdAt,
   expires_at: expiresAt,
   revoked_at: revokedAt,
   last_used_at: lastUsedAt
 })
 
-/** The key in that form, or a sentence where there is none. */
-const orNone = (found: Option.Option<ApiKey>, org: string, id: KeyId, live: boolean) =>
-  Option.isSome(found)
-    ? Effect.succeed(found.value)
-    : new CommandError({ message: `${org} has no ${live ? "live " : ""}key ${id}. \`seatrial admin keys list\` shows its keys.` })
+/** The key, or an error that it does not exist. `isLive`: only live keys were searched. */
+const orNotFound = (key: Option.Option<ApiKey>, org: string, id: KeyId, isLive: boolean) =>
+  Option.isSome(key)
+    ? Effect.succeed(key.value)
+    : new CommandError({ message: `${org} has no ${isLive ? "live " : ""}key ${id}. \`seatrial admin keys list\` lists its keys.` })
 
 export const keysCommand = Command.make("keys").pipe(
   Command.withDescription("API keys."),
@@ -73,7 +73,7 @@ export const keysCommand = Command.make("keys").pipe(
       {
         org,
         email,
-        name: Flag.String("name").pipe(Flag.withDescription("What the key is for"), Flag.withSchema(PlainText), Flag.withDefault("key")),
+        name: Flag.String("name").pipe(Flag.withDescription("Purpose of the key"), Flag.withSchema(PlainText), Flag.withDefault("key")),
         scopes: scopeList,
         days: Flag.Int("expires-in-days").pipe(
           Flag.withDescription("Days until it expires (default: never)"),
@@ -91,7 +91,7 @@ export const keysCommand = Command.make("keys").pipe(
         const { key, secret } = yield* apiKeys.create({ orgId: owner.id, userId, name, scopes, ...expiry })
         yield* printRecord(json, { ...shown(key), secret: Redacted.value(secret) })
       })
-    ).pipe(Command.withDescription("Makes an API key and shows its secret this once.")),
+    ).pipe(Command.withDescription("Creates an API key and shows its secret once.")),
     Command.make(
       "list",
       { org, json },
@@ -108,16 +108,16 @@ export const keysCommand = Command.make("keys").pipe(
       Effect.fn(function* ({ id, json, org }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)
-        yield* printRecord(json, shown(yield* orNone(yield* apiKeys.find(owner.id, id), org, id, false)))
+        yield* printRecord(json, shown(yield* orNotFound(yield* apiKeys.find(owner.id, id), org, id, false)))
       })
-    ).pipe(Command.withDescription("Shows a key; never its secret.")),
+    ).pipe(Command.withDescription("Shows a key without its secret.")),
     Command.make(
       "rename",
-      { org, id, name: Argument.String("name").pipe(Argument.withDescription("What the key is for"), Argument.withSchema(PlainText)), json },
+      { org, id, name: Argument.String("name").pipe(Argument.withDescription("Purpose of the key"), Argument.withSchema(PlainText)), json },
       Effect.fn(function* ({ id, json, name, org }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)
-        yield* printRecord(json, shown(yield* orNone(yield* apiKeys.rename(owner.id, id, name), org, id, true)))
+        yield* printRecord(json, shown(yield* orNotFound(yield* apiKeys.rename(owner.id, id, name), org, id, true)))
       })
     ).pipe(Command.withDescription("Changes a live key's name.")),
     Command.make(
@@ -126,33 +126,35 @@ export const keysCommand = Command.make("keys").pipe(
       Effect.fn(function* ({ id, json, org, overlap, yes }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)
-        const before = yield* orNone(yield* apiKeys.find(owner.id, id), org, id, true)
+        const before = yield* orNotFound(yield* apiKeys.find(owner.id, id), org, id, true)
         const now = yield* Clock.currentTimeMillis
-        if (overlap === 0) yield* confirm(yes, `The present secret of ${id} stops working at once.`)
+        if (overlap === 0) yield* confirm(yes, `The current secret of ${id} will stop working immediately.`)
         else if (before.previousExpiresAt !== null && Date.parse(before.previousExpiresAt) > now) {
-          yield* confirm(yes, `The secret of ${id} from before its last rotation still works until ${before.previousExpiresAt}; it stops working at once.`)
+          yield* confirm(yes, `The previous secret of ${id}, which is valid until ${before.previousExpiresAt}, will stop working immediately.`)
         }
         const rotated = yield* apiKeys.rotate(owner.id, id, overlap)
-        const key = yield* orNone(
-          Option.map(rotated, (made) => made.key),
+        const key = yield* orNotFound(
+          Option.map(rotated, (rotation) => rotation.key),
           org,
           id,
           true
         )
-        const secret = Option.match(rotated, { onNone: () => "", onSome: (made) => Redacted.value(made.secret) })
+        const secret = Option.match(rotated, { onNone: () => "", onSome: (rotation) => Redacted.value(rotation.secret) })
         yield* printRecord(json, { ...shown(key), secret })
       })
-    ).pipe(Command.withDescription("Gives a live key a new secret, shown this once; its id and scopes stay. The old secret ends after the overlap.")),
+    ).pipe(
+      Command.withDescription("Gives a live key a new secret and shows it once. The key keeps its ID and scopes. The old secret expires after the overlap.")
+    ),
     Command.make(
       "revoke",
       { org, id, yes, json },
       Effect.fn(function* ({ id, json, org, yes }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)
-        yield* confirm(yes, `The key ${id} of ${org} stops working for ever.`)
-        const key = yield* orNone(yield* apiKeys.revoke(owner.id, id), org, id, true)
+        yield* confirm(yes, `The key ${id} of ${org} will stop working permanently.`)
+        const key = yield* orNotFound(yield* apiKeys.revoke(owner.id, id), org, id, true)
         yield* printRecord(json, { id: key.id, revoked_at: key.revokedAt })
       })
-    ).pipe(Command.withDescription("Revokes a key; every server knows within a second."))
+    ).pipe(Command.withDescription("Revokes a key. It takes effect on every server within a second."))
   ])
 )

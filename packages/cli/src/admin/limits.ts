@@ -17,21 +17,17 @@ const shown = (org: string, { dayLimitMicros, gpuLimit, monthLimitMicros, prepai
 })
 
 const gpus = Flag.String("gpus").pipe(
-  Flag.withDescription("GPUs that the organization's runs may hold at once, or none for no limit"),
+  Flag.withDescription("Maximum number of GPUs that the organization's runs may hold, or none for no limit"),
   Flag.withSchema(Schema.String.check(Schema.isPattern(/^(none|\d{1,6})$/u, { message: "Expected a number of GPUs, 0 to 999999, or none" }))),
   Flag.optional
 )
 const spendFlag = (period: "day" | "month") =>
   Flag.String(period).pipe(
-    Flag.withDescription(`Micro-dollars that may be spent each UTC ${period}, or none for no limit`),
+    Flag.withDescription(`Maximum spend in micro-dollars per UTC ${period}, or none for no limit`),
     Flag.withSchema(Schema.String.check(Schema.isPattern(/^(none|\d{1,18})$/u, { message: "Expected whole micro-dollars, 0 or more, or none" }))),
     Flag.optional
   )
-const key = Flag.String("key").pipe(
-  Flag.withDescription("A key's id, key_...: the limits of spending are then that key's"),
-  Flag.withSchema(KeyId),
-  Flag.optional
-)
+const key = Flag.String("key").pipe(Flag.withDescription("A key's ID, key_...: set the spend limits of this key"), Flag.withSchema(KeyId), Flag.optional)
 
 const amountOf = (text: string) => (text === "none" ? null : BigInt(text))
 const changeOf = (day: Option.Option<string>, month: Option.Option<string>): Partial<SpendLimit> => ({
@@ -40,7 +36,7 @@ const changeOf = (day: Option.Option<string>, month: Option.Option<string>): Par
 })
 
 export const limitsCommand = Command.make("limits").pipe(
-  Command.withDescription("What an organization and its keys may use and spend."),
+  Command.withDescription("Limits of an organization and its keys."),
   Command.withSubcommands([
     Command.make(
       "show",
@@ -70,9 +66,7 @@ export const limitsCommand = Command.make("limits").pipe(
         )
       })
     ).pipe(
-      Command.withDescription(
-        "Lists the balance and the limits of spending of an organization and its keys, with what is spent of each and the alert that it reached."
-      )
+      Command.withDescription("Lists the balance and the spend limits of an organization and its keys, with the amount spent and the alert threshold reached.")
     ),
     Command.make(
       "set",
@@ -80,15 +74,15 @@ export const limitsCommand = Command.make("limits").pipe(
       Effect.fn(function* ({ day, gpus, json, key, month, org }) {
         const billing = yield* Billing
         const change = changeOf(day, month)
-        if (Option.isNone(gpus) && Object.keys(change).length === 0) return yield* new CommandError({ message: "Give --gpus, --day or --month.", exitCode: 2 })
+        if (Option.isNone(gpus) && Object.keys(change).length === 0) return yield* new CommandError({ message: "Set --gpus, --day or --month.", exitCode: 2 })
         if (Option.isSome(key) && Option.isSome(gpus)) {
-          return yield* new CommandError({ message: "A key has no limit of GPUs: give --gpus without --key.", exitCode: 2 })
+          return yield* new CommandError({ message: "A key has no GPU limit. Use --gpus without --key.", exitCode: 2 })
         }
         const { id } = yield* organization(org)
         if (Option.isSome(key)) {
           const limit = yield* billing.setKeySpendLimit(id, key.value, change)
           if (Option.isNone(limit)) {
-            return yield* new CommandError({ message: `${org} has no live key ${key.value}. \`seatrial admin keys list\` shows its keys.` })
+            return yield* new CommandError({ message: `${org} has no live key ${key.value}. \`seatrial admin keys list\` lists its keys.` })
           }
           const of = {
             org,
@@ -102,14 +96,14 @@ export const limitsCommand = Command.make("limits").pipe(
         yield* printRecord(json, shown(org, yield* billing.setSpendLimit(id, change)))
       })
     ).pipe(
-      Command.withDescription("Sets limits of an organization: GPUs at once, and what it may spend each day and month; or what one of its keys may spend."),
+      Command.withDescription("Sets the GPU and spend limits of an organization, or the spend limits of one of its keys."),
       Command.withExamples([{ command: "seatrial admin limits set --org acme --month 50000000 --day none", description: "50 dollars a month" }])
     )
   ])
 )
 
 export const billingCommand = Command.make("billing").pipe(
-  Command.withDescription("How an organization pays, and whether it may spend."),
+  Command.withDescription("Billing mode and status of an organization."),
   Command.withSubcommands([
     Command.make(
       "mode",
@@ -119,21 +113,17 @@ export const billingCommand = Command.make("billing").pipe(
         const { id } = yield* organization(org)
         yield* printRecord(json, shown(org, yield* billing.setPrepaid(id, mode === "prepaid")))
       })
-    ).pipe(Command.withDescription("Sets whether an organization spends no more than its balance (prepaid), or is invoiced for what it spends (the default).")),
+    ).pipe(Command.withDescription("Sets the billing mode: prepaid limits spending to the balance; invoiced (the default) does not.")),
     Command.make(
       "suspend",
       { org, yes, json },
       Effect.fn(function* ({ json, org, yes }) {
         const billing = yield* Billing
         const { id } = yield* organization(org)
-        yield* confirm(yes, `${org} makes no new deployments, and its requests that cost money are refused, until billing is resumed.`)
+        yield* confirm(yes, `New deployments of ${org} and its requests that cost money will be refused until billing is resumed.`)
         yield* printRecord(json, shown(org, yield* billing.setSuspended(id, true)))
       })
-    ).pipe(
-      Command.withDescription(
-        "Suspends billing: new deployments are answered with 402 as without a first purchase, and so are requests that cost money. Engines that run go on."
-      )
-    ),
+    ).pipe(Command.withDescription("Suspends billing: new deployments and requests that cost money are refused with 402. Running engines continue.")),
     Command.make(
       "resume",
       { org, json },
@@ -142,6 +132,6 @@ export const billingCommand = Command.make("billing").pipe(
         const { id } = yield* organization(org)
         yield* printRecord(json, shown(org, yield* billing.setSuspended(id, false)))
       })
-    ).pipe(Command.withDescription("Resumes billing: deployments can be made and requests cost money again."))
+    ).pipe(Command.withDescription("Resumes billing: deployments and requests that cost money are accepted again."))
   ])
 )

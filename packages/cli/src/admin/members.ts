@@ -7,11 +7,11 @@ import { confirm, yesFlag as yes } from "./confirm.ts"
 import { emailFlag as email, jsonFlag as json, nameFlag, orgFlag as org, organization, roleFlag, user } from "./organization.ts"
 
 const lastOwner = (org: string, email: string) =>
-  new CommandError({ message: `${email} is the last owner of ${org}. Make somebody else an owner first, with \`seatrial admin members set-role\`.` })
+  new CommandError({ message: `${email} is the last owner of ${org}. First make another member an owner with \`seatrial admin members set-role\`.` })
 const notMember = (org: string, email: string) => new CommandError({ message: `${org} has no member ${email}.` })
 
 export const membersCommand = Command.make("members").pipe(
-  Command.withDescription("Who belongs to an organization."),
+  Command.withDescription("Members of an organization."),
   Command.withSubcommands([
     Command.make(
       "add",
@@ -20,12 +20,12 @@ export const membersCommand = Command.make("members").pipe(
         const organizations = yield* Organizations
         const { id: orgId } = yield* organization(org)
         if (Option.isSome(yield* organizations.findUser(orgId, email))) {
-          return yield* new CommandError({ message: `${email} is a member of ${org} already. \`seatrial admin members set-role\` changes the role.` })
+          return yield* new CommandError({ message: `${email} is already a member of ${org}. \`seatrial admin members set-role\` changes the role.` })
         }
         const added = yield* organizations.addUser({ orgId, email, name: Option.getOrElse(name, () => email), role })
         yield* printRecord(json, { id: added.id, email: added.email, name: added.name, role })
       })
-    ).pipe(Command.withDescription("Adds a user to an organization; makes the user where the address is new.")),
+    ).pipe(Command.withDescription("Adds a user to an organization. Creates the user if the e-mail address is new.")),
     Command.make(
       "list",
       { org, json },
@@ -57,7 +57,7 @@ export const membersCommand = Command.make("members").pipe(
         if (Option.isNone(changed)) return yield* notMember(org, email)
         yield* printRecord(json, { id: changed.value.userId, email: changed.value.email, role: changed.value.role })
       })
-    ).pipe(Command.withDescription("Changes a member's role. The last owner stays one.")),
+    ).pipe(Command.withDescription("Changes a member's role. The last owner cannot be changed.")),
     Command.make(
       "remove",
       { org, email, yes, json },
@@ -65,11 +65,11 @@ export const membersCommand = Command.make("members").pipe(
         const members = yield* Members
         const owner = yield* organization(org)
         const { id } = yield* user(owner, email)
-        yield* confirm(yes, `${email} leaves ${org}: all keys of ${email} there are revoked for ever, and the hub token is forgotten.`)
+        yield* confirm(yes, `${email} will be removed from ${org}. All keys of ${email} in it are revoked permanently, and the hub token is deleted.`)
         const removed = yield* members.remove(owner.id, id).pipe(Effect.catchTag("LastOwner", () => lastOwner(org, email)))
         if (Option.isNone(removed)) return yield* notMember(org, email)
         yield* printRecord(json, { id, email, revoked_keys: removed.value })
       })
-    ).pipe(Command.withDescription("Removes a member and revokes the member's keys; every server knows within a second."))
+    ).pipe(Command.withDescription("Removes a member and revokes the member's keys. It takes effect on every server within a second."))
   ])
 )

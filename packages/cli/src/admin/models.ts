@@ -8,7 +8,7 @@ import { size } from "../readable.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
-export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, the name that callers give, or its id, mdl_..."))
+export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, the name that callers use, or its ID, mdl_..."))
 
 const rate = (name: string, of: string) =>
   Flag.String(name).pipe(
@@ -16,21 +16,21 @@ const rate = (name: string, of: string) =>
     Flag.withSchema(Schema.String.check(Schema.isPattern(/^\d{1,15}$/u, { message: "Expected whole micro-dollars, 0 or more: 1000000 is one US dollar" })))
   )
 
-/** The organisation's model of that slug, name or id, or a sentence that says there is none. */
-export const modelOf = Effect.fnUntraced(function* (orgSlug: string, given: string) {
+/** Finds a model of the organization by slug, name or ID. Fails if it does not exist. */
+export const modelOf = Effect.fnUntraced(function* (orgSlug: string, reference: string) {
   const models = yield* ModelAdmin
   const { id: orgId } = yield* organization(orgSlug)
-  // A private model is called by the organization's slug before its own.
-  const found = yield* models.find(orgId, given.startsWith(`${orgSlug}/`) ? given.slice(orgSlug.length + 1) : given)
-  if (Option.isNone(found)) return yield* notFound(orgSlug, given)
-  return { models, orgId, model: found.value }
+  // Callers use `organization/slug` for a private model.
+  const model = yield* models.find(orgId, reference.startsWith(`${orgSlug}/`) ? reference.slice(orgSlug.length + 1) : reference)
+  if (Option.isNone(model)) return yield* notFound(orgSlug, reference)
+  return { models, orgId, model: model.value }
 })
 
 const notFound = (orgSlug: string, model: string) =>
-  new CommandError({ message: `${orgSlug} has no model ${model}. \`seatrial admin models list --org ${orgSlug}\` shows them.` })
+  new CommandError({ message: `${orgSlug} has no model ${model}. \`seatrial admin models list --org ${orgSlug}\` lists its models.` })
 
 const servesNothing = ({ slug }: AdministeredModel) =>
-  new CommandError({ message: `${slug} has never gone live: it has no revision that could serve. Deploy it first, and wait until it is activated.` })
+  new CommandError({ message: `${slug} has no activated revision, so it cannot serve. Deploy it and wait until it is activated.` })
 
 const listed = ({ id, model, revision_id, slug, status, updated_at, visibility }: AdministeredModel) => ({
   id,
@@ -42,16 +42,16 @@ const listed = ({ id, model, revision_id, slug, status, updated_at, visibility }
   updated_at
 })
 
-/** How good the estimate was and how long starts take: for people in words, for programs in figures. */
-const measuredBy = (figures: TrialFigures, json: boolean) => {
+/** The accuracy of the memory estimate and the start times, as text for people or as figures for programs. */
+const measurementsOf = (figures: TrialFigures, json: boolean) => {
   const error = fitErrorOf(figures.estimate, figures.measured)
   const { calibrated } = figures.estimate
   if (json) return { estimate: error === null ? null : { kv_cache_bytes: error, calibrated }, measured: figures.measured, starts: figures.starts }
   const words =
     error === null
-      ? "the engine did not tell"
-      : `${size(error.low)} to ${size(error.high)} of KV cache a GPU were estimated${calibrated ? " (calibrated)" : ""}, ${size(error.measured)} measured: ` +
-        `${error.inside ? "inside" : "OUTSIDE"}, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} the middle`
+      ? "the engine did not report it"
+      : `${size(error.low)} to ${size(error.high)} of KV cache per GPU estimated${calibrated ? " (calibrated)" : ""}, ${size(error.measured)} measured: ` +
+        `${error.inside ? "inside" : "OUTSIDE"} the estimate, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} its middle`
   const layout = figures.measured.kv_layout
   const starts = figures.starts.map(({ kind, median, of }) => {
     const parts = Object.entries(median).flatMap(([part, seconds]) => (seconds === null ? [] : [`${part.replaceAll("_", " ")} ${seconds.toFixed(2)} s`]))
@@ -59,7 +59,7 @@ const measuredBy = (figures: TrialFigures, json: boolean) => {
   })
   return {
     estimate: words,
-    ...(layout?.differs === true ? { kv_layout_differs: `${layout.told.toFixed(1)} bytes a token, estimated ${layout.exact.toFixed(1)}` } : {}),
+    ...(layout?.differs === true ? { kv_layout_differs: `${layout.told.toFixed(1)} bytes per token, estimated ${layout.exact.toFixed(1)}` } : {}),
     ...Object.fromEntries(starts)
   }
 }
@@ -69,19 +69,19 @@ const changes = (orgSlug: string, model: AdministeredModel) => ({
   ModelServesNothing: () => servesNothing(model)
 })
 
-/** Also a command of `seatrial models`. */
+/** Also a subcommand of `seatrial models`. */
 export const showModel = Command.make(
   "show",
   { org, model: modelArgument, json },
   Effect.fn(function* ({ json, model, org }) {
-    const found = yield* modelOf(org, model)
-    const figures = Option.getOrNull(yield* found.models.figures(found.orgId, found.model.id))
-    yield* printRecord(json, { ...found.model, ...(figures === null ? {} : measuredBy(figures, json)) })
+    const { model: row, models, orgId } = yield* modelOf(org, model)
+    const figures = Option.getOrNull(yield* models.figures(orgId, row.id))
+    yield* printRecord(json, { ...row, ...(figures === null ? {} : measurementsOf(figures, json)) })
   })
-).pipe(Command.withDescription("Shows a model with the rates of what serves, and how good the estimate of its memory was. Reads the database."))
+).pipe(Command.withDescription("Shows a model with the rates of its serving revision and the accuracy of its memory estimate. Reads the database."))
 
 export const modelsCommand = Command.make("models").pipe(
-  Command.withDescription("Models beyond their deployments: whether they serve, and who may call them."),
+  Command.withDescription("Models: whether they serve, and who may call them."),
   Command.withSubcommands([
     Command.make(
       "list",
@@ -99,10 +99,10 @@ export const modelsCommand = Command.make("models").pipe(
       { org, model: modelArgument, yes, json },
       Effect.fn(function* ({ json, model: name, org, yes }) {
         const { model, models, orgId } = yield* modelOf(org, name)
-        yield* confirm(yes, `${model.model} takes no requests any more, and its GPUs are given back; its weights and settings stay.`)
+        yield* confirm(yes, `${model.model} will accept no more requests, and its GPUs are released. Its weights and settings are kept.`)
         yield* printRecord(json, { ...(yield* models.disable(orgId, model.id).pipe(Effect.catchTags(changes(org, model)))) })
       })
-    ).pipe(Command.withDescription("Takes a model out of service at once. Its engine ends with its last request; its weights stay.")),
+    ).pipe(Command.withDescription("Takes a model out of service immediately. Its engine stops after its last request. Its weights are kept.")),
     Command.make(
       "enable",
       { org, model: modelArgument, json },
@@ -110,17 +110,20 @@ export const modelsCommand = Command.make("models").pipe(
         const { model, models, orgId } = yield* modelOf(org, name)
         yield* printRecord(json, { ...(yield* models.enable(orgId, model.id).pipe(Effect.catchTags(changes(org, model)))) })
       })
-    ).pipe(Command.withDescription("Puts a disabled model back into service: what served serves again once its engine is ready.")),
+    ).pipe(Command.withDescription("Puts a disabled model back into service. The revision that served last serves again when its engine is ready.")),
     Command.make(
       "delete",
       { org, model: modelArgument, yes, json },
       Effect.fn(function* ({ json, model: name, org, yes }) {
         const { model, models, orgId } = yield* modelOf(org, name)
-        yield* confirm(yes, `${model.model} is deleted for good: what runs of it ends, and its name is free. Requests and receipts stay.`)
+        yield* confirm(
+          yes,
+          `${model.model} will be deleted permanently. Its engines and its deployment stop, and its name becomes free. Requests and receipts are kept.`
+        )
         const removed = yield* models.remove(orgId, model.id).pipe(Effect.catchTag("ModelNotFound", () => notFound(org, name)))
         yield* printRecord(json, { id: removed.id, slug: removed.slug, deleted: true })
       })
-    ).pipe(Command.withDescription("Deletes a model for good. Its requests and receipts stay readable.")),
+    ).pipe(Command.withDescription("Deletes a model permanently. Its requests and receipts stay readable.")),
     Command.make(
       "publish",
       {
@@ -136,7 +139,7 @@ export const modelsCommand = Command.make("models").pipe(
       Effect.fn(function* ({ cacheRead, cacheWrite, input, json, model: name, org, output, yes }) {
         const { model, models, orgId } = yield* modelOf(org, name)
         if (model.visibility === "private") {
-          yield* confirm(yes, `${model.model} becomes ${model.slug}: everybody who has a key may call it under that name, and nobody under its old one.`)
+          yield* confirm(yes, `${model.model} will be renamed to ${model.slug}. Every caller with a key may use the new name, and the old name stops working.`)
         }
         const prices = {
           input_micros_per_mtok: input,
@@ -147,21 +150,22 @@ export const modelsCommand = Command.make("models").pipe(
         const published = yield* models.publish(orgId, model.id, prices).pipe(
           Effect.catchTags({
             ...changes(org, model),
-            PublicNameTaken: ({ slug }) => new CommandError({ message: `Another model is published as ${slug}. A public name is one model's only.` })
+            PublicNameTaken: ({ slug }) => new CommandError({ message: `Another model is already published as ${slug}. Public names must be unique.` })
           })
         )
         yield* printRecord(json, { ...published })
       })
-    ).pipe(Command.withDescription("Puts a model into the public catalog at these rates, or changes the rates of one that is there.")),
+    ).pipe(Command.withDescription("Publishes a model in the public catalog at these rates, or changes the rates of a published model.")),
     Command.make(
       "unpublish",
       { org, model: modelArgument, yes, json },
       Effect.fn(function* ({ json, model: name, org, yes }) {
         const { model, models, orgId } = yield* modelOf(org, name)
-        if (model.visibility === "public") yield* confirm(yes, `${model.slug} leaves the catalog: only ${org} may call it, as ${org}/${model.slug}.`)
+        if (model.visibility === "public")
+          yield* confirm(yes, `${model.slug} will be removed from the catalog. Only ${org} may call it, as ${org}/${model.slug}.`)
         const withdrawn = yield* models.unpublish(orgId, model.id).pipe(Effect.catchTag("ModelNotFound", () => notFound(org, name)))
         yield* printRecord(json, { ...withdrawn })
       })
-    ).pipe(Command.withDescription("Takes a model out of the public catalog; its organization keeps it, without rates."))
+    ).pipe(Command.withDescription("Removes a model from the public catalog. Its organization keeps it, without rates."))
   ])
 )

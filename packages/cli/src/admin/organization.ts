@@ -9,29 +9,29 @@ export const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JS
 
 export const emailFlag = Flag.String("email").pipe(
   Flag.withDescription("The user's e-mail address"),
-  Flag.withSchema(PlainText.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u, { message: "Expected an e-mail address, as ann@example.org" })))
+  Flag.withSchema(PlainText.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u, { message: "Expected an e-mail address, for example ann@example.org" })))
 )
 
-/** The organisation of that slug, or a sentence that says there is none. */
+/** Finds an organization by slug. Fails if it does not exist. */
 export const organization = Effect.fnUntraced(function* (slug: string): Effect.fn.Return<Organization, CommandError, Organizations> {
   const organizations = yield* Organizations
-  const found = yield* organizations.findBySlug(slug)
-  if (Option.isNone(found)) return yield* new CommandError({ message: `There is no organization ${slug}. \`seatrial admin orgs list\` shows them.` })
-  return found.value
+  const row = yield* organizations.findBySlug(slug)
+  if (Option.isNone(row)) return yield* new CommandError({ message: `There is no organization ${slug}. \`seatrial admin orgs list\` lists all organizations.` })
+  return row.value
 })
 
 export const user = Effect.fnUntraced(function* (org: Organization, email: string) {
   const organizations = yield* Organizations
-  const found = yield* organizations.findUser(org.id, email)
-  if (Option.isNone(found)) return yield* new CommandError({ message: `${org.slug} has no user ${email}. \`seatrial admin members add\` adds one.` })
-  return found.value
+  const member = yield* organizations.findUser(org.id, email)
+  if (Option.isNone(member)) return yield* new CommandError({ message: `${org.slug} has no user ${email}. \`seatrial admin members add\` adds a user.` })
+  return member.value
 })
 
 export const nameFlag = Flag.String("name").pipe(Flag.withDescription("Full name"), Flag.withSchema(PlainText), Flag.optional)
 export const roleFlag = Flag.Literals("role", ["owner", "member"]).pipe(Flag.withDescription("Role in the organization"))
 
 export const limitFlag = Flag.Int("limit").pipe(
-  Flag.withDescription("Rows at most, 1 to 1000"),
+  Flag.withDescription("Maximum number of rows, 1 to 1000"),
   Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))),
   Flag.withDefault(200)
 )

@@ -30,7 +30,7 @@ export const orgsCommand = Command.make("orgs").pipe(
       "create",
       {
         slug: Argument.String("slug").pipe(
-          Argument.withDescription("Short name, for ever part of its models' names: lower-case letters, digits, hyphens"),
+          Argument.withDescription("Short name, a permanent part of its models' names: lower-case letters, digits, hyphens"),
           Argument.withSchema(Slug)
         ),
         name: nameFlag,
@@ -38,12 +38,12 @@ export const orgsCommand = Command.make("orgs").pipe(
       },
       Effect.fn(function* ({ json, name, slug }) {
         const organizations = yield* Organizations
-        const made = yield* organizations
+        const created = yield* organizations
           .create({ slug, name: Option.getOrElse(name, () => slug) })
-          .pipe(Effect.catchTag("NameTaken", () => new CommandError({ message: `There is an organization ${slug} already.` })))
-        yield* printRecord(json, shown(made))
+          .pipe(Effect.catchTag("NameTaken", () => new CommandError({ message: `An organization ${slug} already exists.` })))
+        yield* printRecord(json, shown(created))
       })
-    ).pipe(Command.withDescription("Makes an organization.")),
+    ).pipe(Command.withDescription("Creates an organization.")),
     Command.make(
       "list",
       { json },
@@ -68,16 +68,16 @@ export const orgsCommand = Command.make("orgs").pipe(
         yield* organizations.rename(id, name)
         yield* printRecord(json, shown(yield* organization(slug)))
       })
-    ).pipe(Command.withDescription("Changes an organization's full name. The slug cannot be changed: callers know the organization's models by it.")),
+    ).pipe(Command.withDescription("Changes an organization's full name. The slug cannot be changed, because it is part of the names of its models.")),
     Command.make(
       "suspend",
       { slug, yes, json },
       Effect.fn(function* ({ json, slug, yes }) {
         yield* organization(slug)
-        yield* confirm(yes, `All keys of ${slug} stop working until it is resumed.`)
+        yield* confirm(yes, `All keys of ${slug} will stop working until it is resumed.`)
         yield* printRecord(json, yield* setStatus(slug, "suspended"))
       })
-    ).pipe(Command.withDescription("Suspends an organization: its keys are answered with 401 on every server within a second.")),
+    ).pipe(Command.withDescription("Suspends an organization: every server refuses its keys with 401 within a second.")),
     Command.make(
       "resume",
       { slug, json },

@@ -6,7 +6,7 @@ import { PlainText } from "../plainText.ts"
 import { printRecord, printRows } from "../print.ts"
 import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag as org, organization } from "./organization.ts"
 
-/** As purchases and credits are listed. */
+/** The columns of purchases and credits. */
 export const shownEntry = ({ amountMicros, createdAt, kind, note }: BillingEntry) => ({
   kind,
   amount_micros: amountMicros.toString(),
@@ -23,7 +23,7 @@ export const purchasesCommand = Command.make("purchases").pipe(
         org,
         micros,
         reference: Flag.String("reference").pipe(
-          Flag.withDescription("The invoice's number or the like; the same one is not recorded twice"),
+          Flag.withDescription("An invoice number or similar; each reference is recorded only once"),
           Flag.withSchema(PlainText),
           Flag.optional
         ),
@@ -32,12 +32,12 @@ export const purchasesCommand = Command.make("purchases").pipe(
       Effect.fn(function* ({ json, micros, org, reference }) {
         const organizations = yield* Organizations
         const { id: orgId } = yield* organization(org)
-        const given = Option.isSome(reference) ? { reference: reference.value } : {}
-        const recorded = yield* organizations.recordPurchase({ orgId, micros: BigInt(micros), ...given })
-        if (!recorded) return yield* new CommandError({ message: `A purchase of ${org} with that reference was recorded before. Nothing was done.` })
+        const referenceField = Option.isSome(reference) ? { reference: reference.value } : {}
+        const isRecorded = yield* organizations.recordPurchase({ orgId, micros: BigInt(micros), ...referenceField })
+        if (!isRecorded) return yield* new CommandError({ message: `A purchase of ${org} with this reference already exists. Nothing was changed.` })
         yield* printRecord(json, { org, kind: "purchase", amount_micros: micros, reference: Option.getOrNull(reference) })
       })
-    ).pipe(Command.withDescription("Records a purchase; the first one allows deployments.")),
+    ).pipe(Command.withDescription("Records a purchase. The first one allows deployments.")),
     Command.make(
       "list",
       { org, limit, json },

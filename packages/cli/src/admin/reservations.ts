@@ -9,16 +9,16 @@ import { jsonFlag as json, orgFlag as org, organization } from "./organization.t
 
 const hostClass = Flag.String("host-class").pipe(Flag.withDescription("Name of the host class"), Flag.withSchema(HostClassName))
 const gpus = Flag.Int("gpus").pipe(
-  Flag.withDescription("GPUs that are set aside from now on, in place of what was"),
+  Flag.withDescription("Number of reserved GPUs; replaces the previous number"),
   Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })))
 )
 
-/** A class may be made later, so that this is no error. */
+/** A warning, not an error, because the host class can be created later. */
 export const unknownClass = (hostClass: string, names: ReadonlyArray<string>): string =>
-  `There is no host class ${hostClass} now${names.length === 0 ? ", nor any other" : `; there are ${names.join(", ")}`}. The reservation counts as soon as there is one.`
+  `There is no host class ${hostClass}${names.length === 0 ? ", and no other host class exists" : `; existing classes: ${names.join(", ")}`}. The reservation takes effect when the host class exists.`
 
 export const reservationsCommand = Command.make("reservations").pipe(
-  Command.withDescription("GPUs that are set aside for an organization: used first by its runs, and by nobody else's."),
+  Command.withDescription("GPUs that are reserved for an organization. Only its runs use them."),
   Command.withSubcommands([
     Command.make(
       "grant",
@@ -31,7 +31,7 @@ export const reservationsCommand = Command.make("reservations").pipe(
         if (!names.includes(hostClass)) yield* Console.error(unknownClass(hostClass, names))
         yield* printRecord(json, { org, host_class: hostClass, gpus, before: Option.getOrElse(before, () => 0) })
       })
-    ).pipe(Command.withDescription("Sets GPUs of a host class aside for an organization. It may be more than there are now.")),
+    ).pipe(Command.withDescription("Reserves GPUs of a host class for an organization. The number may exceed the existing GPUs.")),
     Command.make(
       "list",
       { json },
@@ -47,18 +47,18 @@ export const reservationsCommand = Command.make("reservations").pipe(
           }))
         )
       })
-    ).pipe(Command.withDescription("Lists what is set aside for all organizations.")),
+    ).pipe(Command.withDescription("Lists the reservations of all organizations.")),
     Command.make(
       "withdraw",
       { org, hostClass, yes, json },
       Effect.fn(function* ({ hostClass, json, org, yes }) {
         const reservations = yield* Reservations
         const { id } = yield* organization(org)
-        yield* confirm(yes, `GPUs of ${hostClass} that ${org} does not use now are for everybody again.`)
+        yield* confirm(yes, `GPUs of ${hostClass} that ${org} does not currently use will be available to all organizations.`)
         const before = yield* reservations.withdraw(id, hostClass)
-        if (Option.isNone(before)) return yield* new CommandError({ message: `Nothing of ${hostClass} is set aside for ${org}.` })
+        if (Option.isNone(before)) return yield* new CommandError({ message: `${org} has no reservation of ${hostClass}.` })
         yield* printRecord(json, { org, host_class: hostClass, gpus: 0, before: before.value })
       })
-    ).pipe(Command.withDescription("Ends a reservation. What runs goes on."))
+    ).pipe(Command.withDescription("Ends a reservation. Running engines continue."))
   ])
 )

@@ -5,11 +5,11 @@ import { fromDay as from, toDay as to } from "../days.ts"
 import { printRows } from "../print.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
-/** GPU-seconds to the millisecond, exact. */
+/** GPU-seconds, exact to the millisecond. */
 const seconds = (gpuMillis: bigint) => `${gpuMillis / 1_000n}.${(gpuMillis % 1_000n).toString().padStart(3, "0")}`
 
 export const usageCommand = Command.make("usage").pipe(
-  Command.withDescription("What an organization has used."),
+  Command.withDescription("Usage of an organization."),
   Command.withSubcommands([
     Command.make(
       "gpu",
@@ -34,6 +34,6 @@ export const usageCommand = Command.make("usage").pipe(
           }))
         )
       })
-    ).pipe(Command.withDescription("GPU time of each deployment and day (UTC), and its price. What is still held counts until an operator looked last."))
+    ).pipe(Command.withDescription("GPU time and cost of each deployment and day (UTC). GPUs that are still held count until the operator's last update."))
   ])
 )

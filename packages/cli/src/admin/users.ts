@@ -5,7 +5,7 @@ import { printRows } from "../print.ts"
 import { jsonFlag as json, limitFlag as limit } from "./organization.ts"
 
 export const usersCommand = Command.make("users").pipe(
-  Command.withDescription("Users of all organizations. `seatrial admin members` adds them to one and removes them."),
+  Command.withDescription("Users of all organizations. `seatrial admin members` adds and removes users."),
   Command.withSubcommands([
     Command.make(
       "list",

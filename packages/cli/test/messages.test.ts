@@ -6,56 +6,56 @@ import { IdempotencyKey } from "@seatrial/api"
 import { DeploymentId, KeyId, scopes, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { CliError } from "effect/cli"
-import { scopesInShort } from "../src/admin/keys.ts"
+import { abbreviateScopes } from "../src/admin/keys.ts"
 import { unknownClass } from "../src/admin/reservations.ts"
 import { outputExitCode } from "../src/guardOutput.ts"
 import { endedWithoutStopping, readLocalState } from "../src/localState.ts"
 import { escapeUnsafe, PlainText, safeJson } from "../src/plainText.ts"
 import { linesOf, tableOf } from "../src/readable.ts"
 import { servingOf } from "../src/servingFlags.ts"
-import { wrongUseInWords } from "../src/WrongUse.ts"
+import { formatUsageErrors } from "../src/UsageError.ts"
 import { waitingAdvice } from "../src/waitingAdvice.ts"
 import { withdrawnNote } from "../src/withdrawnNote.ts"
 
-describe("a run that waits", () => {
-  it("is explained in the two phases that may last, and in no other", () =>
+describe("a waiting run", () => {
+  it("is explained only in the two phases that can take long", () =>
     assert.deepStrictEqual(
       workingPhases.filter((phase) => waitingAdvice(phase, "dep_x") !== undefined),
       ["waiting", "queued"]
     ))
-  it("names what its owner and the cluster's operator can do", () => {
+  it("lists what its owner and the cluster's operator can do", () => {
     const advice = waitingAdvice("queued", "dep_x") ?? ""
     for (const remedy of ["seatrial cancel dep_x", "--host-class", "add GPUs"]) assert.include(advice, remedy)
   })
 })
 
-describe("a run that was activated", () => {
+describe("an activated run", () => {
   const id = Schema.decodeUnknownSync(DeploymentId)("dep_01m83hygpbf3xt6btsrq0196xn")
   const suite = (detail: string) => ({ name: "suite", passed: true, detail })
   const answered = { name: "answers", passed: true, detail: "all" }
 
-  it("names the capabilities that its trial took from it, why, and where there is more", () => {
+  it("lists the capabilities that its trial withdrew, with the reason", () => {
     const failed = { name: "tool_strict", passed: false, detail: "2 of 6 answers" }
     assert.deepStrictEqual(withdrawnNote({ id, checks: [answered, failed, suite("seatrial-core 7: 2 run, 1 not reached (json_mode), 1 s")] })?.split("\n"), [
-      "Not served, since the trial did not see it working:",
+      "Not served, because the trial did not observe it working:",
       "  tool_strict  2 of 6 answers",
       "  1 not reached (json_mode)",
-      `\`seatrial status ${id}\` has every check; docs/trial.md says what each stands for, and \`seatrial catalog --own --json\` what is served.`
+      `\`seatrial status ${id}\` shows every check, docs/trial.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
     ])
   })
-  it("names what was not seen also where no row failed, and where the words are cut", () => {
-    for (const others of ["1 not seen (stop_strings)", "9 not reached (json_mode, json_sch"]) {
-      assert.include(withdrawnNote({ id, checks: [answered, suite(`seatrial-core 7: 1 run, ${others}`)] }), `  ${others}`)
+  it("lists unobserved capabilities even if no check failed or the text is truncated", () => {
+    for (const suiteText of ["1 not seen (stop_strings)", "9 not reached (json_mode, json_sch"]) {
+      assert.include(withdrawnNote({ id, checks: [answered, suite(`seatrial-core 7: 1 run, ${suiteText}`)] }), `  ${suiteText}`)
     }
   })
-  it("has nothing to be named where all was seen", () =>
+  it("has no note if everything was observed", () =>
     assert.isUndefined(withdrawnNote({ id, checks: [answered, suite("seatrial-core 7: 1 run, 3 not applicable, 1 s (image_input)")] })))
 })
 
-describe("what a terminal would obey", () => {
+describe("text that a terminal would interpret", () => {
   const evil = "a\u001b[31mred\u202eb\u0085"
   const shown = "a\\u001b[31mred\\u202eb\\u0085"
-  it("is written out in tables, records and JSON, which keeps its meaning", () => {
+  it("is escaped in tables, records and JSON, and JSON keeps its value", () => {
     assert.deepStrictEqual(tableOf([{ name: evil }]), ["NAME", shown])
     assert.deepStrictEqual(linesOf({ name: evil, [evil]: { [evil]: [evil] } }), [
       `name${" ".repeat(shown.length - 4)}  ${shown}`,
@@ -64,31 +64,31 @@ describe("what a terminal would obey", () => {
     assert.strictEqual(escapeUnsafe(safeJson({ name: evil }).replaceAll("\n", "")), safeJson({ name: evil }).replaceAll("\n", ""))
     assert.deepStrictEqual(JSON.parse(safeJson({ name: evil })), { name: evil })
   })
-  it("is refused in a name, as are blanks alone", () => {
+  it("is refused in a name, as are blank names", () => {
     assert.deepStrictEqual([evil, "two\nlines", " ", "", "Zoë 東京"].map(Schema.is(PlainText)), [false, false, false, false, true])
   })
 })
 
 describe("wrong use", () => {
   const wrong = (expected: string) => new CliError.InvalidValue({ option: "gpus", value: "\u001bx", expected, kind: "flag" })
-  it("is told in a line with the flag and what it takes, and where the help is", () =>
+  it("is reported on one line with the flag and the expected value, followed by the help command", () =>
     assert.strictEqual(
-      wrongUseInWords(["seatrial", "admin", "limits"], [wrong("Schema validation failed: Expected a number of GPUs")]),
-      'Invalid value for flag --gpus: "\\u001bx". Expected a number of GPUs\n`seatrial admin limits --help` shows how.'
+      formatUsageErrors(["seatrial", "admin", "limits"], [wrong("Schema validation failed: Expected a number of GPUs")]),
+      'Invalid value for flag --gpus: "\\u001bx". Expected a number of GPUs\nRun `seatrial admin limits --help` for help.'
     ))
-  it("is one line for a command or a flag that does not exist, with what was meant", () => {
+  it("is one line for an unknown command or flag, with a suggestion", () => {
     const command = new CliError.UnknownSubcommand({ subcommand: "deplyo", parent: ["seatrial"], suggestions: ["deploy"] })
     const flag = new CliError.UnrecognizedOption({ option: "--limt", command: ["seatrial", "deployments", "list"], suggestions: ["--limit"] })
     for (const [error, hint] of [
       [command, "deploy"],
       [flag, "--limit"]
     ] as const) {
-      const [first = "", ...rest] = wrongUseInWords(["seatrial"], [error]).split("\n")
+      const [first = "", ...rest] = formatUsageErrors(["seatrial"], [error]).split("\n")
       assert.match(first, new RegExp(`Did you mean this\\? ${hint}$`))
-      assert.deepStrictEqual(rest, ["`seatrial --help` shows how."])
+      assert.deepStrictEqual(rest, ["Run `seatrial --help` for help."])
     }
   })
-  it("of ids and keys speaks of no regular expression", () => {
+  it("of IDs and keys does not mention regular expressions", () => {
     for (const schema of [KeyId, IdempotencyKey]) assert.match(String(Schema.decodeUnknownExit(schema)("ö")), /Expected (?:an id|1 to 128)/u)
   })
 })
@@ -105,10 +105,10 @@ describe("serving flags", () => {
     yarnOriginalContext: none,
     engineFlags: []
   }
-  it.effect("become what the contract takes, and what is left out stays out", () =>
+  it.effect("become settings of the contract, and flags that are not set are omitted", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* servingOf(nothing), {})
-      const given = {
+      const flags = {
         ...nothing,
         kvCacheDtype: Option.some("fp8" as const),
         holdSeconds: Option.some(0),
@@ -118,12 +118,12 @@ describe("serving flags", () => {
       }
       const engine_flags = JSON.parse('{"max-num-seqs":64,"eager":true,"chat-template":"a=b","__proto__":"x"}')
       const wanted = { kv_cache_dtype: "fp8", hold_seconds: 0, yarn: { factor: 2, original_context: 4096 }, engine_flags }
-      assert.deepStrictEqual<unknown>(yield* servingOf(given), wanted)
+      assert.deepStrictEqual<unknown>(yield* servingOf(flags), wanted)
     })
   )
   const refused = [
     ["without =", { engineFlags: ["eager"] }, /eager is not name=value/],
-    ["given twice", { engineFlags: ["a=1", "a=2"] }, /a is given twice/],
+    ["set twice", { engineFlags: ["a=1", "a=2"] }, /a is set more than once/],
     ["of YaRN without its factor", { yarnOriginalContext: Option.some(1) }, /--yarn-factor/]
   ] as const
   for (const [what, flags, says] of refused) {
@@ -137,20 +137,20 @@ describe("serving flags", () => {
   }
 })
 
-it("a table says scopes in short", () =>
-  assert.deepStrictEqual([scopes, ["audit:read"], scopes.slice(0, 3), []].map(scopesInShort), [
+it("a table abbreviates scopes", () =>
+  assert.deepStrictEqual([scopes, ["audit:read"], scopes.slice(0, 3), []].map(abbreviateScopes), [
     "all",
     "audit:read",
     `3 of ${scopes.length}`,
     `0 of ${scopes.length}`
   ]))
 
-it("a reservation for a class that is not there names those that are", () => {
-  assert.match(unknownClass("nope", ["h100", "l40s"]), /no host class nope now; there are h100, l40s/)
-  assert.match(unknownClass("nope", []), /nor any other/)
+it("a reservation for an unknown host class lists the existing classes", () => {
+  assert.match(unknownClass("nope", ["h100", "l40s"]), /no host class nope; existing classes: h100, l40s/)
+  assert.match(unknownClass("nope", []), /no other host class exists/)
 })
 
-it("a result that nobody reads any more ends as the shell knows it, any other fault as a failure", () =>
+it("a failed write exits with 141 if the reader has closed the pipe, otherwise with 1", () =>
   assert.deepStrictEqual(
     [outputExitCode(Object.assign(new Error(), { code: "EPIPE" })), outputExitCode(Object.assign(new Error(), { code: "ENOSPC" }))],
     [141, 1]
@@ -161,13 +161,13 @@ describe("a system started in a folder", () => {
     Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-state-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
-  // No process of Linux has so high a number.
+  // Linux has no process IDs this high.
   const cases = [
     ["runs", process.pid, true, false],
-    ["ended without stopping", 2 ** 30, false, true]
+    ["ended unexpectedly", 2 ** 30, false, true]
   ] as const
   for (const [promise, pid, runs, ended] of cases) {
-    it.effect(`is found out: it ${promise}`, () =>
+    it.effect(`is detected: it ${promise}`, () =>
       Effect.gen(function* () {
         const path = yield* folder
         assert.deepStrictEqual([Option.isSome(readLocalState(path)), endedWithoutStopping(path)], [false, false])

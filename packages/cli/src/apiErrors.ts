@@ -2,7 +2,7 @@ import type { ClientFailure, PublicError } from "@seatrial/client"
 import { Effect } from "effect"
 import { CommandError } from "./CommandError.ts"
 
-/** An error of the API as the command tells it: what, which code, about what, and the id to quote. */
+/** An API error as an error of the command: the message, the code, the parameter and the request ID. */
 export const toCommandError = (failure: PublicError | ClientFailure | CommandError): CommandError => {
   if (failure instanceof CommandError) return failure
   if ("error" in failure) {
@@ -13,5 +13,6 @@ export const toCommandError = (failure: PublicError | ClientFailure | CommandErr
   return new CommandError({ message: failure.message, exitCode: failure._tag === "InvalidInput" ? 2 : 4 })
 }
 
-export const told = <A, R>(effect: Effect.Effect<A, PublicError | ClientFailure | CommandError, R>): Effect.Effect<A, CommandError, R> =>
+/** Maps API errors to errors of the command. */
+export const withCommandErrors = <A, R>(effect: Effect.Effect<A, PublicError | ClientFailure | CommandError, R>): Effect.Effect<A, CommandError, R> =>
   Effect.mapError(effect, toCommandError)
