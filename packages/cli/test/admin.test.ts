@@ -64,7 +64,7 @@ layer(Env.layer)("seatrial admin", (it) => {
     })
   )
 
-  it.effect("sets and shows what an organization and its keys may spend, and refuses what is no limit", () =>
+  it.effect("sets and shows the spend limits of an organization and its keys, and refuses invalid limits", () =>
     Effect.gen(function* () {
       const env = yield* Env
       yield* makeOrganization("limited")
@@ -83,7 +83,7 @@ layer(Env.layer)("seatrial admin", (it) => {
       assert.deepInclude(set, { org: "limited", day_limit_micros: "5000000", month_limit_micros: "50000000", mode: "invoiced" })
       const ofKey = yield* print("limits", "set", "--org", "limited", "--key", created.id, "--day", "7")
       assert.deepStrictEqual(decodeText(record, ofKey), { org: "limited", api_key_id: created.id, day_limit_micros: "7", month_limit_micros: null })
-      // A limit that is not named stays.
+      // Limits that are not set keep their values.
       assert.deepInclude(decodeText(record, yield* print("limits", "set", "--org", "limited", "--month", "none")), {
         day_limit_micros: "5000000",
         month_limit_micros: null
@@ -103,7 +103,7 @@ layer(Env.layer)("seatrial admin", (it) => {
 
       const wrong: ReadonlyArray<readonly [code: number, says: RegExp, args: ReadonlyArray<string>]> = [
         [2, /--gpus, --day or --month/, ["limits", "set", "--org", "limited"]],
-        [2, /no limit of GPUs/, ["limits", "set", "--org", "limited", "--key", created.id, "--gpus", "1"]],
+        [2, /no GPU limit/, ["limits", "set", "--org", "limited", "--key", created.id, "--gpus", "1"]],
         [2, /whole micro-dollars/, ["limits", "set", "--org", "limited", "--day", "1.5"]],
         [1, /no live key/, ["limits", "set", "--org", "limited", "--key", `${created.id.slice(0, -1)}${created.id.endsWith("0") ? "1" : "0"}`, "--day", "1"]]
       ]
