@@ -12,7 +12,7 @@ const architecturesText = (wheel: Wheel): string => `import type { RegisteredArc
 /** What ${wheel.engine} ${wheel.version} registers, by kind. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const registered: RegisteredArchitectures = ${JSON.stringify(registeredOf(wheel))}
 
-/** Types of configurations that it may have a class or a rule of its own for, beside those of Transformers. */
+/** Configuration types for which the engine may have a class or a rule, in addition to those of Transformers. */
 export const ownTypes: ReadonlySet<string> = new Set(${JSON.stringify([...wheel.types].sort().join(" "))}.split(" "))
 `
 
@@ -21,10 +21,10 @@ const commandLineText = (wheel: Wheel): string => `import type { CommandLine } f
 /** What ${wheel.engine} ${wheel.version} takes. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const commandLine: CommandLine = ${JSON.stringify(commandLineOf(wheel))}
 
-/** Readers of reasoning that it has. */
+/** Its reasoning parsers. */
 export const reasoningParsers = ${names(wheel.parsers.reasoning)} as const
 
-/** Readers of tool calls that it has. */
+/** Its tool call parsers. */
 export const toolCallParsers = ${names(wheel.parsers.tools)} as const
 `
 

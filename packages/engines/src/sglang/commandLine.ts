@@ -842,7 +842,7 @@ export const commandLine: CommandLine = {
   "weight-version": "text"
 }
 
-/** Readers of reasoning that it has. */
+/** Its reasoning parsers. */
 export const reasoningParsers = [
   "apertus2509",
   "beam",
@@ -882,7 +882,7 @@ export const reasoningParsers = [
   "step3p5"
 ] as const
 
-/** Readers of tool calls that it has. */
+/** Its tool call parsers. */
 export const toolCallParsers = [
   "apertus2509",
   "beam",

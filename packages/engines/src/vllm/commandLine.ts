@@ -481,7 +481,7 @@ export const commandLine: CommandLine = {
   "worker-extension-cls": "text"
 }
 
-/** Readers of reasoning that it has. */
+/** Its reasoning parsers. */
 export const reasoningParsers = [
   "beam",
   "cohere_command3",
@@ -527,7 +527,7 @@ export const reasoningParsers = [
   "step5"
 ] as const
 
-/** Readers of tool calls that it has. */
+/** Its tool call parsers. */
 export const toolCallParsers = [
   "apertus",
   "beam",

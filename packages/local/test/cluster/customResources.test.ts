@@ -18,8 +18,8 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
         metadata: { name: "gadgets.example.dev" },
         spec: { ...widgets.spec, scope: "Cluster", names: { plural: "gadgets", kind: "Gadget" } }
       }
-      const made = yield* post(crds, gadgets)
-      assert.deepInclude(at(made.body, "status.conditions.1"), { type: "Established", status: "True" })
+      const created = yield* post(crds, gadgets)
+      assert.deepInclude(at(created.body, "status.conditions.1"), { type: "Established", status: "True" })
       const path = "/apis/example.dev/v1/gadgets"
       assert.strictEqual((yield* post(path, { metadata: { name: "a" }, spec: { model: "abc" } })).status, 201)
       const { body } = yield* get("/apis/example.dev/v1")
@@ -35,8 +35,8 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
     Effect.gen(function* () {
       const { post } = yield* Client
       const odd = { model: "abc", free: { any: { thing: 1 } }, odd: 1 }
-      const made = yield* post(widgetPath, widget("pruned", odd))
-      assert.deepStrictEqual(at(made.body, "spec"), { model: "abc", free: { any: { thing: 1 } }, size: 3 })
+      const created = yield* post(widgetPath, widget("pruned", odd))
+      assert.deepStrictEqual(at(created.body, "spec"), { model: "abc", free: { any: { thing: 1 } }, size: 3 })
       const strict = yield* post(`${widgetPath}?fieldValidation=Strict`, widget("strict", odd))
       assert.strictEqual(strict.status, 400)
       assert.include(String(at(strict.body, "message")), 'strict decoding error: unknown field "spec.odd"')
@@ -68,8 +68,8 @@ layer(withWidgets, { excludeTestServices: true })("custom resources", (it) => {
   it.effect("the generation counts changes of the spec, and only the subresource changes the status", () =>
     Effect.gen(function* () {
       const { merge, post, put } = yield* Client
-      const made = yield* post(widgetPath, { ...widget("generation", { model: "abc" }), status: { phase: "Sneaked" } })
-      assert.deepStrictEqual([at(made.body, "metadata.generation"), at(made.body, "status")], [1, undefined])
+      const created = yield* post(widgetPath, { ...widget("generation", { model: "abc" }), status: { phase: "Sneaked" } })
+      assert.deepStrictEqual([at(created.body, "metadata.generation"), at(created.body, "status")], [1, undefined])
       const path = `${widgetPath}/generation`
       const labelled = yield* merge(path, { metadata: { labels: { a: "b" } } })
       assert.strictEqual(at(labelled.body, "metadata.generation"), 1)
@@ -141,7 +141,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
     Effect.gen(function* () {
       const { apply, merge } = yield* Client
       const path = `${widgetPath}/owned`
-      const made = yield* apply(
+      const created = yield* apply(
         path,
         "one",
         applied("owned", {
@@ -153,7 +153,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
           ]
         })
       )
-      assert.strictEqual(made.status, 201)
+      assert.strictEqual(created.status, 201)
       yield* merge(path, { spec: { free: { mine: 1 } } })
       const next = yield* apply(path, "one", applied("owned", { model: "abc", parts: [{ name: "b", n: 3 }] }))
       assert.deepStrictEqual(at(next.body, "spec"), { model: "abc", size: 3, parts: [{ name: "b", n: 3 }], free: { mine: 1 } })

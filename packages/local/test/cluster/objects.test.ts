@@ -18,18 +18,18 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
   it.effect("an object is created once, read, replaced and deleted", () =>
     Effect.gen(function* () {
       const { get, post, put, remove } = yield* Client
-      const made = yield* post(configMaps, configMap("crud", { a: "1" }))
+      const created = yield* post(configMaps, configMap("crud", { a: "1" }))
       const again = yield* post(configMaps, configMap("crud", { a: "2" }))
-      assert.deepStrictEqual([made.status, again.status, at(again.body, "reason")], [201, 409, "AlreadyExists"])
+      assert.deepStrictEqual([created.status, again.status, at(again.body, "reason")], [201, 409, "AlreadyExists"])
       assert.strictEqual(at(again.body, "message"), 'configmaps "crud" already exists')
-      const replaced = yield* put(`${configMaps}/crud`, { ...made.body, data: { b: "2" } })
+      const replaced = yield* put(`${configMaps}/crud`, { ...created.body, data: { b: "2" } })
       assert.deepStrictEqual(at(replaced.body, "data"), { b: "2" })
-      assert.strictEqual(at(replaced.body, "metadata.uid"), at(made.body, "metadata.uid"))
-      assert.isAbove(Number(at(replaced.body, "metadata.resourceVersion")), Number(at(made.body, "metadata.resourceVersion")))
-      const stale = yield* put(`${configMaps}/crud`, { ...made.body, data: { c: "3" } })
+      assert.strictEqual(at(replaced.body, "metadata.uid"), at(created.body, "metadata.uid"))
+      assert.isAbove(Number(at(replaced.body, "metadata.resourceVersion")), Number(at(created.body, "metadata.resourceVersion")))
+      const stale = yield* put(`${configMaps}/crud`, { ...created.body, data: { c: "3" } })
       assert.deepStrictEqual([stale.status, at(stale.body, "reason")], [409, "Conflict"])
       const gone = yield* remove(`${configMaps}/crud`)
-      assert.deepStrictEqual([gone.status, at(gone.body, "status"), at(gone.body, "details.uid")], [200, "Success", at(made.body, "metadata.uid") ?? null])
+      assert.deepStrictEqual([gone.status, at(gone.body, "status"), at(gone.body, "details.uid")], [200, "Success", at(created.body, "metadata.uid") ?? null])
       const missing = yield* get(`${configMaps}/crud`)
       assert.deepStrictEqual([missing.status, at(missing.body, "message")], [404, 'configmaps "crud" not found'])
     })
@@ -38,17 +38,17 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
   it.effect("a write that changes nothing keeps its version", () =>
     Effect.gen(function* () {
       const { merge, post } = yield* Client
-      const made = yield* post(configMaps, configMap("same", { a: "1" }))
+      const created = yield* post(configMaps, configMap("same", { a: "1" }))
       const same = yield* merge(`${configMaps}/same`, { data: { a: "1" } })
-      assert.deepStrictEqual(same.body, made.body)
+      assert.deepStrictEqual(same.body, created.body)
     })
   )
 
   it.effect("a generated name begins with its prefix, and a missing namespace is an error", () =>
     Effect.gen(function* () {
       const { post } = yield* Client
-      const made = yield* post(configMaps, { metadata: { generateName: "gen-" } })
-      assert.match(String(at(made.body, "metadata.name")), /^gen-[a-z0-9]{5}$/)
+      const created = yield* post(configMaps, { metadata: { generateName: "gen-" } })
+      assert.match(String(at(created.body, "metadata.name")), /^gen-[a-z0-9]{5}$/)
       const nowhere = yield* post("/api/v1/namespaces/nowhere/configmaps", { metadata: { name: "a" } })
       assert.deepStrictEqual([nowhere.status, at(nowhere.body, "message")], [404, 'namespaces "nowhere" not found'])
     })
@@ -129,8 +129,11 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
       assert.deepStrictEqual([command.status, at(command.body, "reason")], [422, "Invalid"])
       const ignored = yield* merge(`${pods}/fixed`, { status: { phase: "Running" } })
       assert.strictEqual(at(ignored.body, "status.phase"), "Pending")
-      const told = yield* merge(`${pods}/fixed/status`, { status: { phase: "Running" }, metadata: { labels: { no: "no" } } })
-      assert.deepStrictEqual([at(told.body, "status.phase"), at(told.body, "metadata.labels"), at(told.body, "metadata.generation")], ["Running", undefined, 1])
+      const updated = yield* merge(`${pods}/fixed/status`, { status: { phase: "Running" }, metadata: { labels: { no: "no" } } })
+      assert.deepStrictEqual(
+        [at(updated.body, "status.phase"), at(updated.body, "metadata.labels"), at(updated.body, "metadata.generation")],
+        ["Running", undefined, 1]
+      )
     })
   )
 
@@ -205,8 +208,8 @@ layer(Client.layer, { excludeTestServices: true })("built-in objects", (it) => {
       yield* post(configMaps, configMap("kept", {}, owned(keeper)))
       yield* remove(`${configMaps}/keeper`, { propagationPolicy: "Orphan" })
       yield* eventually(get(`${configMaps}/keeper`), ({ status }) => status === 404)
-      const kept = yield* get(`${configMaps}/kept`)
-      assert.deepStrictEqual([kept.status, at(kept.body, "metadata.ownerReferences")], [200, undefined])
+      const remainingMap = yield* get(`${configMaps}/kept`)
+      assert.deepStrictEqual([remainingMap.status, at(remainingMap.body, "metadata.ownerReferences")], [200, undefined])
     })
   )
 

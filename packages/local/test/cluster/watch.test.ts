@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { LocalCluster } from "../../src/cluster/LocalCluster.ts"
 import { at, Client, clientOf, configMap, configMaps, crds, layerDatabase, pod, pods, widget, widgetPath, widgets } from "./server.ts"
 
-const told = (events: ReadonlyArray<Parameters<typeof at>[0]>) => events.map((event) => `${at(event, "type")} ${at(event, "object.metadata.name")}`)
+const summaryOf = (events: ReadonlyArray<Parameters<typeof at>[0]>) => events.map((event) => `${at(event, "type")} ${at(event, "object.metadata.name")}`)
 
 layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
   it.effect("a watch continues from a version and misses nothing", () =>
@@ -16,11 +16,11 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
       yield* merge(`${configMaps}/seen`, { data: { a: "2" } })
       yield* post(pods, pod("not-a-map"))
       yield* remove(`${configMaps}/seen`)
-      const seen = yield* events(`${configMaps}?watch=true&resourceVersion=${version}`, 3)
-      assert.deepStrictEqual(told(seen), ["ADDED seen", "MODIFIED seen", "DELETED seen"])
-      const middle = at(seen[1], "object.metadata.resourceVersion")
+      const received = yield* events(`${configMaps}?watch=true&resourceVersion=${version}`, 3)
+      assert.deepStrictEqual(summaryOf(received), ["ADDED seen", "MODIFIED seen", "DELETED seen"])
+      const middle = at(received[1], "object.metadata.resourceVersion")
       const rest = yield* events(`${configMaps}?watch=true&resourceVersion=${middle}`, 1)
-      assert.deepStrictEqual(rest, seen.slice(2))
+      assert.deepStrictEqual(rest, received.slice(2))
     })
   )
 
@@ -28,8 +28,8 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
     Effect.gen(function* () {
       const { events, post } = yield* Client
       const path = `${configMaps}?watch=true&fieldSelector=metadata.name%3Dlive`
-      const [seen] = yield* Effect.all([events(path, 1), post(configMaps, configMap("live", {}))], { concurrency: 2 })
-      assert.deepStrictEqual(told(seen), ["ADDED live"])
+      const [received] = yield* Effect.all([events(path, 1), post(configMaps, configMap("live", {}))], { concurrency: 2 })
+      assert.deepStrictEqual(summaryOf(received), ["ADDED live"])
     })
   )
 
@@ -40,8 +40,8 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
       const { body } = yield* get(configMaps)
       yield* merge(`${configMaps}/moving`, { metadata: { labels: { on: "no" } } })
       yield* merge(`${configMaps}/moving`, { metadata: { labels: { on: "yes" } } })
-      const seen = yield* events(`${configMaps}?watch=true&labelSelector=on%3Dyes&resourceVersion=${at(body, "metadata.resourceVersion")}`, 2)
-      assert.deepStrictEqual(told(seen), ["DELETED moving", "ADDED moving"])
+      const received = yield* events(`${configMaps}?watch=true&labelSelector=on%3Dyes&resourceVersion=${at(body, "metadata.resourceVersion")}`, 2)
+      assert.deepStrictEqual(summaryOf(received), ["DELETED moving", "ADDED moving"])
     })
   )
 
@@ -51,12 +51,12 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
       const { body } = yield* get(`${configMaps}?limit=1`)
       const from = at(body, "metadata.resourceVersion")
       yield* post(pods, pod("elsewhere"))
-      const seen = yield* events(`${configMaps}?watch=true&resourceVersion=${from}&allowWatchBookmarks=true&timeoutSeconds=1`, 9)
+      const received = yield* events(`${configMaps}?watch=true&resourceVersion=${from}&allowWatchBookmarks=true&timeoutSeconds=1`, 9)
       assert.deepStrictEqual(
-        seen.map((event) => at(event, "type")),
+        received.map((event) => at(event, "type")),
         ["BOOKMARK"]
       )
-      assert.isAbove(Number(at(seen[0], "object.metadata.resourceVersion")), Number(from))
+      assert.isAbove(Number(at(received[0], "object.metadata.resourceVersion")), Number(from))
     })
   )
 
@@ -66,12 +66,12 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
       yield* post("/api/v1/namespaces", { metadata: { name: "streamed" } })
       yield* post("/api/v1/namespaces/streamed/configmaps", configMap("one", {}))
       const path = "/api/v1/namespaces/streamed/configmaps?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
-      const seen = yield* events(path, 2)
+      const received = yield* events(path, 2)
       assert.deepStrictEqual(
-        seen.map((event) => at(event, "type")),
+        received.map((event) => at(event, "type")),
         ["ADDED", "BOOKMARK"]
       )
-      const annotations = at(seen[1], "object.metadata.annotations")
+      const annotations = at(received[1], "object.metadata.annotations")
       assert.deepStrictEqual(annotations, { "k8s.io/initial-events-end": "true" })
     })
   )
@@ -80,8 +80,10 @@ layer(Client.layer, { excludeTestServices: true })("watches", (it) => {
     Effect.gen(function* () {
       const { events, post } = yield* Client
       yield* post(configMaps, configMap("row", { a: "1", b: "2" }))
-      const [seen] = yield* events(`${configMaps}?watch=true&fieldSelector=metadata.name%3Drow`, 1, { accept: "application/json;as=Table;v=v1;g=meta.k8s.io" })
-      assert.deepStrictEqual([at(seen, "object.kind"), at(seen, "object.rows.0.cells.0"), at(seen, "object.rows.0.cells.1")], ["Table", "row", 2])
+      const [received] = yield* events(`${configMaps}?watch=true&fieldSelector=metadata.name%3Drow`, 1, {
+        accept: "application/json;as=Table;v=v1;g=meta.k8s.io"
+      })
+      assert.deepStrictEqual([at(received, "object.kind"), at(received, "object.rows.0.cells.0"), at(received, "object.rows.0.cells.1")], ["Table", "row", 2])
     })
   )
 })
@@ -97,12 +99,12 @@ describe("a restart", () => {
       const [map, custom, page, version] = yield* run(({ get, post, remove }) =>
         Effect.gen(function* () {
           yield* post(crds, widgets)
-          const made = yield* post(widgetPath, widget("kept", { model: "abc" }))
+          const created = yield* post(widgetPath, widget("kept", { model: "abc" }))
           const map = yield* post(configMaps, configMap("kept", { a: "1" }))
           yield* post(configMaps, configMap("gone", {}))
           const page = at((yield* get(`${configMaps}?limit=1`)).body, "metadata.continue")
           yield* remove(`${configMaps}/gone`)
-          return [map, made, page, at((yield* get(configMaps)).body, "metadata.resourceVersion")] as const
+          return [map, created, page, at((yield* get(configMaps)).body, "metadata.resourceVersion")] as const
         })
       )
       yield* run(({ events, get, post }) =>
@@ -115,7 +117,7 @@ describe("a restart", () => {
           assert.strictEqual((yield* get(`${configMaps}?limit=1&continue=${page}`)).status, 410)
           const next = yield* post(configMaps, configMap("next", {}))
           assert.isAbove(Number(at(next.body, "metadata.resourceVersion")), Number(version))
-          assert.deepStrictEqual(told(yield* events(`${configMaps}?watch=true&resourceVersion=${version}`, 1)), ["ADDED next"])
+          assert.deepStrictEqual(summaryOf(yield* events(`${configMaps}?watch=true&resourceVersion=${version}`, 1)), ["ADDED next"])
         })
       )
     }).pipe(Effect.scoped)

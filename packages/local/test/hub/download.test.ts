@@ -33,8 +33,8 @@ const makeScene = Effect.fnUntraced(function* (timeout: string) {
   const fetch = Effect.flatMap(Hub, (hub) => hub.fetch({ repo, commit, files: server.files, directory, token: Option.some(Redacted.make(token)) })).pipe(
     Effect.provide(Hub.layer.pipe(Layer.orDie, Layer.provide(config)))
   )
-  const made: Scene = { server, parent, directory, fetch }
-  return made
+  const target: Scene = { server, parent, directory, fetch }
+  return target
 })
 const scene = makeScene("1 minute")
 
@@ -54,8 +54,8 @@ describe("a download", () => {
     [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: total }))],
     ([killAt]) =>
       Effect.gen(function* () {
-        const made = yield* scene
-        const { directory, fetch, server } = made
+        const target = yield* scene
+        const { directory, fetch, server } = target
         const order = JSON.stringify({ repo, commit, files: server.files, directory, token })
         const child = yield* Effect.acquireRelease(
           Effect.sync(() =>
@@ -71,7 +71,7 @@ describe("a download", () => {
         assert.strictEqual(signal, "SIGKILL")
         server.onSent = () => false
         yield* fetch
-        yield* assertWhole(made)
+        yield* assertWhole(target)
         assert.isAtMost(server.sent(), total + connections * chunkBytes)
       }).pipe(Effect.scoped),
     // Each run is a separate process.
@@ -96,10 +96,10 @@ describe("a download", () => {
         Array.from({ length: requests }, (_, index) => index + 1),
         (failing) =>
           Effect.gen(function* () {
-            const made = yield* scene
-            made.server.fault = ({ number }) => (number === failing ? faults[failing % faults.length] : undefined)
-            yield* made.fetch
-            yield* assertWhole(made)
+            const target = yield* scene
+            target.server.fault = ({ number }) => (number === failing ? faults[failing % faults.length] : undefined)
+            yield* target.fetch
+            yield* assertWhole(target)
           }).pipe(Effect.scoped),
         { concurrency: 4, discard: true }
       )
@@ -108,23 +108,23 @@ describe("a download", () => {
 
   it.live("continues over a new connection if the storage stops sending", () =>
     Effect.gen(function* () {
-      const made = yield* makeScene("1 second")
+      const target = yield* makeScene("1 second")
       let stopped = false
-      made.server.fault = ({ signed }) => {
+      target.server.fault = ({ signed }) => {
         if (!signed || stopped) return undefined
         stopped = true
         return { stop: 8_000 }
       }
-      yield* made.fetch
-      yield* assertWhole(made)
+      yield* target.fetch
+      yield* assertWhole(target)
     }).pipe(Effect.scoped)
   )
 
   it.effect("detects a stalled connection within a minute and continues", () =>
     Effect.gen(function* () {
       // The default timeout.
-      const made = yield* makeScene("20 seconds")
-      const { fetch, server } = made
+      const target = yield* makeScene("20 seconds")
+      const { fetch, server } = target
       const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       let stopped = false
       server.fault = ({ file, signed }) => {
@@ -144,18 +144,18 @@ describe("a download", () => {
       assert.isAtLeast(noticed, 20_000)
       assert.isAtMost(noticed, 60_000)
       yield* Fiber.join(fiber)
-      yield* assertWhole(made)
+      yield* assertWhole(target)
       assert.isAtMost(server.sent(), total + chunkBytes)
     }).pipe(Effect.scoped)
   )
 
   it.live("requests a new address if the signed one has expired, and sends its token only to the hub", () =>
     Effect.gen(function* () {
-      const made = yield* scene
-      made.server.uses = 3
-      yield* made.fetch
-      yield* assertWhole(made)
-      const { requests } = made.server
+      const target = yield* scene
+      target.server.uses = 3
+      yield* target.fetch
+      yield* assertWhole(target)
+      const { requests } = target.server
       for (const { authorization, signed } of requests) assert.strictEqual(authorization, signed ? null : `Bearer ${token}`)
       assert.isAbove(requests.filter(({ signed }) => !signed).length, 3)
       assert.isBelow(requests.filter(({ signed }) => !signed).length, requests.filter(({ signed }) => signed).length)
@@ -172,8 +172,8 @@ describe("a download", () => {
     "reports why it stops if %s midway, shows nothing, and continues later",
     ([, fault, code]) =>
       Effect.gen(function* () {
-        const made = yield* scene
-        const { fetch, parent, server } = made
+        const target = yield* scene
+        const { fetch, parent, server } = target
         server.uses = 2
         server.fault = after(8, fault)
         const error = yield* Effect.flip(fetch)
@@ -184,17 +184,17 @@ describe("a download", () => {
         server.uses = Number.POSITIVE_INFINITY
         server.fault = () => undefined
         yield* fetch
-        yield* assertWhole(made)
+        yield* assertWhole(target)
         assert.isAtMost(server.sent(), total + connections * chunkBytes)
       }).pipe(Effect.scoped)
   )
 
   it.live("that is started several times at once is made only once", () =>
     Effect.gen(function* () {
-      const made = yield* scene
-      yield* Effect.all([made.fetch, made.fetch, made.fetch, made.fetch], { concurrency: "unbounded" })
-      yield* assertWhole(made)
-      assert.strictEqual(made.server.sent(), total)
+      const target = yield* scene
+      yield* Effect.all([target.fetch, target.fetch, target.fetch, target.fetch], { concurrency: "unbounded" })
+      yield* assertWhole(target)
+      assert.strictEqual(target.server.sent(), total)
     }).pipe(Effect.scoped)
   )
 })

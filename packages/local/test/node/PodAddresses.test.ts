@@ -20,14 +20,14 @@ describe("PodAddresses", () => {
     const addresses = new PodAddresses("127.77")
     const first = addresses.take("first")
     addresses.release("first")
-    const seen = new Set<string>()
+    const assigned = new Set<string>()
     for (let number = 0; ; number++) {
       const address = addresses.take(String(number))
       if (address === undefined || address === first) break
-      seen.add(address)
+      assigned.add(address)
     }
-    assert.isAbove(seen.size, 64_000)
-    for (const address of seen) assert.match(address, /^127\.77\.(\d|\d\d|1\d\d|2[0-4]\d|25[0-4])\.([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-4])$/)
+    assert.isAbove(assigned.size, 64_000)
+    for (const address of assigned) assert.match(address, /^127\.77\.(\d|\d\d|1\d\d|2[0-4]\d|25[0-4])\.([1-9]|[1-9]\d|1\d\d|2[0-4]\d|25[0-4])$/)
   })
   it("a full network has no address until one is released", () => {
     const addresses = new PodAddresses("127.77")

@@ -40,14 +40,14 @@ describe("decideJob", () => {
     ["a finished job stays for its time to live", { ttl: 5_000, conditions: done("Complete") }, 12_000, { expire: false, again: 3_000 }],
     ["and then goes", { ttl: 5_000, conditions: done("Complete") }, 15_000, { expire: true }]
   ]
-  for (const [promise, seen, now, expected] of cases) it(promise, () => assert.deepInclude(decideJob({ ...job, ...seen }, now), expected))
+  for (const [promise, observedJob, now, expected] of cases) it(promise, () => assert.deepInclude(decideJob({ ...job, ...observedJob }, now), expected))
 
-  const conditions = (seen: Partial<JobSeen>, now: number) =>
-    decideJob({ ...job, ...seen }, now).status?.conditions.map(({ type, reason }) => `${type}: ${reason}`)
+  const conditions = (observedJob: Partial<JobSeen>, now: number) =>
+    decideJob({ ...job, ...observedJob }, now).status?.conditions.map(({ type, reason }) => `${type}: ${reason}`)
   it("one success completes the job, at the time when the pod ended", () => {
-    const seen = { attempts: [failed(0, 1), attempt(1, "Succeeded", { finishedAt: 7_000 })] }
-    assert.deepStrictEqual(conditions(seen, 9_000), ["Complete: CompletionsReached"])
-    assert.deepInclude(decideJob({ ...job, ...seen }, 9_000).status, { succeeded: 1, failed: 1, active: 0, completedAt: 7_000 })
+    const observedJob = { attempts: [failed(0, 1), attempt(1, "Succeeded", { finishedAt: 7_000 })] }
+    assert.deepStrictEqual(conditions(observedJob, 9_000), ["Complete: CompletionsReached"])
+    assert.deepInclude(decideJob({ ...job, ...observedJob }, 9_000).status, { succeeded: 1, failed: 1, active: 0, completedAt: 7_000 })
   })
   it("a job has failed only when none of its pods runs", () => {
     const late = { activeDeadline: 10_000, startedAt: 0 }
@@ -55,12 +55,12 @@ describe("decideJob", () => {
     assert.deepStrictEqual(conditions({ ...late, attempts: [failed(0, 1)] }, 10_000), ["FailureTarget: DeadlineExceeded", "Failed: DeadlineExceeded"])
   })
   it("a failure that the policy calls final ends the job with the reason, whatever attempts remain", () => {
-    const seen = { backoffLimit: 6, attempts: [failed(0, 1, { fatal: "exit code 3" })] }
-    assert.deepStrictEqual(conditions(seen, 99_000), ["FailureTarget: PodFailurePolicy", "Failed: PodFailurePolicy"])
-    assert.deepInclude(decideJob({ ...job, ...seen }, 99_000), { create: [] })
-    const beside = { ...seen, parallelism: 2, completions: 2, attempts: [...seen.attempts, attempt(1, "Running")] }
-    assert.deepStrictEqual(conditions(beside, 99_000), ["FailureTarget: PodFailurePolicy"])
-    assert.deepInclude(decideJob({ ...job, ...beside }, 99_000), { create: [], remove: [pod(1)] })
+    const observedJob = { backoffLimit: 6, attempts: [failed(0, 1, { fatal: "exit code 3" })] }
+    assert.deepStrictEqual(conditions(observedJob, 99_000), ["FailureTarget: PodFailurePolicy", "Failed: PodFailurePolicy"])
+    assert.deepInclude(decideJob({ ...job, ...observedJob }, 99_000), { create: [] })
+    const twoPods = { ...observedJob, parallelism: 2, completions: 2, attempts: [...observedJob.attempts, attempt(1, "Running")] }
+    assert.deepStrictEqual(conditions(twoPods, 99_000), ["FailureTarget: PodFailurePolicy"])
+    assert.deepInclude(decideJob({ ...job, ...twoPods }, 99_000), { create: [], remove: [pod(1)] })
   })
   it("restarts in place count against the limit", () => {
     assert.deepStrictEqual(conditions({ attempts: [attempt(0, "Running", { restarts: 2 })] }, 0), ["FailureTarget: BackoffLimitExceeded"])
