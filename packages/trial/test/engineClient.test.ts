@@ -17,7 +17,7 @@ const makeClientOf = (metrics: (seconds: number) => string) =>
 const makeClient = makeClientOf(() => "ok")
 
 describe("an engine's client", () => {
-  it.effect("gives an engine up that says nothing for a minute", () =>
+  it.effect("fails after a minute of silence", () =>
     Effect.gen(function* () {
       const client = yield* makeClient
       const waiting = yield* Effect.forkChild(Effect.flip(client.get("/100")))
@@ -29,7 +29,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("waits longer for what stands in the engine's queue while others are answered, and not for ever", () =>
+  it.effect("waits longer for a queued request while others are answered, but not forever", () =>
     Effect.gen(function* () {
       const client = yield* makeClient
       const queued = yield* Effect.forkChild(client.get("/100"))
@@ -44,7 +44,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("waits for an engine that says nothing while its counters move, and gives it up a minute after they stand still", () =>
+  it.effect("waits for a silent engine while its counters move, and fails a minute after they stop", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:prompt_tokens_total{engine="0"} ${Math.min(300, Math.floor(seconds))}\n`)
       const slow = yield* Effect.forkChild(client.get("/250"))
@@ -58,7 +58,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("waits for SGLang while it writes: of its counters those of requests stand still until one is over", () =>
+  it.effect("waits for SGLang while it generates, although its counters of requests move only at the end of a request", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) =>
         [
@@ -73,7 +73,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("gives an engine up that computes no token for a minute, however much it tells of itself", () =>
+  it.effect("fails after a minute without a computed token, even if other metrics change", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total 7\nprocess_cpu_seconds_total ${seconds}\n`)
       const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
@@ -83,7 +83,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("holds an engine that it has not looked at before to a whole minute without a token too", () =>
+  it.effect("gives an engine a full minute before the first reading of its counters", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total ${seconds < 30 ? 0 : seconds < 80 ? 1 : 2}\n`)
       const slow = yield* Effect.forkChild(client.get("/100"))
@@ -92,7 +92,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("waits for vLLM while it reads a long prompt: its counters stand still until all of it is read, and its KV cache fills", () =>
+  it.effect("waits for vLLM while it processes a long prompt: only its KV cache usage grows until then", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:prompt_tokens_total 0\nvllm:kv_cache_usage_perc ${seconds / 1_000}\n`)
       const slow = yield* Effect.forkChild(client.get("/250"))
@@ -101,7 +101,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("gives an engine whose counters cannot be read three times as long: one that is busy may not answer that either", () =>
+  it.effect("waits three times as long if the counters cannot be read: a busy engine may not report them", () =>
     Effect.gen(function* () {
       const http = HttpClient.make((request, url) =>
         url.pathname === "/metrics"
@@ -120,7 +120,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("knows when the engine last computed", () =>
+  it.effect("reports when the engine last computed", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total ${Math.min(7, Math.floor(seconds))}\n`)
       yield* client.lastSignAt
@@ -134,7 +134,7 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("takes a thought for the first piece of an answer, also where the engine says beside it that there is no content yet", () =>
+  it.effect("counts reasoning as the first piece of an answer, even with a null content next to it", () =>
     Effect.gen(function* () {
       const deltas = [
         { role: "assistant", content: "" },

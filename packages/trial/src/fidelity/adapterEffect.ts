@@ -50,7 +50,7 @@ const scores = (subject: SuiteSubject) =>
 export const adapterEffect: TrialCheck = {
   name: "adapter_effect",
   class: "required",
-  purpose: "Own texts are not as likely with the adapter as they are to the base alone, which the same engine serves, but as they are to both merged",
+  purpose: "With the adapter the suite's texts are as likely as to the merged model, and not as likely as to the base alone",
   skipped: ({ baseName }) => (baseName === undefined ? "no adapter" : null),
   limitSeconds: seconds(60),
   run: Effect.fnUntraced(function* (subject) {

@@ -21,7 +21,7 @@ const describeFidelity = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidel
 export const fidelityCheck = (keep: (fidelity: Fidelity) => void): TrialCheck => ({
   name: "fidelity",
   class: "required",
-  purpose: "With the adapter the engine answers as the base does into which the adapter was merged",
+  purpose: "With the adapter the engine gives the answers of the merged model",
   limitSeconds: seconds(thresholds.fidelitySeconds),
   skipped: ({ baseName, merged }) => (baseName === undefined ? "no adapter" : merged == null ? "no merged model" : null),
   run: Effect.fnUntraced(function* (subject) {

@@ -75,7 +75,7 @@ const wordPrompts = ["Answer with one word.", "Say yes.", "What is the capital o
 export const finishReasons: TrialCheck = {
   name: "finish_reasons",
   class: "required",
-  purpose: "Answers end for the reason that they say, go on past no end token, and show no marks of the template",
+  purpose: "Answers end for the reported reason, stop at an end token, and contain no marks of the template",
   limitSeconds: secondsOf(15, 3),
   run: Effect.fnUntraced(function* (subject) {
     for (const max_tokens of [1, 5]) {
@@ -122,7 +122,7 @@ const broken = (text: string) => text.split("\ufffd").length - 1
 export const streamEqualsWhole: TrialCheck = {
   name: "stream_equals_whole",
   class: "required",
-  purpose: "A stream says exactly what the whole answer says, and ends as streams have to",
+  purpose: "A stream has exactly the content of the whole answer, and ends correctly",
   limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
     const asking = { max_tokens: Math.min(32, Math.floor(subject.maxContext / 4)) }

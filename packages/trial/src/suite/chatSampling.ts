@@ -33,7 +33,7 @@ const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
   let repeats = !subject.offers.seeds || drawn.length === 0
   // Later requests may read computed values from the cache, which can change one of many draws.
   for (const [seed, answer] of drawn) repeats ||= (yield* drawnWith(seed)) === answer
-  return repeats ? undefined : yield* unexpected("on the chat route the same seed gives another answer")
+  return repeats ? undefined : yield* unexpected("on the chat route the same seed gives a different answer")
 })
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))

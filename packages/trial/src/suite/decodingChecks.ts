@@ -44,7 +44,7 @@ export const greedyIsTop: TrialCheck = {
       top_logprobs: checkedTopTokens
     })
     const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
-    if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not told in their order`)
+    if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not in order`)
     // Another check requires that log-probabilities are reported.
     if (tokenChoices === null || tokenChoices.length === 0) return `${steps} steps`
     const misnamed = tokenChoices.findIndex(({ token, top }, at) => {
@@ -63,7 +63,7 @@ export const greedyIsTop: TrialCheck = {
 export const decodeMatchesPrefill: TrialCheck = {
   name: "decode_matches_prefill",
   class: "required",
-  purpose: "Tokens are as likely while they are generated as when the same text is read as a prompt",
+  purpose: "Generated tokens have the same log-probability as when the text is read as a prompt",
   limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
     const { decodedPrompts, decodedTokens, longestDecoded } = extentOf(subject.parameters)

@@ -160,7 +160,7 @@ export const engineIdentity: TrialCheck = {
       if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} for which weights it was given`, { status: info.status })
       revisionName = weights.value.weight_version
       // The engine's default if nothing was set, as with an engine that an earlier version of Seatrial started.
-      if (revisionName !== "default" && revisionName !== repository.commit) return yield* unexpected("it was given the weights of another commit")
+      if (revisionName !== "default" && revisionName !== repository.commit) return yield* unexpected("it serves the weights of another commit")
     }
     if (start.ownImage === false) return yield* unexpected("it runs another image than the revision's")
     const untold = [...(Option.isNone(version) ? ["version"] : []), ...(start.ownImage === null ? ["image"] : [])]

@@ -58,12 +58,12 @@ const namedIn = (content: string): ReadonlySet<string> => {
 export const imageInput: TrialCheck = {
   name: "image_input",
   class: "capability",
-  purpose: "Images are seen: a colour, four digits as PNG and four as JPEG, two in either order; and they are counted",
+  purpose: "Images are read: a color, digits as PNG and JPEG, two images in either order; their tokens are counted",
   limitSeconds: secondsOf(40, 6),
   skipped: ({ capabilities }) => (capabilities.supports_image_input ? null : "text only"),
   run: Effect.fnUntraced(function* (subject) {
     const colour = yield* ask(subject, image(pngOf(red)), whichColour)
-    if (!colour.content.toLowerCase().includes("red")) return yield* unexpected("the colour is not seen")
+    if (!colour.content.toLowerCase().includes("red")) return yield* unexpected("the color is not recognized")
     const png = yield* ask(subject, image(pngOf(digits("4071"))), whichDigits)
     if (!png.content.includes("4071")) return yield* unexpected("the digits of a PNG are not read")
     const jpeg = yield* ask(subject, image(jpegOf(digits("8253"))), whichDigits)

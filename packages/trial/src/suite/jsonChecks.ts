@@ -122,7 +122,7 @@ const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "
 export const jsonSchema: TrialCheck = {
   name: "json_schema",
   class: "capability",
-  purpose: "With response_format json_schema an answer is of that schema, whole and streamed, whatever is asked",
+  purpose: "With response_format json_schema every answer matches the schema, whole and streamed",
   limitSeconds: (subject) => secondsOf(60, 15)(subject) + (canThink(subject) ? thoughtSeconds(1) : 0),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_structured_output ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {

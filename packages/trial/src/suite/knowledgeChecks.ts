@@ -66,7 +66,7 @@ const repetition = (text: string): { readonly run: number; readonly character: n
 export const outputSane: TrialCheck = {
   name: "output_sane",
   class: "informs",
-  purpose: "Answers are text of the asked script, neither garbage nor one thing repeated",
+  purpose: "Answers are text in the expected script, neither garbage nor repetition",
   limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = Math.min(extentOf(subject.parameters).saneTokens, Math.floor(subject.maxContext / 4))

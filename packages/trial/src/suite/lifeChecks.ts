@@ -24,7 +24,7 @@ export const abortFrees = (): TrialCheck => {
   return {
     name: "abort_frees",
     class: "required",
-    purpose: "What was aborted stops running and frees its memory, and the next request is not slower",
+    purpose: "Aborted requests stop and free their memory, and the next request is not slower",
     limitSeconds: seconds(20),
     clockBound: true,
     run: Effect.fnUntraced(function* (subject) {
@@ -71,7 +71,7 @@ export const abortFrees = (): TrialCheck => {
 export const stillAlive = (kept: () => ReadonlyArray<typeof OutputFingerprint.Type>): TrialCheck => ({
   name: "still_alive",
   class: "required",
-  purpose: "After all that the engine still generates, the same answer as before, and nothing runs on",
+  purpose: "After all checks the engine gives the same answer as before, and nothing keeps running",
   limitSeconds: seconds(10),
   run: Effect.fnUntraced(function* (subject) {
     const { usage } = yield* put(subject, "Say yes.", { max_tokens: 4, ignore_eos: true })

@@ -73,7 +73,7 @@ export const scoreLikelihood = Effect.fnUntraced(function* (
 export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void): TrialCheck => ({
   name: "text_likelihood",
   class: "required",
-  purpose: "Own texts are as likely as they are to a model whose weights and positions are right, and as they were at an earlier trial",
+  purpose: "The suite's texts are as likely as with right weights and positions, and as at an earlier trial",
   limitSeconds: seconds(40),
   run: (subject) => Effect.map(scoreLikelihood(subject, keep), ({ detail }) => detail)
 })

@@ -47,7 +47,7 @@ const malformed = ({ servedName, takesAnyName }: SuiteSubject): ReadonlyArray<Ma
 export const badRequests: TrialCheck = {
   name: "bad_requests",
   class: "required",
-  purpose: "Malformed requests are refused with an error, and the engine goes on generating after each",
+  purpose: "Malformed requests are refused with an error, and the engine still generates after each",
   limitSeconds: seconds(20),
   run: Effect.fnUntraced(function* (subject) {
     const cases = malformed(subject)
@@ -77,7 +77,7 @@ export const badRequests: TrialCheck = {
 export const contextEdge: TrialCheck = {
   name: "context_edge",
   class: "required",
-  purpose: "The longest context is what was promised: filled it is answered, one token more is refused or not answered, and no prompt is cut",
+  purpose: "The longest context is exactly the promised one: a full context is answered, one token more is not, and no prompt is cut",
   limitSeconds: ({ maxContext }) => 60 + maxContext / 500,
   skipped: ({ maxContext }) => (maxContext < 64 ? "context below 64" : null),
   run: Effect.fnUntraced(function* (subject) {

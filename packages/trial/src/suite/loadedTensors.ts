@@ -59,18 +59,18 @@ const earlierChecksum = (earlier: SuiteSubject["earlier"]): string | undefined =
 export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => ({
   name: "loaded_tensors",
   class: "required",
-  purpose: "What is loaded begins with the values of the commit's files, and is what an earlier start had loaded",
+  purpose: "The loaded tensors begin with the values of the commit's files, and equal those of an earlier start",
   limitSeconds: seconds(30),
   skipped: ({ firstValues = [], offers, repository }) =>
     offers.loadedTensors === undefined
-      ? "values of tensors are not told"
+      ? "the engine reports no tensor values"
       : repository.config.quantization !== "none"
         ? "quantized"
         : firstValues.length === 0
           ? "no tensor of a known name"
           : null,
   run: Effect.fnUntraced(function* ({ client, earlier, firstValues = [], offers, repository }) {
-    if (offers.loadedTensors === undefined) return yield* new NotApplicable({ reason: "values of tensors are not told" })
+    if (offers.loadedTensors === undefined) return yield* new NotApplicable({ reason: "the engine reports no tensor values" })
     const { checksum, mostValues, values } = offers.loadedTensors
     // The engine reports a head that is tied to the embedding as the embedding, regardless of the other tensors in the
     // files.
@@ -95,7 +95,7 @@ export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => (
       if (wrong > 0) return yield* unexpected(`${wrong} of the first ${own.length} values of ${tensor.name} are not the file's`)
       compared.push(own.length)
     }
-    if (compared.length === 0) return yield* new NotApplicable({ reason: "values of this model's tensors are not told" })
+    if (compared.length === 0) return yield* new NotApplicable({ reason: "the engine reports no tensor values of this model" })
     const hashed = yield* client.post(checksum, JSON.stringify({ action: "checksum" }))
     const now = hashed.status === 200 ? Option.getOrUndefined(decodeChecksum(hashed.text))?.per_engine_checksum.slice(0, 16) : undefined
     const before = earlierChecksum(earlier)

@@ -18,7 +18,7 @@ export const messagesStop: TrialCheck = {
   name: "messages_stop",
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: "On /v1/messages nothing is sent from a stop sequence on, whole and streamed",
+  purpose: "On /v1/messages an answer ends before a stop sequence, whole and streamed",
   limitSeconds: (subject) => 20 + (thinksAnyway(subject) ? thoughtSeconds(4) : 0),
   skipped: (subject: SuiteSubject) =>
     claims(path)(subject) ?? (subject.capabilities.supported_parameters_by_endpoint[path]?.includes("stop_sequences") === true ? null : "not claimed"),

@@ -131,7 +131,7 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
   const { input_tokens, output_tokens, total_tokens } = usage
   if (input_tokens < 1 || output_tokens < 1 || output_tokens > roomOf(subject)) return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens`)
   if (total_tokens != null && total_tokens !== input_tokens + output_tokens) {
-    return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens are told as ${total_tokens}`)
+    return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens are reported as ${total_tokens}`)
   }
   return { text, input: input_tokens, output: output_tokens }
 })
@@ -141,7 +141,7 @@ export const responsesPath: TrialCheck = {
   name: "responses_path",
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: "/v1/responses answers, whole and streamed, with counts and an end, what the chat route answers",
+  purpose: "/v1/responses gives the answers of the chat route, whole and streamed, with counts and an end",
   limitSeconds: limitOf,
   skipped: claims("/v1/responses"),
   run: Effect.fnUntraced(function* (subject) {
@@ -296,7 +296,7 @@ export const messagesCount: TrialCheck = {
   name: "messages_count",
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: "/v1/messages/count_tokens counts what system and tools say too",
+  purpose: "/v1/messages/count_tokens includes system and tools",
   limitSeconds: seconds(15),
   skipped: claims("/v1/messages/count_tokens"),
   run: Effect.fnUntraced(function* (subject) {

@@ -57,7 +57,7 @@ const effortOn = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} each effort of reasoning is taken, and makes another prompt`,
+  purpose: `On ${path} each reasoning effort is accepted and changes the prompt`,
   limitSeconds: secondsOf(40, 0),
   skipped: (subject) => {
     const { reasoning_controls, supported_parameters_by_endpoint: fields } = subject.capabilities
@@ -76,7 +76,7 @@ const effortOn = (name: string, path: Path): TrialCheck => ({
       const [first, again] = [yield* ask(effort), yield* ask(effort)]
       if (first === null || again === null) return yield* unexpected(`${field}: no counts for an effort`)
       const isNew = !lengths.has(first.tokens) || first.cached < again.cached
-      if (!isNew) return yield* unexpected(`${field}: of ${efforts.length} efforts one is not seen to make a prompt of its own`)
+      if (!isNew) return yield* unexpected(`${field}: one of ${efforts.length} efforts does not change the prompt`)
       lengths.add(first.tokens)
       if (path !== "/v1/messages" || claims(countPath)(subject) !== null) continue
       const counting = { messages: [{ role: "user", content: question }], output_config: { effort } }

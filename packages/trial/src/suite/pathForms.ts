@@ -54,7 +54,7 @@ const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} an answer is of the form that ${format} asks for, although a poem is asked for`,
+  purpose: `On ${path} an answer has the form of ${format}, although the question asks for a poem`,
   limitSeconds: (subject) => 20 + (mayThink(subject) && path !== textPath ? thoughtSeconds(2) : 0),
   skipped: (subject) => (claimed(subject, path, format) ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
@@ -88,7 +88,7 @@ export const pathForms: ReadonlyArray<TrialCheck> = [
 export const textsEcho: TrialCheck = {
   name: "texts_echo",
   class: "capability",
-  purpose: "With echo a text is repeated before what goes on with it, whole and streamed",
+  purpose: "With echo the text precedes its continuation, whole and streamed",
   limitSeconds: () => 15,
   skipped: ({ capabilities }) => ((capabilities.supported_parameters_by_endpoint[textPath] ?? []).includes("echo") ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {

@@ -24,7 +24,7 @@ const apartOn = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} nothing that was asked under one salt is found in the prefix cache under another`,
+  purpose: `On ${path} a prompt that was cached under one salt is not found under another`,
   limitSeconds: seconds(20),
   skipped: (subject) =>
     claims(path)(subject) ?? (!subject.offers.prefixCache ? "prefix cache off" : subject.offers.unsalted?.includes(path) === true ? "it takes no salt" : null),
@@ -35,7 +35,7 @@ const apartOn = (name: string, path: Path): TrialCheck => ({
     const other = yield* cached("other")
     if (other > 0) return yield* unexpected(`${other} tokens cached under another salt`)
     const again = yield* cached("one")
-    return again > 0 ? `${again} tokens cached, none under another salt` : "what is cached is not told"
+    return again > 0 ? `${again} tokens cached, none under another salt` : "cached tokens are not reported"
   })
 })
 

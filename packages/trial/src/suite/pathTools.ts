@@ -41,7 +41,7 @@ const toolsOf = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} a question that a tool answers becomes a call of it, whole and streamed, one for two things two calls, and what a tool gave back is used`,
+  purpose: `On ${path} tools are called, whole and streamed, twice for two questions, and their results are used`,
   limitSeconds: limitOf(5),
   skipped: skippedOn(path, "tools", () => true),
   run: Effect.fnUntraced(function* (subject) {
@@ -78,7 +78,7 @@ const choiceOf = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} a tool asked for by name is called, any where one is required, and none where none may be`,
+  purpose: `On ${path} tool_choice decides: a named tool, any tool, or none`,
   limitSeconds: limitOf(3),
   skipped: skippedOn(path, "tool_choice", ({ tool_choice }) => tool_choice.named || tool_choice.required || tool_choice.none),
   run: Effect.fnUntraced(function* (subject) {
@@ -116,7 +116,7 @@ const singleOf = (name: string, path: Path, field: string): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} two things asked for become one call where one at most may be`,
+  purpose: `On ${path} two questions become one call if at most one is allowed`,
   limitSeconds: limitOf(1),
   skipped: skippedOn(path, field, ({ single_call }) => single_call),
   run: Effect.fnUntraced(function* (subject) {
@@ -134,7 +134,7 @@ const strictOf = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} the arguments of a strict tool are of its schema, against what its description says`,
+  purpose: `On ${path} the arguments of a strict tool match its schema, even against its description`,
   limitSeconds: limitOf(1),
   skipped: skippedOn(path, "tools", ({ strict_arguments }) => strict_arguments),
   run: Effect.fnUntraced(function* (subject) {

@@ -65,7 +65,7 @@ const ownSignals: ReadonlySet<unknown> = new Set(["SIGABRT", "SIGTRAP", "SIGILL"
 const endedBy = (code: number | null, signal: string | null, part: RepositoryPart | null): ProcessEnded => {
   if (signal !== null && !ownSignals.has(signal))
     return new ProcessEnded({
-      message: `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`,
+      message: `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), for example because memory was short. No fault of the repository was found.`,
       fromOutside: true,
       part: null
     })

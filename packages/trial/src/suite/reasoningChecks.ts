@@ -39,7 +39,7 @@ const afterTool = {
 export const reasoningSeparate: TrialCheck = {
   name: "reasoning_separate",
   class: "capability",
-  purpose: "Reasoning comes apart from the answer, whole and streamed, also after a tool's result, without its marks",
+  purpose: "Reasoning is separated from the answer without its marks, whole and streamed, also after a tool result",
   limitSeconds: seconds(40 + thoughtSeconds(3)),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_reasoning ? null : "no reasoning is parted from answers"),
   run: Effect.fnUntraced(function* (subject) {
@@ -97,7 +97,7 @@ const tellingPrompt = { return_token_ids: true, return_prompt_token_ids: true }
 export const reasoningEffort: TrialCheck = {
   name: "reasoning_effort",
   class: "capability",
-  purpose: "Each effort of reasoning that is offered is taken, and makes another prompt",
+  purpose: "Each offered reasoning effort is accepted and changes the prompt",
   limitSeconds: seconds(40),
   skipped: ({ capabilities, chat }) => (chat && capabilities.reasoning_controls.effort_values.length > 0 ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
@@ -123,7 +123,7 @@ const thinkingOff = (
   name,
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: `On ${path} there is no reasoning where thinking is turned off`,
+  purpose: `On ${path} there is no reasoning if it is turned off`,
   limitSeconds: seconds(40),
   skipped: (subject) => {
     const { reasoning_controls, supported_parameters_by_endpoint: fields } = subject.capabilities

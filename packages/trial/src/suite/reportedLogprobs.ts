@@ -35,7 +35,7 @@ const toldOn = (
 ): TrialCheck => ({
   name,
   class: "capability",
-  purpose: `On ${path} log-probabilities are told where they are asked for, with the likeliest tokens, whole and streamed`,
+  purpose: `On ${path} requested log-probabilities are reported with the likeliest tokens, whole and streamed`,
   limitSeconds: secondsOf(15, 0),
   skipped: (subject) => (isTried(subject) && subject.capabilities.supported_parameters_by_endpoint[path]?.includes("logprobs") === true ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {

@@ -30,7 +30,7 @@ export const responsesLogprobs: TrialCheck = {
   name: "responses_logprobs",
   class: "capability",
   usesConfirmedFeatures: true,
-  purpose: "/v1/responses tells the log-probabilities that include asks for, with the likeliest tokens",
+  purpose: "/v1/responses reports the requested log-probabilities and the likeliest tokens",
   limitSeconds: (subject) => 15 + (mayThink(subject) ? thoughtSeconds(2) : 0),
   skipped: (subject) => claims(path)(subject) ?? (offers(subject) ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {

@@ -83,7 +83,7 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
 export const samplingObeyed: TrialCheck = {
   name: "sampling_obeyed",
   class: "required",
-  purpose: "Temperature, seed, top_k, top_p, min_p, logit_bias, n and penalties do what they say",
+  purpose: "Temperature, seed, top_k, top_p, min_p, logit_bias, n and penalties have their effect",
   limitSeconds: secondsOf(60, 1),
   run: Effect.fnUntraced(function* (subject) {
     const { seeds } = extentOf(subject.parameters)
@@ -97,7 +97,8 @@ export const samplingObeyed: TrialCheck = {
     )
     const different = new Set(answers.map(({ content }) => content)).size
     if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
-    if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content) return yield* unexpected("the same seed gives another answer")
+    if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content)
+      return yield* unexpected("the same seed gives a different answer")
     yield* cutsToGreedy(subject, offered)
     if (offered.has("n")) yield* choicesDiffer(subject, prompt)
     if (subject.chat) yield* chatObeys(subject)

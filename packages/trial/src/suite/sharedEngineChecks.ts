@@ -26,7 +26,7 @@ const firstShift = (one: Reading, other: Reading): number => {
 export const cacheHitEqual: TrialCheck = {
   name: "cache_hit_equal",
   class: "required",
-  purpose: "Answers are the same from the prefix cache as without it, and another salt finds nothing there",
+  purpose: "Answers are the same with and without the prefix cache, and another salt does not share it",
   limitSeconds: seconds(30),
   skipped: ({ offers }) => (offers.prefixCache ? null : "no prefix cache"),
   run: Effect.fnUntraced(function* (subject) {
@@ -52,7 +52,7 @@ export const cacheHitEqual: TrialCheck = {
       const ids = prompt(length, index * 7)
       const fresh = yield* goOn(subject, ids, fields)
       const again = yield* goOn(subject, ids, fields)
-      if ((again.cached ?? 0) === 0 && length > block) return yield* unexpected(`${length} tokens: none told as cached the second time`)
+      if ((again.cached ?? 0) === 0 && length > block) return yield* unexpected(`${length} tokens: none reported as cached the second time`)
       hits += again.cached ?? 0
       const shift = firstShift(again, fresh)
       if (shift > thresholds.cachedFirst) return yield* unexpected(`${length} tokens: the first token is ${shift.toFixed(3)} nats off when cached`)
@@ -67,7 +67,7 @@ export const cacheHitEqual: TrialCheck = {
     // A shared beginning with another end: only the beginning is cached.
     const [length = 64] = lengths
     if (changed > thresholds.cachedOthers || (changed > 0 && subject.batchInvariant))
-      return yield* unexpected(`${changed} of ${lengths.length} answers are others when cached`)
+      return yield* unexpected(`${changed} of ${lengths.length} answers change when cached`)
     const shared = prompt(length, 0)
     for (const [kept, added] of [
       [length - 8, 16],
@@ -143,7 +143,7 @@ export const batchEqualsAlone = (): TrialCheck => {
   return {
     name: "batch_equals_alone",
     class: "required",
-    purpose: "Answers among many are those that are given alone, and none holds another request's words",
+    purpose: "Answers in a batch equal those alone, and contain no text of another request",
     limitSeconds: seconds(60),
     run: Effect.fnUntraced(function* (subject) {
       const count = Math.max(2, Math.min(extentOf(subject.parameters).batch, subject.slots))
@@ -200,12 +200,12 @@ const preempted = (metrics: string) => gauge(metrics, "vllm:num_preemptions_tota
 export const kvPressure = (most: number = thresholds.pressureSeconds): TrialCheck => ({
   name: "kv_pressure",
   class: "required",
-  purpose: "Answers stay right when the KV cache is too small for all that runs",
+  purpose: "Answers stay right if the KV cache is too small for all requests",
   limitSeconds: seconds(most),
   run: Effect.fnUntraced(function* (subject) {
     const before = (yield* subject.client.get("/metrics")).text
     const tokens = subject.cacheTokens(before)
-    if (tokens === null) return yield* new NotApplicable({ reason: "the engine does not tell its KV cache" })
+    if (tokens === null) return yield* new NotApplicable({ reason: "the engine does not report its KV cache" })
     const length = subject.maxContext - 64
     const count = Math.ceil((thresholds.pressure * tokens) / subject.maxContext)
     if (count > extentOf(subject.parameters).pressureRequests) return yield* new NotApplicable({ reason: `it would take ${count} requests` })

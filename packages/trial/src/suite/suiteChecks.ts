@@ -44,7 +44,7 @@ const repeats = (keep: (found: Repeats) => void): TrialCheck => {
   return {
     name: "greedy_repeats",
     class: "required",
-    purpose: "Greedy answers are the same each time; those that are so under load too are kept as fingerprints",
+    purpose: "Greedy answers repeat; those that also repeat under load become fingerprints",
     limitSeconds: seconds(90),
     run: (subject) =>
       Effect.map(greedyRepeats(subject, sum), (found) => {

@@ -79,7 +79,7 @@ const day = 86_400_000
 export const templateAgrees: TrialCheck = {
   name: "template_agrees",
   class: "required",
-  purpose: "Conversations become the prompt that the pinned template writes, by the route that serves too",
+  purpose: "Conversations become the prompt of the pinned template, on the serving route too",
   limitSeconds: seconds(15),
   skipped: ({ chat }) => (chat ? null : "no chat template"),
   run: Effect.fnUntraced(function* (subject) {

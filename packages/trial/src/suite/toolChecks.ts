@@ -75,7 +75,7 @@ const autoCalls = calling("tool_choice_auto", weather, "auto", "get_weather", ["
 export const toolChoiceAuto: TrialCheck = {
   ...shared,
   name: "tool_choice_auto",
-  purpose: "Tools are in the prompt, and a question that one answers becomes a call of it, and nothing but a call",
+  purpose: "Tools are in the prompt, and a question for a tool becomes a call and nothing else",
   skipped: claims(({ tool_choice }) => tool_choice.auto),
   run: Effect.fnUntraced(function* (subject) {
     const [none = 0, one = 0, two = 0] = yield* toolTokens(subject)
@@ -95,7 +95,7 @@ export const toolChoiceRequired: TrialCheck = {
 export const toolChoiceNamed: TrialCheck = {
   ...shared,
   name: "tool_choice_named",
-  purpose: "With a named tool every answer is a call of that one",
+  purpose: "With a named tool every answer is a call of that tool",
   skipped: claims(({ tool_choice }) => tool_choice.named),
   // The question asks for the other tool, so that only a binding choice leads to this one.
   run: calling("tool_choice_named", weather, { type: "function", function: { name: "get_time" } }, "get_time", ["tool_calls", "stop"])
@@ -116,7 +116,7 @@ export const toolChoiceNone: TrialCheck = {
 export const toolParallel: TrialCheck = {
   ...shared,
   name: "tool_parallel",
-  purpose: "Two things asked for at once become two calls",
+  purpose: "Two questions at once become two calls",
   skipped: claims(({ parallel_calls }) => parallel_calls),
   run: Effect.fnUntraced(function* (subject) {
     const answers = yield* both(subject, [user(twoCities)], { tool_choice: "auto", parallel_tool_calls: true })
@@ -133,7 +133,7 @@ export const toolParallel: TrialCheck = {
 export const toolSingle: TrialCheck = {
   ...shared,
   name: "tool_single",
-  purpose: "With parallel_tool_calls false two things asked for at once become one call",
+  purpose: "With parallel_tool_calls false two questions at once become one call",
   skipped: claims(({ single_call }) => single_call),
   run: Effect.fnUntraced(function* (subject) {
     const answers = yield* both(subject, [user(twoCities)], { tool_choice: "auto", parallel_tool_calls: false })
@@ -145,7 +145,7 @@ export const toolSingle: TrialCheck = {
 export const toolStrict: TrialCheck = {
   ...shared,
   name: "tool_strict",
-  purpose: "Of a strict tool that the model calls by itself the arguments are of its schema, against what its description says",
+  purpose: "The arguments of a strict tool match its schema, even against its description",
   skipped: claims(({ strict_arguments }) => strict_arguments),
   run: Effect.fnUntraced(function* (subject) {
     const answers = yield* both(subject, [user(weather)], { tool_choice: "auto", tools: strictChatTools })
@@ -162,7 +162,7 @@ export const toolRoundTrip: TrialCheck = {
   ...shared,
   limitSeconds: secondsOf(30, 5),
   name: "tool_round_trip",
-  purpose: "What a tool gave back is used in the answer, and a call that the limit cuts is not told as complete",
+  purpose: "A tool result is used in the answer, and a call that the limit cuts is not reported as complete",
   skipped: claims(({ tool_results }) => tool_results),
   run: Effect.fnUntraced(function* (subject) {
     const call = { id: "call00001", type: "function", function: { name: "get_weather", arguments: '{"city": "Paris"}' } }
@@ -174,7 +174,7 @@ export const toolRoundTrip: TrialCheck = {
     const { usage } = yield* converse(subject, [user(weather)], { ...asking, max_tokens: roomFor(subject, 128) })
     for (const max_tokens of [Math.floor(usage.completion_tokens / 2), usage.completion_tokens - 3].filter((tokens) => tokens > 0)) {
       const cut = yield* converse(subject, [user(weather)], { ...asking, max_tokens })
-      if (cut.usage.completion_tokens >= max_tokens && cut.finishReason === "tool_calls") return yield* unexpected("a call that was cut is told as complete")
+      if (cut.usage.completion_tokens >= max_tokens && cut.finishReason === "tool_calls") return yield* unexpected("a cut call is reported as complete")
     }
     return `${used} answers with the result`
   })

@@ -37,7 +37,7 @@ export interface SuiteClock {
 /** The error of a suite that has no time left for a check. */
 export const outOfTime = ({ hardSeconds }: SuiteClock, { name }: TrialCheck) =>
   new SuiteTimedOut({
-    message: `The checks took longer than ${Math.round(hardSeconds)} s; ${name} was not done. A faster host class, or a node with processor time to spare, helps.`
+    message: `The checks took longer than ${Math.round(hardSeconds)} s; ${name} was not run. Use a faster host class, or a node with free CPU time.`
   })
 
 const keep = (failure: Failure) => Effect.succeed<Attempt>(Result.fail(failure))

@@ -32,7 +32,7 @@ describe("a stream of the benchmark", () => {
     ["says nothing at all", []],
     ["falls silent within it", [frame, frame]]
   ] as const) {
-    it.live(`whose engine ${what} for as long as one that hangs is stalled, and its connection is given up`, () =>
+    it.live(`stalls if the engine ${what} for the stall limit, and its connection is closed`, () =>
       Effect.gen(function* () {
         const { port } = yield* silentAfter(parts)
         const connection = new EngineConnection("127.0.0.1", port, { stall: 100 })
@@ -43,7 +43,7 @@ describe("a stream of the benchmark", () => {
     )
   }
 
-  it.live("that waits for its first token while others get theirs stands in a queue, however long; once it has one, it is stalled like every other", () =>
+  it.live("that waits for its first token while others receive theirs is queued; after its first token it can stall", () =>
     Effect.gen(function* () {
       const begin: { answer: () => void } = { answer: () => {} }
       const server = createServer((request, response) => {

@@ -15,7 +15,7 @@ const decodeAsked = Schema.decodeUnknownSync(Schema.fromJsonString(Asked))
 describe("the workload", () => {
   const levels = (work: ReturnType<typeof workload>) => work.steps.map(({ concurrency }) => concurrency)
 
-  it("is 1,024 in and 256 out at 1, S/4 and S streams, within what the KV cache and the engine's slots hold", () => {
+  it("is 1,024 in and 256 out at 1, S/4 and S streams, within the capacity of the KV cache and the engine's slots", () => {
     const work = workload(300, 8192, 1_000_000, {})
     assert.deepStrictEqual([work.inputTokens, work.outputTokens, levels(work)], [1024, 256, [1, 16, 64]])
     assert.deepStrictEqual(levels(workload(300, 8192, 1280 * 12, {})), [1, 3, 12])
@@ -33,13 +33,13 @@ describe("the workload", () => {
     assert.deepStrictEqual([half.scale, half.blockMillis, half.steps[0]?.leastMillis, half.steps[1]?.mostMillis], [0.5, 2_500, 10_000, 37_500])
   })
 
-  it("halves a context that is shorter, and is a sketch in a small budget", () => {
+  it("halves a shorter context, and is reduced in a small budget", () => {
     assert.deepStrictEqual([workload(300, 1024, null, {}).inputTokens, workload(300, 1024, null, {}).outputTokens], [512, 128])
     const small = workload(4, 1024, null, {})
     assert.deepStrictEqual([small.inputTokens, small.outputTokens, levels(small), small.steps[0]?.prolongMillis], [64, 16, [1, 4], 0])
   })
 
-  it("sends the same prompts for the same seed, and none that share even a token of their first sixteen in place", () => {
+  it("sends the same prompts for the same seed, and no two prompts share a token at one of the first sixteen places", () => {
     assert.deepStrictEqual(promptTokens(512, 20, 3), promptTokens(512, 20, 3))
     assert.isTrue(promptTokens(512, 500, 5).every((id) => id >= 128 && id < 384))
     const prefixes = Array.from({ length: 2_000 }, (_, seed) => promptTokens(100_000, 16, 20_261_121 + seed))
@@ -68,7 +68,7 @@ describe("the benchmark", () => {
     })
   const run = (fault?: Fault) => Effect.scoped(Effect.flatMap(serveFakeEngine(fault), ({ url }) => runAt(url)))
 
-  it.live("finds nothing in the prefix cache that it left there when it was begun before: its prompts are the same, and salted anew", () =>
+  it.live("does not reuse the prefix cache of an earlier run: its prompts are the same, with a new salt", () =>
     Effect.gen(function* () {
       const asked: Array<typeof Asked.Type> = []
       const server = createServer((request, response) => {
@@ -127,7 +127,7 @@ describe("the benchmark", () => {
       return `http://127.0.0.1:${address === null || typeof address === "string" ? 0 : address.port}`
     })
 
-  it.live("fails an engine that gives less than a token a second, and is not kept from saying so by its own time", () =>
+  it.live("fails an engine with less than one token per second, within its own time limit", () =>
     Effect.gen(function* () {
       const url = yield* slowEngine((token) => (token === 1 ? 1 : 10_000))
       const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 100 }))
@@ -137,7 +137,7 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("asks once at least, however late its threads begin: an engine that nobody asked has failed nothing", () =>
+  it.live("sends at least one request, however late its threads start", () =>
     Effect.gen(function* () {
       const url = yield* slowEngine(() => 1)
       const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 0 }))
@@ -149,7 +149,7 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails an engine that is silent when it is asked alone, however short the step is: that is no request which was cut", () =>
+  it.live("fails an engine that does not answer a single request, however short the step is", () =>
     Effect.gen(function* () {
       const url = yield* slowEngine(() => 10_000)
       const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 100 }))
@@ -164,7 +164,7 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("shows an engine that stands still now and then", () =>
+  it.live("shows an engine that stalls now and then", () =>
     Effect.gen(function* () {
       // A hundred times what a busy machine makes of the other gaps.
       const url = yield* slowEngine((token) => (token === 32 ? 1_000 : 1))
@@ -177,7 +177,7 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is preceded by a warm-up, alone and with all its streams, of which no figure tells", () =>
+  it.live("is preceded by a warm-up, alone and with all streams, which does not affect the figures", () =>
     Effect.gen(function* () {
       const asked: Array<number> = []
       const url = yield* slowEngine(

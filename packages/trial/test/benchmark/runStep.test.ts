@@ -9,17 +9,17 @@ const cut = (sentAt: number, ...arrivals: ReadonlyArray<number>): RequestRecord 
 /** What became of the last of the records, of a step that was closed after 75 s and whose engine had 30 s more. */
 const outcomeOf = (...records: ReadonlyArray<RequestRecord>) => silentAreErrors({ closedAt: 75_000, endedAt: 105_000, records }, drain).at(-1)?.outcome
 
-describe("a request of which nothing came before it was cut", () => {
-  it("is an error of an engine that says nothing to anybody", () => {
+describe("a request that was cut without any output", () => {
+  it("is an error if the engine sends nothing to any stream", () => {
     assert.strictEqual(outcomeOf(cut(0)), "no_token")
     assert.strictEqual(outcomeOf(answered(0, 20_000), cut(10, 500, 20_000), cut(0)), "no_token")
   })
 
-  it("is an error where one that was sent later has long had its first token: it was lost", () => {
+  it("is an error if a later request received its first token long before", () => {
     assert.strictEqual(outcomeOf(answered(20_000, 21_000, 104_000), cut(0)), "no_token")
   })
 
-  it("is none where it stood in the engine's queue: those before it had their tokens until the end", () => {
+  it("is not an error if it was queued: earlier requests received tokens until the end", () => {
     assert.strictEqual(outcomeOf(answered(0, 1_000), answered(1, 60_000, 104_000), cut(2)), "unfinished")
     // Of what is sent at once, as by several threads, any comes first.
     assert.strictEqual(outcomeOf(answered(900, 1_000), answered(1, 60_000, 104_000), cut(0)), "unfinished")
@@ -27,5 +27,5 @@ describe("a request of which nothing came before it was cut", () => {
     assert.strictEqual(outcomeOf(answered(3_000, 100_000, 104_000), cut(2)), "unfinished")
   })
 
-  it("is none where it had less time than every request has", () => assert.strictEqual(outcomeOf(cut(60_000)), "unfinished"))
+  it("is not an error if it had less time than every request has", () => assert.strictEqual(outcomeOf(cut(60_000)), "unfinished"))
 })

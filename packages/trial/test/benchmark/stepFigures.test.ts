@@ -27,7 +27,7 @@ describe("a distribution", () => {
     assert.deepStrictEqual(boundRanks(100, 0.9), { low: 85, high: 96 })
   })
 
-  it("has bounds of large samples that go on from those of small ones", () => {
+  it("has continuous bounds between small and large samples", () => {
     for (const q of [0.5, 0.9, 0.95, 0.99]) {
       const [exact, approximate] = [boundRanks(1_000, q), boundRanks(1_001, q)]
       assert.isAtMost(Math.abs((exact?.low ?? 0) - (approximate?.low ?? 0)), 2)
@@ -35,7 +35,7 @@ describe("a distribution", () => {
     }
   })
 
-  it.prop("is of the sample's own values, in order", [Schema.Array(Schema.Int)], ([values]) => {
+  it.prop("consists of values of the sample, in order", [Schema.Array(Schema.Int)], ([values]) => {
     const { n, p50 } = distributionOf(values)
     if (p50 === null) return n < 5
     const atMost = values.filter((other) => other <= p50.value).length
@@ -48,7 +48,7 @@ describe("a distribution", () => {
     )
   })
 
-  it("of means knows its standard error", () => {
+  it("reports the standard error of a mean", () => {
     assert.isNull(meanOf([1]))
     assert.deepStrictEqual(meanOf([4, 8]), { mean: 6, standardError: 2 })
   })
@@ -68,7 +68,7 @@ describe("the figures of a step", () => {
   // Alone: six requests of 11 tokens, the first after 100 ms, one each 10 ms, the next sent 50 ms after the last token.
   const alone = Array.from({ length: 6 }, (_, index) => answer(0, index * 250, 100, 10, 11))
 
-  it("are exactly those of its schedule", () => {
+  it("equal the schedule exactly", () => {
     const { figures, ...rest } = stepFigures({ ...step, concurrency: 1, records: alone, closedAt: 1_500 })
     assert.deepStrictEqual(rest, {
       concurrency: 1,
@@ -106,7 +106,7 @@ describe("the figures of a step", () => {
     assert.strictEqual(stepFigures({ ...step, concurrency: 3, records, closedAt: 700 }).output_tokens_per_s, 0)
   })
 
-  it("say nothing else of two tokens a chunk but in the gaps of chunks", () => {
+  it("change only in the gaps of chunks if a chunk has two tokens", () => {
     const single = stepFigures({ ...step, concurrency: 1, records: alone, closedAt: 1_500 })
     // The same tokens at the same pace, two at a time: the last of 12 as late as it was.
     const double = Array.from({ length: 6 }, (_, index) => answer(0, index * 250, 100, 20, 6, 2))
@@ -122,7 +122,7 @@ describe("the figures of a step", () => {
     assert.deepStrictEqual([figures?.chunk_gap_ms.p50?.value, figures?.chunk_gap_ms.p90?.high], [10, 510])
   })
 
-  it("say of one stall in two hundred tokens, which no percentile shows, what time it takes", () => {
+  it("show the time of one stall in two hundred tokens, which no percentile shows", () => {
     const { arrivals, ...rest } = answer(0, 0, 100, 20, 201)
     const judged = (stall: number) =>
       stepFigures({ ...step, concurrency: 1, records: [{ ...rest, arrivals: arrivals.map((at, index) => at + (index > 100 ? stall : 0)) }], closedAt: 6_000 })
@@ -133,7 +133,7 @@ describe("the figures of a step", () => {
     assert.strictEqual(judged(170).figures?.stalls?.gaps, 0)
   })
 
-  it("count errors and what was cut short, and drop neither", () => {
+  it("count errors and unfinished requests, and drop neither", () => {
     const cut: RequestRecord = { stream: 1, sentAt: 0, arrivals: [100, 110, 120, 130], outcome: "unfinished", tokens: 0 }
     const failed: RequestRecord = { stream: 1, sentAt: 0, arrivals: [], outcome: "http_500", tokens: 0 }
     const wrong: RequestRecord = { ...answer(0, 0, 100, 10, 11), outcome: "wrong_counts" }
@@ -145,7 +145,7 @@ describe("the figures of a step", () => {
     assert.deepStrictEqual([figures?.ttft_ms.n, figures?.tpot_ms.n, figures?.e2e_ms.n], [1, 0, 0])
   })
 
-  it("take of an answer that was cut short as many tokens for each chunk as the whole answers had", () => {
+  it("assume for an unfinished answer the tokens per chunk of the complete answers", () => {
     const whole = answer(0, 0, 100, 40, 11, 4)
     const cut: RequestRecord = { ...answer(1, 0, 100, 40, 11), outcome: "unfinished", tokens: 0 }
     const { figures, output_tokens_per_s } = stepFigures({ ...step, concurrency: 2, records: [whole, cut], closedAt: 500 })
@@ -154,7 +154,7 @@ describe("the figures of a step", () => {
     assert.deepStrictEqual(figures?.blocks.tokens_per_s, [240, 160, 240, 160])
   })
 
-  it("are steady where the blocks are alike, and void where the generator was the limit", () => {
+  it("are steady if the blocks are similar, and invalid if the generator was the limit", () => {
     const even = [answer(0, 0, 10, 10, 101)]
     const { figures } = stepFigures({ ...step, concurrency: 1, records: even, closedAt: 1_010, delayP99: 10.5 })
     assert.deepStrictEqual(figures?.blocks, { seconds: 0.1, tokens_per_s: Array.from({ length: 10 }, () => 100), mean: 100, standard_error: 0 })

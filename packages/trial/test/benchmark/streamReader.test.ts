@@ -29,7 +29,7 @@ const read = (text: string, at = text.length) => {
 }
 
 describe("the reader of a stream", () => {
-  it.each(Object.entries(forms))("reads %s wherever the network cuts it", (_, text) => {
+  it.each(Object.entries(forms))("reads %s wherever the network splits it", (_, text) => {
     for (let at = 1; at <= Buffer.byteLength(text); at++) {
       const reader = read(text, at)
       assert.deepStrictEqual([reader.over, reader.problem, reader.arrivals.length], [true, null, 3], `cut at ${at}`)
@@ -37,7 +37,7 @@ describe("the reader of a stream", () => {
     }
   })
 
-  it("ends with its connection where the answer has no length, once the last event came", () => {
+  it("ends with the connection if the answer has no length, after the last event", () => {
     const reader = read(head() + events)
     assert.deepStrictEqual([reader.over, reader.endsWithConnection, reader.keepsConnection, reader.problem], [false, true, false, null])
     assert.isFalse(read(head() + events.slice(0, -20)).endsWithConnection)
@@ -58,7 +58,7 @@ describe("the reader of a stream", () => {
   })
 })
 
-it.live("a benchmark that is interrupted leaves no request with the engine", () =>
+it.live("an interrupted benchmark leaves no request in the engine", () =>
   Effect.gen(function* () {
     const asked = yield* Deferred.make<Socket>()
     const server = createServer((socket) => {

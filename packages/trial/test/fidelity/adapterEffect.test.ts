@@ -94,7 +94,7 @@ describe("adapter_effect", () => {
     )
   }
 
-  it("is as both merged within a fifth of the base's way there, or what rounding moves", () => {
+  it("accepts a fifth of the base's distance from the merged model, or the distance of rounding", () => {
     for (const [fromMerged, ofBase, is] of [
       [0.1, 0.5, true],
       [0.11, 0.5, false],
@@ -106,13 +106,13 @@ describe("adapter_effect", () => {
     }
   })
 
-  it.effect("is left out where there is no adapter", () =>
+  it.effect("does not apply without an adapter", () =>
     Effect.map(subjectAt("http://127.0.0.1:9"), (subject) => assert.strictEqual(adapterEffect.skipped?.(subject), "no adapter")).pipe(
       Effect.provide(FetchHttpClient.layer)
     )
   )
 
-  it("asks for three times the noise and more than half a thousandth of a nat", () => {
+  it("requires three times the noise and more than 0.0005 nats", () => {
     for (const [fromBase, ofBase, has] of [
       [0.375, 0.125, true],
       [0.374, 0.125, false],

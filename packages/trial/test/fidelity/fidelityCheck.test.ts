@@ -67,7 +67,7 @@ const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, pa
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("fidelity", () => {
-  it.effect("is passed by an adapter that says what the merged model says, and leaves its figures", () =>
+  it.effect("passes an adapter that answers as the merged model does, and reports its figures", () =>
     Effect.gen(function* () {
       const { asked, kept, said, salts } = yield* verdict(child)
       // Nothing that other rows left in the prefix cache is taken for an answer's beginning.
@@ -101,7 +101,7 @@ describe("fidelity", () => {
     ["another tensor", { withinUlpMin: 1, othersEqual: false }, /: others than the adapted tensors differ, .*Deploy again, so that they are merged anew$/]
   ]
   for (const [what, agreement, expected] of others) {
-    it.effect(`fails where what was merged is of other weights, by ${what}, though every answer is as it should be`, () =>
+    it.effect(`fails if the merged weights differ, by ${what}, although every answer is right`, () =>
       Effect.gen(function* () {
         const { kept, said } = yield* verdict(child, 1_000_000, false, agreement)
         assert.match(said, /^fidelity_failed: The merged weights are not of this base and adapter: /)
@@ -113,11 +113,11 @@ describe("fidelity", () => {
     )
   }
 
-  it.effect("passes a merge at the limit, which two ways of rounding may come to", () =>
+  it.effect("passes a merge at the limit, which two ways of rounding may reach", () =>
     Effect.map(verdict(child, 1_000_000, false, { withinUlpMin: 0.999, othersEqual: true }), ({ said }) => assert.match(said, /^exact: /))
   )
 
-  it.effect("compares what a model thinks where its answer is not reached, and asks it not to where that can be", () =>
+  it.effect("compares reasoning if the answer is not reached, and turns reasoning off if possible", () =>
     Effect.gen(function* () {
       const { quiet, said } = yield* verdict(base, 1_000_000, true)
       assert.match(said, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/)
@@ -126,7 +126,7 @@ describe("fidelity", () => {
     })
   )
 
-  it.effect("is left out where there is no adapter, and where nothing was merged", () =>
+  it.effect("does not apply without an adapter or a merged model", () =>
     Effect.gen(function* () {
       const row = fidelityCheck(() => undefined)
       const subject = yield* subjectAt("http://127.0.0.1:9")

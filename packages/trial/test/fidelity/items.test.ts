@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { fidelityItems, fidelitySuite } from "../../src/fidelity/items.ts"
 
 describe("the items of seatrial-fidelity", () => {
-  it("are 200 of eight kinds, each asked once, and the same for ever", () => {
+  it("are 200 different items of eight kinds and never change", () => {
     const kinds = new Map<string, number>()
     for (const { kind } of fidelityItems) kinds.set(kind, (kinds.get(kind) ?? 0) + 1)
     assert.deepStrictEqual(
@@ -13,7 +13,7 @@ describe("the items of seatrial-fidelity", () => {
     const questions = fidelityItems.map(({ question }) => question)
     assert.strictEqual(new Set(questions).size, 200)
     const hash = createHash("sha256").update(questions.join("\n")).digest("hex").slice(0, 16)
-    // Where this changes, the suite's version has to.
+    // If this changes, the suite version must change.
     assert.deepStrictEqual([fidelitySuite.suiteVersion, hash], [2, "cd2edd7aad5b685a"])
   })
 
@@ -28,7 +28,7 @@ describe("the items of seatrial-fidelity", () => {
     ["facts", /^What /, () => "", (question) => question]
   ]
   for (const [kind, asked, right, wrong] of judged) {
-    it(`${kind}: what is right is taken with words around it, and what is wrong is not`, () => {
+    it(`${kind}: accepts a right answer inside other words, and refuses a wrong one`, () => {
       for (const item of fidelityItems.filter((candidate) => candidate.kind === kind)) {
         assert.match(item.question, asked)
         if (kind !== "facts") assert.isTrue(item.isRight(right(item.question)), `${item.question} ${right(item.question)}`)
@@ -38,7 +38,7 @@ describe("the items of seatrial-fidelity", () => {
     })
   }
 
-  it("facts: a word is right in any case and among others, and no part of another word", () => {
+  it("facts: a word counts in any case and among other words, but not as a part of a word", () => {
     const item = fidelityItems.find(({ question }) => question === "What is the capital of France?")
     for (const answer of ["Paris", "paris!", "Aye! The capital of France is Paris. Haul away, boys!"]) assert.isTrue(item?.isRight(answer), answer)
     for (const answer of ["Parisian", "London", "Par is"]) assert.isFalse(item?.isRight(answer), answer)

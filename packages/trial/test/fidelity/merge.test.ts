@@ -58,7 +58,7 @@ const pair = (rank: number): ReadonlyArray<Values> => [
 ]
 const config = (over: object = {}) => JSON.stringify({ r: 2, lora_alpha: 4, target_modules: ["q_proj"], ...over })
 
-/** What stands in the adapted weight of a merged folder. */
+/** The values of the adapted weight in a merged folder. */
 const read = (folder: string): ReadonlyArray<number> => {
   const bytes = readFileSync(join(folder, "model.safetensors"))
   return Array.from({ length: 6 }, (_, index) => formatOf("BF16").decode(bytes.readUInt16LE(bytes.length - 12 + index * 2)))
@@ -73,7 +73,7 @@ describe("merging an adapter", () => {
     ["with the rank of its module", 1, config({ rank_pattern: { "layers.0.q_proj": 1 } }), [5, 2, 11, -5, 0.5, -8]]
   ]
   for (const [why, rank, said, expected] of cases) {
-    it.effect(`gives what was worked out by hand: ${why}`, () =>
+    it.effect(`gives the result computed by hand: ${why}`, () =>
       inFolders((make) =>
         Effect.gen(function* () {
           const folders = {
@@ -90,7 +90,7 @@ describe("merging an adapter", () => {
     )
   }
 
-  it.effect("into a base of single precision is right to the last place: a hundredth of the weights' size, rank 16", () =>
+  it.effect("into a single-precision base is right to the last place: a hundredth of the weights' size, rank 16", () =>
     inFolders((make) =>
       Effect.gen(function* () {
         const size = 256
@@ -118,7 +118,7 @@ describe("merging an adapter", () => {
     )
   )
 
-  it.effect("is told from what is not this adapter in this base", () =>
+  it.effect("is distinguished from another adapter and another base", () =>
     inFolders((make) =>
       Effect.gen(function* () {
         const adapter = make("adapter", { "adapter_config.json": config(), "adapter_model.safetensors": fileOf(pair(2)) })
@@ -142,7 +142,7 @@ describe("merging an adapter", () => {
     )
   )
 
-  it.effect("is refused where the adapter is not for these weights, and says why without a path", () =>
+  it.effect("is refused if the adapter does not fit the weights, with a reason that shows no path", () =>
     inFolders((make) =>
       Effect.gen(function* () {
         const own = make("base", { "model.safetensors": fileOf(base) })
@@ -165,8 +165,8 @@ describe("merging an adapter", () => {
   )
 })
 
-describe("the formats of weights", () => {
-  it("hold the values that they are known for", () => {
+describe("weight formats", () => {
+  it("decode known values", () => {
     const known: ReadonlyArray<readonly [dtype: string, value: number, bits: number]> = [
       ["BF16", 1, 0x3f80],
       ["BF16", -2, 0xc000],
@@ -189,7 +189,7 @@ describe("the formats of weights", () => {
 
   const Word = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0xffff }))
   for (const dtype of ["BF16", "F16"]) {
-    it.prop(`${dtype}: every value is its own nearest, and neighbours differ by one`, [Word], ([bits]) => {
+    it.prop(`${dtype}: every value rounds to itself, and neighbors differ by one`, [Word], ([bits]) => {
       const { decode, encode, order } = formatOf(dtype)
       const value = decode(bits)
       if (!Number.isFinite(value)) return true

@@ -28,13 +28,13 @@ describe("rule 1", () => {
     })
   }
 
-  it.prop("decides in whole numbers what its figures say", [count(200), count(200), count(200)], ([gained, lost, agreeing]) => {
+  it.prop("decides with integers what its figures show", [count(200), count(200), count(200)], ([gained, lost, agreeing]) => {
     const n = gained + lost + agreeing
     const { diffPoints, passed, standardErrorPoints } = rule1({ gained, lost, n })
     const size = Math.abs(diffPoints)
     const limit = Math.max(1, Math.min(3 * standardErrorPoints, 5))
     assert.isAtLeast(standardErrorPoints, 0)
-    // Beside the limit itself, where a fraction may fall to either side, both say the same.
+    // Except at the limit itself, where rounding may decide, both agree.
     if (Math.abs(size - limit) > 1e-9) assert.strictEqual(passed, n >= 100 && size < limit)
     assert.deepStrictEqual(rule1({ gained: lost, lost: gained, n }), { passed, diffPoints: diffPoints === 0 ? 0 : -diffPoints, standardErrorPoints })
     return true
@@ -65,21 +65,25 @@ describe("rule 2", () => {
     })
   }
 
-  it.prop("asks for less where the child is inexact, and never for less than it did of a worse adapter", [count(300), count(300), count(300)], ([n, a, b]) => {
-    const [adapter, base] = [Math.min(a, n), Math.min(b, n)]
-    const status = (identicalAdapterChild: number, tier: "exact" | "approximate") =>
-      rule2({ n, tier, identicalAdapterChild, identicalBaseChild: base, medianDivergenceChars: null }).status
-    if (status(adapter, "exact") === "passed") {
-      assert.strictEqual(status(adapter, "approximate"), "passed")
-      assert.strictEqual(status(n, "exact"), "passed")
+  it.prop(
+    "requires less if the child is inexact, and a better adapter never fails what a worse one passes",
+    [count(300), count(300), count(300)],
+    ([n, a, b]) => {
+      const [adapter, base] = [Math.min(a, n), Math.min(b, n)]
+      const status = (identicalAdapterChild: number, tier: "exact" | "approximate") =>
+        rule2({ n, tier, identicalAdapterChild, identicalBaseChild: base, medianDivergenceChars: null }).status
+      if (status(adapter, "exact") === "passed") {
+        assert.strictEqual(status(adapter, "approximate"), "passed")
+        assert.strictEqual(status(n, "exact"), "passed")
+      }
+      const vacuous = n - base < Math.max(10, 0.05 * n)
+      assert.strictEqual(status(adapter, "exact") === "vacuous", vacuous)
+      return true
     }
-    const vacuous = n - base < Math.max(10, 0.05 * n)
-    assert.strictEqual(status(adapter, "exact") === "vacuous", vacuous)
-    return true
-  })
+  )
 })
 
-describe("where two answers part", () => {
+describe("where two answers differ first", () => {
   const cases: ReadonlyArray<readonly [a: string, b: string, at: number | null]> = [
     ["", "", null],
     ["same", "same", null],
@@ -91,17 +95,17 @@ describe("where two answers part", () => {
     ["😀😀a", "😀😀b", 2],
     ["😀", "😃", 0]
   ]
-  it("is counted in code points, and a beginning parts at its end", () => {
+  it("is counted in code points, and a prefix differs at its end", () => {
     for (const [a, b, at] of cases) assert.strictEqual(divergenceOf(a, b), at, `${a} ${b}`)
   })
-  it("is told by the middle one", () => {
+  it("is summarized by the median", () => {
     assert.strictEqual(medianOf([]), null)
     assert.strictEqual(medianOf([7]), 7)
     assert.strictEqual(medianOf([9, 1, 4]), 4)
     assert.strictEqual(medianOf([9, 1, 4, 6]), 5)
     assert.strictEqual(medianOf([1, 2]), 1.5)
   })
-  it.prop("is where their beginnings are still the same", [Schema.String, Schema.String, Schema.String], ([beginning, a, b]) => {
+  it.prop("is the length of their common prefix", [Schema.String, Schema.String, Schema.String], ([beginning, a, b]) => {
     const at = divergenceOf(beginning + a, beginning + b)
     assert.strictEqual(at === null, beginning + a === beginning + b)
     if (at !== null) {
@@ -113,7 +117,7 @@ describe("where two answers part", () => {
   })
 })
 
-it("the tier is exact only where nothing but the last rounding can differ", () => {
+it("the tier is exact only if nothing but the last rounding can differ", () => {
   const good = { baseQuantized: false, everyModule: true, merged: { withinUlpMin: 0.999, othersEqual: true } }
   assert.strictEqual(tierOf(good), "exact")
   for (const worse of [
@@ -127,7 +131,7 @@ it("the tier is exact only where nothing but the last rounding can differ", () =
   }
 })
 
-describe("the whole", () => {
+describe("the fidelity of an adapter", () => {
   const right = { child: true, adapter: true, base: true }
   const same: ItemOutcome = { right, adapterIsChild: true, baseIsChild: true, adapterIsBase: true, divergence: null }
   const tuned: ItemOutcome = { ...same, baseIsChild: false, adapterIsBase: false }
@@ -139,7 +143,7 @@ describe("the whole", () => {
   }
   const times = (length: number, outcome: ItemOutcome) => Array.from({ length }, () => outcome)
 
-  it("without an item nothing is claimed, and that is a failure", () => {
+  it("fails without any answered item", () => {
     const { code, fidelity } = of()
     assert.strictEqual(code, "fidelity_not_run")
     assert.deepStrictEqual(fidelity, {
@@ -150,12 +154,12 @@ describe("the whole", () => {
     })
   })
 
-  it("all three the same is vacuous and no failure", () => {
+  it("three equal models are vacuous and do not fail", () => {
     const { code, fidelity } = of(...times(200, same))
     assert.deepStrictEqual([code, fidelity.rule1.passed, fidelity.rule2.status], [null, true, "vacuous"])
   })
 
-  it("the child everywhere is right, one that says what the base says was not applied, one that says a third thing failed", () => {
+  it("answers of the child pass, answers of the base mean that the adapter was not applied, and other answers fail", () => {
     assert.strictEqual(of(...times(150, tuned), ...times(50, same)).code, null)
     const { code, fidelity } = of(...times(150, dropped), ...times(50, same))
     assert.deepStrictEqual([code, fidelity.rule2.medianDivergenceChars], ["adapter_not_applied", 3])

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { comparable } from "../../src/suite/comparable.ts"
 import { suite } from "../../src/suite/suiteVersion.ts"
 
-describe("what of an earlier trial a later one is held to", () => {
+describe("the parts of an earlier trial that a later one is compared with", () => {
   const loadedChecksum = "0123456789abcdef"
   const recorded = {
     suite: suite.name,
@@ -14,15 +14,15 @@ describe("what of an earlier trial a later one is held to", () => {
   }
   const likelihood = recorded.likelihood
   for (const [promise, other, expected] of [
-    ["all of the same engine and suite", {}, [{ otherEngine: null, loadedChecksum, fingerprints: recorded.fingerprints, likelihood }]],
-    ["no hash of another version of the engine", { otherEngine: "0.33.0" }, [{ otherEngine: "0.33.0", loadedChecksum: null, fingerprints: [], likelihood }]],
+    ["everything of the same engine and suite", {}, [{ otherEngine: null, loadedChecksum, fingerprints: recorded.fingerprints, likelihood }]],
+    ["no hash of another engine version", { otherEngine: "0.33.0" }, [{ otherEngine: "0.33.0", loadedChecksum: null, fingerprints: [], likelihood }]],
     [
-      "of another version of the suite the likelihood of the same texts",
+      "only the likelihood of the same texts of another suite version",
       { suiteVersion: 9 },
       [{ otherEngine: null, loadedChecksum: null, fingerprints: [], likelihood }]
     ],
-    ["nothing of one with other texts", { suiteVersion: suite.textsSince - 1 }, []],
-    ["nothing of one that is newer than this", { suiteVersion: suite.version + 1 }, []],
+    ["nothing of a trial with other texts", { suiteVersion: suite.textsSince - 1 }, []],
+    ["nothing of a newer suite version", { suiteVersion: suite.version + 1 }, []],
     ["nothing of another suite", { suite: "other" }, []]
   ] as const) {
     it(promise, () => assert.deepStrictEqual(comparable({ ...recorded, ...other }), expected))

@@ -7,7 +7,8 @@ import { Worker } from "node:worker_threads"
 import { confineProcess } from "../../src/suite/confineProcess.ts"
 import type { Numbered, PinnedAnswer, PinnedQuestion } from "../../src/suite/pinnedQuestions.ts"
 
-// What a tokenizer or template could try if it ran code of its own, with the modules of files and processes at hand already.
+// What a tokenizer or template could try if it ran its own code, with the modules for files and processes already
+// loaded.
 const require = createRequire(import.meta.url)
 const { dlopen } = process
 confineProcess()

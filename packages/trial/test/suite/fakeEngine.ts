@@ -111,7 +111,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const key = `${has("salt is ignored") ? "" : body.cache_salt} ${seed}`
     const cached = has("nothing is cached") || !cache.has(key) ? 0 : asked - 1
     cache.add(key)
-    const details = has("what is cached is not told") ? {} : { prompt_tokens_details: { cached_tokens: cached } }
+    const details = has("cached tokens are not reported") ? {} : { prompt_tokens_details: { cached_tokens: cached } }
     const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details }
     const logprobs = words.map((_, at) => (has("skips the best token") && at === 9 ? -4 : has("cached answers differ") && cached > 0 ? -0.9 : -0.1))
     if (body.stream !== true) {

@@ -29,7 +29,7 @@ export const faults = [
   "answers vary under load",
   "every tenth answer varies",
   "nothing is cached",
-  "what is cached is not told",
+  "cached tokens are not reported",
   "salt is ignored",
   "cached answers differ",
   "answers of others",
@@ -101,7 +101,7 @@ const instances: Readonly<Record<string, string>> = {
   multiple: '{"count":5}'
 }
 
-/** What a prompt has to be answered with, whatever the hash says; null where the hash decides. */
+/** The required answer to a prompt, regardless of the hash; null if the hash decides. */
 export const formed = (body: Asked, fault: Fault | undefined): string | null => {
   const text = textOf(body)
   const format = body.response_format
@@ -176,7 +176,7 @@ export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
 }
 
 let last = ""
-/** The code of whoever asked before. */
+/** The code of the previous caller. */
 const lastCode = (own: string): string => {
   const before = last === "" ? own : last
   last = own

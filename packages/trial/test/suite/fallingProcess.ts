@@ -3,7 +3,7 @@ import { makePinned, type Numbered, type PinnedAnswer, type PinnedQuestion } fro
 
 const pinned = makePinned()
 
-/** Kills itself where what it reads names a file that is not there yet, which it makes, or a folder, which is there each time. */
+/** Kills itself if its input names a file that does not exist, which it creates, or a folder, which always exists. */
 const killedBy = (config: string): void => {
   const [, path = ""] = /^\{"killed":"(.*)"\}$/.exec(config) ?? []
   if (path === "") return
@@ -12,7 +12,10 @@ const killedBy = (config: string): void => {
   process.kill(process.pid, "SIGKILL")
 }
 
-/** Ends where it is asked to read or to encode "fall", or by a signal whose name it is asked to encode or to render, and tells its process's id as the only mark of its tokenizer. */
+/**
+ * Exits if it is asked to read or encode "fall", or by the signal whose name it is asked to encode or render. Reports
+ * its process id as the only mark of its tokenizer.
+ */
 const answer = (question: PinnedQuestion): PinnedAnswer => {
   if (question._tag === "Read" && question.source.tokenizer?.config === "fall") process.exit(1)
   if (question._tag === "Read" && question.source.tokenizer !== null) killedBy(question.source.tokenizer.config)

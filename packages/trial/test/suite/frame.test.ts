@@ -38,7 +38,7 @@ const once = (name: string, more: Partial<TrialCheck> = {}) =>
   )
 
 describe("how the suite is run", () => {
-  it.effect("a row that fails twice says what it found first, and the others are run all the same", () =>
+  it.effect("a check that fails twice reports its first finding, and the other checks still run", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(
         check("bad", () => wrong("1 of 2")),
@@ -53,7 +53,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("passing at the second try is failing, but where the clock judges", () =>
+  it.effect("a check that passes only the second attempt fails, unless it depends on elapsed time", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(yield* once("steady"), yield* once("timed", { clockBound: true }))
       assert.deepStrictEqual(report.checks.slice(0, 2), [
@@ -63,7 +63,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("an engine that breaks over a request and does not the second time has failed, and its answers are not said to change", () =>
+  it.effect("an HTTP 5xx that does not repeat is a failure of the engine, not a changed answer", () =>
     Effect.gen(function* () {
       const turns = yield* Ref.make(0)
       const broken = check("steady", () =>
@@ -81,7 +81,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("a capability that fails is withdrawn, what informs is told, and neither fails the run", () =>
+  it.effect("a failed capability is withdrawn, an informing check is reported, and neither fails the run", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(
         check("json_mode", () => wrong("1 of 2"), { class: "capability" }),
@@ -95,14 +95,14 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("an engine that breaks over what only informs has failed: no model is asked to be able to do that", () =>
+  it.effect("an HTTP 5xx during an informing check fails the run", () =>
     Effect.gen(function* () {
       const broken = check("informing", () => Effect.fail(new Unexpected({ detail: "HTTP 500 for a good request", status: 500 })), { class: "informs" })
       assert.isFalse((yield* trial(broken)).report.passed)
     })
   )
 
-  it.effect("what does not apply has no row, and is named at the end", () =>
+  it.effect("a check that does not apply has no row, and the last row names it", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(
         passes("images", { skipped: () => "text only" }),
@@ -117,7 +117,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("what a row found no way to see is withdrawn, and fails nothing", () =>
+  it.effect("a capability that a check could not confirm is withdrawn, without a failure", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(check("stop_strings", () => Effect.fail(new NotApplicable({ reason: "too short", unseen: true }))))
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["stop_strings"]])
@@ -131,7 +131,7 @@ describe("how the suite is run", () => {
   const said = JSON.stringify({ choices: [{ message: { content: "Yes" } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
   const answers = () => Effect.succeed({ status: 200, text: said })
 
-  it.effect("an engine that still computes as a row runs out of time is slow, and the limit is stretched for one of a processor", () =>
+  it.effect("an engine that still computes at a timeout is slow, and limits are extended for models on a CPU", () =>
     Effect.gen(function* () {
       const fibre = yield* Effect.forkChild(engineThat(answers, monotonicMillis, stuck("stuck"), passes("good")))
       yield* TestClock.adjust("79 seconds")
@@ -147,7 +147,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("an engine that computes nothing for a row and answers others has not hung, and is not slow", () =>
+  it.effect("an engine that computes nothing for one check but answers others has not hung, and is not slow", () =>
     Effect.gen(function* () {
       const fibre = yield* Effect.forkChild(engineThat(answers, Effect.succeed(Number.NEGATIVE_INFINITY), stuck("stuck")))
       yield* TestClock.adjust("80 seconds")
@@ -159,7 +159,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("an engine that computes nothing for a row and answers no other request has hung, also if the row has less time than that takes to know", () =>
+  it.effect("an engine that computes nothing and answers no other request has hung, even if the check's limit is short", () =>
     Effect.gen(function* () {
       const silent = () => Effect.delay(Effect.fail(new EngineUnreachable({ message: "Silent.", silentFor: 60 })), "60 seconds")
       const fibre = yield* Effect.forkChild(engineThat(silent, Effect.succeed(Number.NEGATIVE_INFINITY), stuck("stuck")))
@@ -171,7 +171,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("an engine that is too slow for two required rows is asked no more: no later row would make a verdict", () =>
+  it.effect("the suite stops if the engine is too slow for two required checks", () =>
     Effect.gen(function* () {
       const rows = [stuck("one"), stuck("two"), passes("last"), passes("json_mode", { class: "capability" })]
       const fibre = yield* Effect.forkChild(engineThat(answers, monotonicMillis, ...rows))
@@ -196,7 +196,7 @@ describe("how the suite is run", () => {
       return (yield* Fiber.join(fibre)).report
     })
 
-  it.effect("a row that is late and then sees that it does not apply, as an engine is too slow for it, has no row: nothing was found", () =>
+  it.effect("a check that times out and then does not apply has no row", () =>
     Effect.gen(function* () {
       const report = yield* lateFirst(Effect.fail(new NotApplicable({ reason: "it would take 40 s" })))
       assert.isTrue(report.passed)
@@ -207,7 +207,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("a row that is late and then sees a fault tells that fault", () =>
+  it.effect("a check that times out and then finds a fault reports the fault", () =>
     Effect.gen(function* () {
       const { checks, passed } = yield* lateFirst(Effect.fail(new Unexpected({ detail: "1 of 4", code: "cross_request_leak" })))
       assert.isFalse(passed)
@@ -215,7 +215,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("a row that is late the first time alone passes: an engine may have something to prepare", () =>
+  it.effect("a check that times out only on the first attempt passes", () =>
     Effect.gen(function* () {
       const turns = yield* Ref.make(0)
       const slow = check("slow", () =>
@@ -231,7 +231,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("what was not seen on the chat route is no fault of a path: its row is asked only for what the rows before it have seen", () =>
+  it.effect("a feature that is missing on the chat route is not reported again for a path", () =>
     Effect.gen(function* () {
       const isClaimed = ({ capabilities }: SuiteSubject) => (capabilities.tool_calling.single_call ? null : "not claimed")
       const bad = check("tool_single", () => wrong("2 calls"), { class: "capability", skipped: isClaimed })
@@ -245,7 +245,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("after its time only required rows are begun: a capability that was not seen is withdrawn", () =>
+  it.effect("after its budget the suite starts only required checks and withdraws unconfirmed capabilities", () =>
     Effect.gen(function* () {
       const slow = check("slow", () => Effect.as(Effect.sleep("2401 seconds"), "done"), { limitSeconds: () => 700 })
       const fibre = yield* Effect.forkChild(trial(slow, passes("json_mode", { class: "capability" }), passes("last")))
@@ -256,7 +256,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("where all its time is over before a verdict, nothing is said against the model; a fault that was found stands", () =>
+  it.effect("if its time is over before a verdict, the model has no fault, unless a check found one", () =>
     Effect.gen(function* () {
       const slow = check("slow", () => Effect.as(Effect.sleep("3599 seconds"), "done"), { limitSeconds: () => 3_000 })
       const second = check("second", () => Effect.as(Effect.sleep("5 seconds"), "done"))
@@ -288,7 +288,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("it ends at once when it is stopped, and what it was doing is interrupted", () =>
+  it.effect("an interruption stops the suite and its current check", () =>
     Effect.gen(function* () {
       const begun = yield* Deferred.make<void>()
       const stopped = yield* Ref.make(false)
@@ -305,7 +305,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("an engine that is away is no verdict, whatever was found before", () =>
+  it.effect("an unreachable engine is not a verdict, whatever was found before", () =>
     Effect.gen(function* () {
       const away = check("away", () => Effect.fail(new EngineUnreachable({ message: "Away." })))
       assert.strictEqual(
@@ -320,7 +320,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("one that is there and does not answer hangs, which is a fault beside what was found before; what it is only late with passes", () =>
+  it.effect("an engine that accepts connections and does not answer has hung; late answers pass", () =>
     Effect.gen(function* () {
       const silent = Effect.fail(new EngineUnreachable({ message: "Silent.", silentFor: 60 }))
       const { report } = yield* trial(
@@ -347,7 +347,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it.effect("each run of a row has a prefix cache of its own, and no detail is longer than 240 characters", () =>
+  it.effect("each attempt has a separate prefix cache, and no detail is longer than 240 characters", () =>
     Effect.gen(function* () {
       const salts = yield* Ref.make<ReadonlyArray<string>>([])
       const salted = (name: string) =>
@@ -364,7 +364,7 @@ describe("how the suite is run", () => {
     })
   )
 
-  it("every row has a name of its own, a purpose and a limit", () => {
+  it("every check has a unique name, a purpose and a limit", () => {
     const rows = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
     assert.strictEqual(new Set(rows.map(({ name }) => name)).size, rows.length)
     assert.isTrue(rows.every(({ name, purpose }) => /^[a-z_]+$/.test(name) && purpose.length > 20))

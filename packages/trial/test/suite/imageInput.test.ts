@@ -18,8 +18,8 @@ const tried = (fault?: SightFault, change: Partial<SuiteSubject["capabilities"]>
     return report
   }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
-describe("the row image_input", () => {
-  it.live("passes an engine that sees: its colour, its digits as PNG and as JPEG, their order, and their tokens", () =>
+describe("image_input", () => {
+  it.live("passes an engine that reads color, digits as PNG and JPEG, their order, and counts their tokens", () =>
     Effect.gen(function* () {
       const { checks, passed, withdrawn } = yield* tried()
       assert.deepStrictEqual(checks[0], { name: "image_input", passed: true, detail: "84 and 276 prompt tokens, 20 without an image" })
@@ -53,7 +53,7 @@ describe("the row image_input", () => {
     (shows: string) => `Between the first and the second image, the ${shows} one shows digits.`,
     (shows: string, other: string) => `The ${other} one is plain red and the ${shows} image contains numbers.`
   ]) {
-    it.live(`takes for right: ${worded("second", "first")}`, () =>
+    it.live(`accepts: ${worded("second", "first")}`, () =>
       Effect.gen(function* () {
         assert.isTrue((yield* tried(undefined, {}, worded)).checks[0]?.passed)
         const turned = yield* tried(undefined, {}, (shows, other) => worded(other, shows))
@@ -62,7 +62,7 @@ describe("the row image_input", () => {
     )
   }
 
-  it.live("asks for no second image where one is all that is taken, and nothing of a model of texts", () =>
+  it.live("sends no second image if only one is accepted, and none to a text model", () =>
     Effect.gen(function* () {
       const one = yield* tried("first image only", { image_input: { ...initialImageProfile, max_images: 1, processor_revision: "c".repeat(40) } })
       assert.deepInclude(one.checks[0], { passed: true, detail: "84 and 276 prompt tokens, one image at once" })

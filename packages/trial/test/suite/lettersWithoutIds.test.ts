@@ -52,14 +52,14 @@ const subject = Effect.gen(function* () {
 })
 
 describe("a tokenizer that has no ids for some letters", () => {
-  it.live("is held against the engine's by the texts that it has ids for", () =>
+  it.live("is compared with the engine's for the texts that it has ids for", () =>
     Effect.gen(function* () {
       const model = yield* subject
       assert.match(yield* tokenizerAgrees.run(model), /^3\d texts$/)
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("has only those texts scored of which something is left", () =>
+  it.live("scores only texts with remaining ids", () =>
     Effect.gen(function* () {
       const model = yield* subject
       const kept: Array<number> = []
@@ -70,7 +70,7 @@ describe("a tokenizer that has no ids for some letters", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("is no reason to call a stream another text than the whole answer", () =>
+  it.live("does not make a stream differ from the whole answer", () =>
     Effect.gen(function* () {
       const model = yield* subject
       assert.strictEqual(yield* streamEqualsWhole.run({ ...model, maxContext: 256 }), "3 prompts")

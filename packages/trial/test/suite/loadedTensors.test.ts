@@ -57,7 +57,7 @@ const detailOf = (engine: Engine) => Effect.map(tried(engine), ({ detail }) => d
 const failureOf = (engine: Engine) => Effect.map(tried(engine), ({ failed }) => failed)
 
 describe("loaded_tensors", () => {
-  it.effect("passes an engine whose values are the files', and asks for no more rows than it compares", () =>
+  it.effect("passes an engine whose values equal the files', and requests no more rows than it compares", () =>
     Effect.gen(function* () {
       const { asked, detail, skipped } = yield* tried({})
       assert.isNull(skipped)
@@ -74,7 +74,7 @@ describe("loaded_tensors", () => {
     })
   )
 
-  it.effect("fails one whose values are others, fewer, or none at all", () =>
+  it.effect("fails an engine with wrong, fewer or no values", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* failureOf({ of: { [norm.name]: [1, 2, -0.5, 3.15625] } }), "1 of the first 4 values of model.norm.weight are not the file's")
       assert.strictEqual(yield* failureOf({ of: { [embedding.name]: [[1, 2]] } }), "HTTP 200, 2 of 4 values of model.embed_tokens.weight")
@@ -83,7 +83,7 @@ describe("loaded_tensors", () => {
     })
   )
 
-  it.effect("takes the rounding to the type that is served, and no other", () =>
+  it.effect("accepts rounding to the served type, and no other", () =>
     Effect.gen(function* () {
       const bare = yield* subjectAt("http://127.0.0.1:1").pipe(Effect.provide(FetchHttpClient.layer))
       const tenth: TensorPrefix = { name: norm.name, dtype: "F32", shape: [1], bytes: new Uint8Array(Float32Array.of(0.1).buffer) }
@@ -114,7 +114,7 @@ describe("loaded_tensors", () => {
     })
   )
 
-  it.effect("asks for no tensor that is too large, nor for a head that is the embedding, and is left out where nothing is told", () =>
+  it.effect("requests no tensor that is too large and no tied head, and does not apply if no values are reported", () =>
     Effect.gen(function* () {
       const large = { ...embedding, shape: [10, 2] }
       assert.strictEqual(
@@ -126,14 +126,14 @@ describe("loaded_tensors", () => {
       const { asked } = yield* tried({ change: { repository, firstValues: [embedding, head] } })
       assert.lengthOf(asked, 2)
       for (const status of [400, 401, 403]) assert.strictEqual(yield* detailOf({ status }), "not applicable")
-      assert.strictEqual((yield* tried({ change: { offers: bare.offers } })).skipped, "values of tensors are not told")
+      assert.strictEqual((yield* tried({ change: { offers: bare.offers } })).skipped, "the engine reports no tensor values")
       assert.strictEqual((yield* tried({ change: { firstValues: [] } })).skipped, "no tensor of a known name")
       const quantized = { ...bare.repository, config: { ...bare.repository.config, quantization: "awq" as const } }
       assert.strictEqual((yield* tried({ change: { repository: quantized } })).skipped, "quantized")
     })
   )
 
-  it.effect("fails one whose hash of all that is loaded is another than at an earlier start, and none that tells no hash", () =>
+  it.effect("fails an engine whose hash of all tensors differs from an earlier start, and accepts an engine without a hash", () =>
     Effect.gen(function* () {
       const before = (loadedChecksum: string | null) => ({ earlier: [{ fingerprints: [], likelihood: null, loadedChecksum }] })
       assert.strictEqual(yield* detailOf({ change: before("abababababababab") }), "12 values of 3 tensors are the files', checksum abababababababab as before")

@@ -21,7 +21,7 @@ const Asked = Schema.fromJsonString(
   })
 )
 
-/** Tokens of what is asked beside one question: one for an instruction or earlier turns, and one for tools. */
+/** Input tokens in addition to one question: one for an instruction or earlier turns, and one for tools. */
 const beside = ({ input, instructions, messages = [], system, tools }: typeof Asked.Type): number =>
   (instructions === undefined && system === undefined && messages.length < 2 && !Array.isArray(input) ? 0 : 1) + (tools === undefined ? 0 : 1)
 
@@ -106,11 +106,11 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
   return { said: yield* Fiber.join(running), rooms: [...rooms], thoughts, turns, limit: row.limitSeconds(asked) }
 }, Effect.provide(FetchHttpClient.layer))
 
-describe("the paths beside chat and completions", () => {
+describe("the paths /v1/responses and /v1/messages", () => {
   const thought = "Three colours."
   const text = "Red, green, blue."
 
-  it.effect("are seen to answer a model that thinks too, for which it has room, and are not shown where only a thought comes", () =>
+  it.effect("pass with a reasoning model, and fail if only reasoning comes", () =>
     Effect.gen(function* () {
       const whole = yield* tried("/v1/responses", { thought, text, cut: false })
       assert.deepStrictEqual([whole.said, whole.rooms], ["5 + 9 tokens", [24 + 2_048, 4, 24]])
@@ -122,7 +122,7 @@ describe("the paths beside chat and completions", () => {
     })
   )
 
-  it.effect("of messages too, where neither thought nor text is no answer", () =>
+  it.effect("fail if a message has neither reasoning nor text", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* tried("/v1/messages", { thought, text, cut: false })).said, "5 + 9 tokens")
       for (const says of [
@@ -135,13 +135,13 @@ describe("the paths beside chat and completions", () => {
     })
   )
 
-  it.effect("have time for every thought that they may ask for", () =>
+  it.effect("have time for the reasoning of every request", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/responses", "/v1/messages"] as const) {
         const { limit, said, thoughts, turns } = yield* tried(path, { thought, text, cut: false })
         assert.strictEqual(said, "5 + 9 tokens")
         assert.strictEqual(thoughts, 5)
-        // Whole and streamed at once, then what may be said beside the question.
+        // Whole and streamed at once, then each longer prompt.
         assert.strictEqual(turns, 2)
         assert.isAtLeast(limit, (thoughts * thresholds.thinkingTokens * thresholds.usualTokenMillis) / 1_000)
       }

@@ -57,30 +57,33 @@ const tried = Effect.fnUntraced(function* (name: string, { caches = true, counte
 }, Effect.provide(FetchHttpClient.layer))
 
 const all = "reasoning,output_config,messages,output_config"
-const unseen = "of 3 efforts one is not seen to make a prompt of its own"
+const unchanged = "one of 3 efforts does not change the prompt"
 
-describe("efforts beside the chat route", () => {
-  const cases: ReadonlyArray<readonly [why: string, makes: Makes, said: string | null]> = [
-    ["are seen by what the cache has of a prompt", {}, null],
-    ["are seen by its length", { caches: false, longer: ({ length }) => length, counted: ({ length }) => length }, null],
-    ["are withdrawn where they are passed over in silence", { written: () => "" }, unseen],
-    ["are withdrawn where two of them are one", { written: (effort) => (effort === "high" ? "medium" : effort) }, unseen],
-    ["are withdrawn where nothing tells one prompt from another", { caches: false }, unseen]
+describe("efforts on other paths than the chat route", () => {
+  const cases: ReadonlyArray<readonly [why: string, makes: Makes, detail: string | null]> = [
+    ["differ by the cached part of a prompt", {}, null],
+    ["differ by the length of a prompt", { caches: false, longer: ({ length }) => length, counted: ({ length }) => length }, null],
+    ["are withdrawn if they are ignored", { written: () => "" }, unchanged],
+    ["are withdrawn if two of them are the same", { written: (effort) => (effort === "high" ? "medium" : effort) }, unchanged],
+    ["are withdrawn if nothing distinguishes the prompts", { caches: false }, unchanged]
   ]
-  for (const [why, makes, said] of cases) {
+  for (const [why, makes, detail] of cases) {
     it.effect(why, () =>
       Effect.gen(function* () {
         const [responses, onResponses] = yield* tried("responses_effort", makes)
-        assert.deepStrictEqual([responses, onResponses], said === null ? ["3 efforts", all] : [`reasoning: ${said}`, "output_config,messages,output_config"])
+        assert.deepStrictEqual(
+          [responses, onResponses],
+          detail === null ? ["3 efforts", all] : [`reasoning: ${detail}`, "output_config,messages,output_config"]
+        )
         const [messages, onMessages, formats] = yield* tried("messages_effort", makes)
-        assert.deepStrictEqual([messages, onMessages], said === null ? ["3 efforts", all] : [`output_config: ${said}`, "reasoning,messages"])
-        // What a form is said in goes with it.
-        assert.deepStrictEqual(formats, { "/v1/messages": said === null ? ["json_schema"] : [] })
+        assert.deepStrictEqual([messages, onMessages], detail === null ? ["3 efforts", all] : [`output_config: ${detail}`, "reasoning,messages"])
+        // Formats use the same field, so they are withdrawn too.
+        assert.deepStrictEqual(formats, { "/v1/messages": detail === null ? ["json_schema"] : [] })
       })
     )
   }
 
-  it.effect("of a message are counted as they are answered", () =>
+  it.effect("of a message are counted by count_tokens too", () =>
     Effect.gen(function* () {
       const [said, left] = yield* tried("messages_effort", { longer: ({ length }) => length })
       assert.deepStrictEqual([said, left], ["200 tokens counted of a message of 203 with an effort", "reasoning,messages"])

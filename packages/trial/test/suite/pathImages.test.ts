@@ -32,14 +32,14 @@ const tried = Effect.fnUntraced(function* (sees: ReadonlyArray<"png" | "jpeg">) 
   return [report.checks.slice(0, -1).map(({ detail }) => detail), withdrawCapabilities(capabilities, report.withdrawn ?? []).supported_endpoints]
 }, Effect.provide(FetchHttpClient.layer))
 
-describe("images beside the chat route", () => {
+describe("images on other paths than the chat route", () => {
   it.effect("are seen there", () => Effect.map(tried(["png", "jpeg"]), (found) => assert.deepStrictEqual(found, [["2 images", "2 images"], endpoints])))
 
   for (const [sees, kind] of [
     [[], "PNG"],
     [["png"], "JPEG"]
   ] as const) {
-    it.effect(`take a path with them that does not see a ${kind}`, () =>
+    it.effect(`are withdrawn for a path that does not read a ${kind}`, () =>
       Effect.map(tried(sees), (found) => {
         const said = `the digits of a ${kind} are not read`
         assert.deepStrictEqual(found, [[said, said], ["/v1/chat/completions"]])

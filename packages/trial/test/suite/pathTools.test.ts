@@ -7,7 +7,10 @@ import { subjectAt } from "./subject.ts"
 const Asked = Schema.fromJsonString(Schema.Struct({ stream: Schema.optionalKey(Schema.Boolean), parallel_tool_calls: Schema.optionalKey(Schema.Boolean) }))
 const decode = Schema.decodeUnknownSync(Asked)
 
-/** What an engine makes of the questions: calls of the weather, as many as a path and the chat route make of one city and of two; `cut` where a thought takes all tokens. */
+/**
+ * The answers of an engine: calls of the weather, as many as a path and the chat route make for one city and for two.
+ * `cut`: reasoning takes all tokens.
+ */
 interface Makes {
   readonly one?: number
   /** Of two cities, time after time. */
@@ -48,7 +51,7 @@ const tried = Effect.fnUntraced(function* (name: string, { chat = 2, cut = false
     .pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
 }, Effect.provide(FetchHttpClient.layer))
 
-describe("calls of tools beside the chat route", () => {
+describe("tool calls on other paths than the chat route", () => {
   const several: ReadonlyArray<readonly [promise: string, makes: Makes, said: string]> = [
     ["pass where they are as on the chat route", {}, "4 answers"],
     ["fail where one of two is lost", { two: [1] }, "failed: two cities: calls: 1, by the chat route 2"],
@@ -67,7 +70,7 @@ describe("calls of tools beside the chat route", () => {
     )
   }
 
-  it.effect("are one where one at most is asked for, and not none", () =>
+  it.effect("are exactly one if at most one is allowed", () =>
     Effect.gen(function* () {
       const single = (makes: Makes) => tried("responses_tool_single", makes)
       assert.strictEqual(yield* single({ two: [1] }), "1 call")
@@ -77,7 +80,7 @@ describe("calls of tools beside the chat route", () => {
     })
   )
 
-  it.effect("of a choice are not missed while it is still thought about", () =>
+  it.effect("are not required while the model still reasons", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* tried("responses_tool_choice", { cut: true, thinks: true }), "0 choices")
       assert.strictEqual(yield* tried("responses_tool_choice", { cut: true }), "failed: by name: no call")

@@ -43,7 +43,7 @@ describe("a commit's tokenizer and template", () => {
     })
   )
 
-  it.live("that take for ever hold nobody up: not who goes on, nor another commit's, nor who leaves", () =>
+  it.live("that never finish block neither other work, nor another commit, nor an interruption", () =>
     Effect.gen(function* () {
       const asking = yield* Deferred.make<void>()
       const endless = "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"
@@ -61,7 +61,7 @@ describe("a commit's tokenizer and template", () => {
     })
   )
 
-  it.live("are none where there are none that we read, and the end of a process fails only its own questions", () =>
+  it.live("are null without readable files, and the end of a process fails only its own questions", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* readPinned({ tokenizer: null, template: null }), { tokenizer: null, template: null })
       const broken = yield* readPinned({ tokenizer: { file: Buffer.from('{"model":'), config: "{}" }, template: templateOf("{% if %}") })
@@ -83,7 +83,7 @@ describe("a commit's tokenizer and template", () => {
     })
   )
 
-  it.live("are said to be at fault where they were too much for their process, and not where something else ended it", () =>
+  it.live("are reported if they exceed the limits of the process, but not if it was ended from outside", () =>
     Effect.gen(function* () {
       const said = Effect.fnUntraced(function* (text: string) {
         const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
@@ -106,7 +106,7 @@ describe("a commit's tokenizer and template", () => {
     })
   )
 
-  it.live("are said to be at fault for what the process was at, also where nobody waited for that any more", () =>
+  it.live("are reported for the current question of the process, even if its caller was interrupted", () =>
     Effect.gen(function* () {
       const { template, tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: templateOf("{{ messages[0].content }}") }, falling)
       if (template === null || tokenizer === null) return assert.fail("they are not read")
@@ -120,7 +120,7 @@ describe("a commit's tokenizer and template", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are not said to be at fault where their process ended before it had read anything", () =>
+  it.live("are not reported if the process ended before it had read anything", () =>
     Effect.gen(function* () {
       const absent = { url: new URL("./absentProcess.ts", import.meta.url) }
       const exit = yield* Effect.exit(Effect.scoped(readPinned({ tokenizer: null, template: templateOf("{{ bos_token }}") }, absent)))
@@ -129,7 +129,7 @@ describe("a commit's tokenizer and template", () => {
     })
   )
 
-  it.live("are read once more where something else ended their process while it read them", () =>
+  it.live("are read again if the process was ended from outside while it read them", () =>
     Effect.gen(function* () {
       const folder = yield* Effect.acquireRelease(
         Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-pinned-"))),
@@ -145,7 +145,7 @@ describe("a commit's tokenizer and template", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("reach no environment, file, process, thread, addon or connection from their process", () =>
+  it.live("cannot reach the environment, a file, a process, a thread, an addon or a connection", () =>
     Effect.gen(function* () {
       const secret = "SEATRIAL_TEST_SECRET"
       yield* Effect.acquireRelease(
@@ -163,7 +163,7 @@ describe("a commit's tokenizer and template", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are held for as long as the scope, whose process ends with it", () =>
+  it.live("are available for the lifetime of the scope, and their process ends with it", () =>
     Effect.gen(function* () {
       const pid = yield* Effect.scoped(
         Effect.map(readPinned({ tokenizer: tokenizerOf(1), template: null }, falling), ({ tokenizer }) => Number(tokenizer?.special[0]))

@@ -8,7 +8,10 @@ import { subjectAt } from "./subject.ts"
 
 const effortOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ reasoning_effort: Schema.String })))
 
-/** An engine whose prompt ends with a token for each effort, as `told` has it; null: it tells no prompts. `refuses`: an effort that it does not know. */
+/**
+ * An engine whose prompt ends with a token for each effort, as `told` lists them; null: it reports no prompts.
+ * `refuses`: an effort that it does not know.
+ */
 const tried = (told: (effort: string) => number | null, refuses?: string) =>
   Effect.gen(function* () {
     const subject = yield* subjectAt("http://127.0.0.1:9")
@@ -32,7 +35,7 @@ const tried = (told: (effort: string) => number | null, refuses?: string) =>
     return `${report.passed} ${report.checks[0]?.passed} ${report.checks[0]?.detail}: ${left.reasoning_controls.effort_values.join()}`
   }).pipe(Effect.provide(FetchHttpClient.layer))
 
-describe("the row reasoning_effort", () => {
+describe("reasoning_effort", () => {
   const cases: ReadonlyArray<readonly [why: string, told: (effort: string) => number | null, refuses: string | undefined, said: string]> = [
     ["passes where each effort makes another prompt", (effort) => effort.length, undefined, "true true 2 efforts: low,high"],
     ["withdraws efforts that are passed over in silence", () => 7, undefined, "true false 2 efforts, 1 different prompts: "],

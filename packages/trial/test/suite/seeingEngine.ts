@@ -88,7 +88,7 @@ const points = ["111101101101111", "010110010010111", "111001111100111", "111001
   ["111100111001111", "111100111101111", "111001010010010", "111101111101111", "111101111001111"].values().toArray()
 )
 
-/** The four digits that are drawn: where nothing is, none is read. */
+/** The four drawn digits; empty without any. */
 const digitsOf = (seen: Seen): string => {
   const point = (column: number, row: number) => (isDark(seen, 44 + column * 24, 172 + row * 24) ? "1" : "0")
   return Array.from({ length: 4 }, (_, digit) => {
@@ -112,7 +112,7 @@ const see = (url: string, fault: SightFault | undefined): ReadonlyArray<Seen> =>
   return [url.startsWith("data:image/jpeg") ? readJpeg(bytes) : readPng(bytes)]
 }
 
-/** An engine that decodes the images of a question and answers by what is in their pixels: as good as its fault lets it be. */
+/** An engine that decodes the images of a question and answers from their pixels, as well as its fault allows. */
 export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault, worded: (shows: string, other: string) => string = (shows) => shows) {
   const answer = (text: string) => {
     const [{ content }] = decodeBody(text).messages

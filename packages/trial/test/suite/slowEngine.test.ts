@@ -46,7 +46,7 @@ const outcomeOf = (isComputing: boolean) =>
     return (yield* runSuite({ ...subject, client }, () => [row])).report.outcomes[0]
   }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
-describe("an engine whose answers do not come in time", () => {
+describe("an engine whose answers are late", () => {
   it.live("is slow if it computes, and hangs only if no token came and no counter moved", () =>
     Effect.gen(function* () {
       const [slow, hung] = yield* Effect.all([outcomeOf(true), outcomeOf(false)], { concurrency: "unbounded" })

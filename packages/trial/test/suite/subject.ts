@@ -37,7 +37,7 @@ const config: SuiteSubject["repository"]["config"] = {
   quantization: "none"
 }
 
-/** A subject at that address: a model of a million parameters whose files are in order and whose tokenizer nobody can read. */
+/** A subject at that address: a model of a million parameters with valid files and an unreadable tokenizer. */
 export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
   Effect.map(
     makeEngineClient(url, "5 seconds"),

@@ -51,7 +51,7 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "answers vary under load": [],
   "every tenth answer varies": ["greedy_repeats"],
   "nothing is cached": ["cache_hit_equal"],
-  "what is cached is not told": ["cache_hit_equal"],
+  "cached tokens are not reported": ["cache_hit_equal"],
   "salt is ignored": ["cache_hit_equal"],
   "cached answers differ": ["cache_hit_equal"],
   "answers of others": ["batch_equals_alone"],
@@ -82,7 +82,7 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "something runs on": ["still_alive"],
   "every other request fails": ["usage_exact", "finish_reasons", "stream_equals_whole", "greedy_repeats", "bad_requests"]
 }
-/** Rows that are run with every fault beside those that it must fail: cheap ones, and what it might be mistaken for. */
+/** Checks that run with every fault in addition to those that it must fail: fast ones, and similar ones. */
 const beside = ["engine_identity", "usage_exact", "finish_reasons", "tool_choice_none", "json_mode", "batch_equals_alone", "still_alive"]
 /** Faults of which other rows may notice too. */
 const wide: ReadonlySet<Fault> = new Set<Fault>([
@@ -101,7 +101,7 @@ const capabilities = /^(?:json|tool)_/
 const informing: ReadonlySet<string> = new Set(["golden_answers", "output_sane", "needle"])
 
 describe("the suite", () => {
-  it.live("passes a sound engine, and says what it did", () =>
+  it.live("passes a sound engine and reports its checks", () =>
     Effect.gen(function* () {
       const { report } = yield* trial()
       assert.deepStrictEqual(
@@ -164,7 +164,7 @@ describe("the suite", () => {
     )
   }
 
-  it.live("an engine that breaks over a request after its start is asked again, and is not said to answer otherwise", () =>
+  it.live("an HTTP 5xx after a start leads to another attempt, not to a difference", () =>
     Effect.gen(function* () {
       const differs = Effect.fnUntraced(function* (fault: Fault) {
         const { url } = yield* serveFakeEngine(fault)
@@ -176,7 +176,7 @@ describe("the suite", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("the end of its context that an engine keeps for itself is as long as its contract says", () =>
+  it.live("the reserved end of the context is as long as the contract states", () =>
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* (fault: Fault | undefined, unfilled: number) {
         const { url } = yield* serveFakeEngine(fault)
@@ -191,10 +191,10 @@ describe("the suite", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("a tokenizer has no ids beyond the embedding, but of tokens that were added and that nobody writes, and an end token of one file", () =>
+  it.live("a tokenizer has no ids beyond the embedding except unused added tokens, and an end token in one of its files", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9")
-      /** So many tokens, one that was added behind the embedding's 1,000 rows, and the end token. */
+      /** A vocabulary of this size, one added token behind the embedding's 1,000 rows, and the end token. */
       const judged = (count: number, eos_token = "t0", ends: object = {}) => {
         const vocab = Object.fromEntries(["a", ...Array.from({ length: count - 1 }, (_, at) => `t${at}`)].map((token, id) => [token, id]))
         const added_tokens = [{ id: 1_000, content: "<pad>", special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }]
@@ -232,7 +232,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("as many types of layers as layers have to be named, and those of further heads may stand behind them", () =>
+  it.live("the configuration names a type for each layer, and possibly more for further heads", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9")
       const judged = (types: number) => {
@@ -246,7 +246,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("the share of answers that are those given alone is judged over both runs", () =>
+  it.live("the share of answers that equal those alone is judged over both attempts", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
       let asked = 0
@@ -264,7 +264,7 @@ describe("the suite", () => {
       const run = row.run({ ...subject, client: { ...subject.client, post } })
       assert.deepInclude(yield* Effect.flip(run), { detail: "57 of 64 the same as alone, 0 near ties", open: true })
       assert.strictEqual(yield* run, "121 of 128 the same as alone, 0 near ties")
-      // Where batches are promised not to matter, the same is too few, over both runs too.
+      // If the engine promises batch invariance, the same share is too small, also over both attempts.
       asked = 0
       const promised = batchEqualsAlone().run({ ...subject, batchInvariant: true, client: { ...subject.client, post } })
       assert.strictEqual((yield* Effect.flip(promised))._tag, "Unexpected")
@@ -272,7 +272,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("of a model without messages too a near tie that company turns is none of another's words", () =>
+  it.live("a near tie that a batch turns is not a leak, also for a model without messages", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 4, parameters: 1e9, chat: false })
       let asked = 0
@@ -290,10 +290,10 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("a code that is lost after a near tie counts among what differs, and any other lost code fails at once", () =>
+  it.live("a code that is lost after a near tie counts as a difference, and any other lost code fails at once", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
-      /** So many of each round of 32 are begun otherwise than alone, and cut before their code. */
+      /** This many answers of each round of 32 begin differently than alone, and are cut before their code. */
       const told = (others: number, near: boolean) => {
         let asked = 0
         const post = (_: string, body: string) =>
@@ -315,7 +315,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("an answer that goes on past an end token fails; one that never comes to an end token is the model's own", () =>
+  it.live("an answer that continues past an end token fails; an answer without an end token does not", () =>
     Effect.gen(function* () {
       const { repository, ...subject } = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
       const small = new Map([
@@ -347,7 +347,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("a sound model that is small and weak passes: it finds no key, knows no answer, repeats itself and ends no answer", () =>
+  it.live("a small and weak model passes although it finds no key, knows no answer, repeats itself and ends no answer", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 134_515_008, maxContext: 2_048 })
       const post = (_: string, body: string) =>
@@ -368,7 +368,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("the share of greedy answers that repeat is judged over both runs", () =>
+  it.live("the share of repeated greedy answers is judged over both attempts", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
       let asked = 0
@@ -390,7 +390,7 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("a likelihood that has shifted since an earlier trial fails, and one that has not does not", () =>
+  it.live("a likelihood that shifted since an earlier trial fails", () =>
     Effect.gen(function* () {
       const { url } = yield* serveFakeEngine()
       const subject = yield* subjectAt(url)
@@ -406,14 +406,14 @@ describe("the suite", () => {
       const [same, mean, absolute] = [yield* row(0.002, 1), yield* row(0.02, 1), yield* row(2, 9)]
       assert.deepStrictEqual([same?.passed, mean?.passed, absolute?.passed], [true, false, false])
       assert.match(same?.detail ?? "", /; mean 0\.0020, absolute 0\.0020 from an earlier trial$/)
-      // Kernels of another version of the engine round otherwise, and do no more than that.
+      // Kernels of another engine version only round differently.
       const [rounded, wrong, strayed] = [yield* row(0.02, 1, "0.32.0"), yield* row(0.06, 1, "0.32.0"), yield* row(3, 9, "0.32.0")]
       assert.deepStrictEqual([rounded?.passed, wrong?.passed, strayed?.passed], [true, false, false])
       assert.match(rounded?.detail ?? "", /; mean 0\.0200, absolute 0\.0200 from an earlier trial by 0\.32\.0$/)
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("keeps fingerprints that anybody can repeat: SHA-256 over the content of a greedy answer of 64 tokens", () =>
+  it.live("keeps reproducible fingerprints: SHA-256 over the content of a greedy answer of 64 tokens", () =>
     Effect.gen(function* () {
       const { url } = yield* serveFakeEngine()
       const subject = yield* subjectAt(url)
@@ -433,7 +433,7 @@ describe("the suite", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("keeps none of an engine whose answers change under load, without failing it", () =>
+  it.live("keeps no fingerprints of an engine whose answers change under load, and passes it", () =>
     Effect.gen(function* () {
       const { report } = yield* trial("answers vary under load", {}, new Set(["greedy_repeats"]))
       assert.deepStrictEqual([report.fingerprints, report.fingerprint_card], [[], null])
@@ -441,14 +441,14 @@ describe("the suite", () => {
     })
   )
 
-  it.live("an engine that cannot be reached is no verdict", () =>
+  it.live("an unreachable engine is not a verdict", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9")
       assert.strictEqual((yield* Effect.flip(runSuite(subject)))._tag, "EngineUnreachable")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("a model without a chat template is asked to complete text", () =>
+  it.live("a model without a chat template is checked with completions", () =>
     Effect.map(trial(undefined, { chat: false }), ({ report }) =>
       assert.deepStrictEqual(
         report.checks.filter(({ passed }) => !passed),

@@ -30,7 +30,7 @@ const answerOf = (path: string, ids: ReadonlyArray<number>) => {
   }
 }
 
-describe("what an engine gives chat templates in its own way", () => {
+describe("engine-specific input of chat templates", () => {
   const Tools = Schema.fromJsonString(Schema.Struct({ tools: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))) }))
   const Part = Schema.Struct({ text: Schema.String })
   const textOf = (content: unknown, between: string) =>
@@ -47,7 +47,7 @@ describe("what an engine gives chat templates in its own way", () => {
     readonly wraps?: (message: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   }
 
-  /** Whether an engine passes that joins texts and shows tools like that, where its contract says `more`. */
+  /** Whether an engine passes that joins texts and shows tools like that, if its contract says `more`. */
   const passes = Effect.fnUntraced(function* (between: string, tool: object, more: Partial<SuiteSubject["offers"]> = {}, how: How = {}) {
     const subject = yield* subjectAt("http://127.0.0.1:9")
     const own = readTemplate({ text: how.written ?? text, tokens })
@@ -68,7 +68,7 @@ describe("what an engine gives chat templates in its own way", () => {
     return Exit.isSuccess(yield* Effect.exit(templateAgrees.run({ ...subject, offers, client: { ...subject.client, post }, repository })))
   })
 
-  it.effect("is its contract's, to the letter: what SGLang writes is no fault of SGLang, and one of any other engine", () =>
+  it.effect("follows the engine's contract exactly: what SGLang writes is a fault of any other engine", () =>
     Effect.gen(function* () {
       const sglang = { templated: { between: " ", tool: { defer_loading: null } } }
       assert.isTrue(yield* passes("\n", {}))
@@ -83,7 +83,7 @@ describe("what an engine gives chat templates in its own way", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.effect("has texts as parts where a template takes parts, which may write them otherwise, and never a list in place of a text", () =>
+  it.effect("passes texts as parts to a template with parts, and never a list in place of a text", () =>
     Effect.gen(function* () {
       const parts =
         "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}{{ c.text | trim }}{% endfor %}{% endif %}{% endfor %}[assistant]"
@@ -99,7 +99,7 @@ describe("what an engine gives chat templates in its own way", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.effect("or a library's of its own, for the models of which that is known: there its two routes are held to each other alone", () =>
+  it.effect("may come from a library of the model: then only the two routes are compared with each other", () =>
     Effect.gen(function* () {
       assert.isTrue(yield* passes("", { library: true }, { ownPrompts: ({ model_type }) => model_type === "llama" }))
       assert.isFalse(yield* passes("", { library: true }, { ownPrompts: ({ model_type }) => model_type === "gpt_oss" }))
@@ -128,7 +128,7 @@ describe("a chat template that writes the day", () => {
     return Exit.isSuccess(yield* Effect.exit(templateAgrees.run({ ...subject, client: { ...subject.client, post }, repository })))
   })
 
-  it.effect("is rendered for the days that an engine's clock may show, and held to everything else", () =>
+  it.effect("is rendered for the days that the engine's clock may show", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(now)
       for (const at of [now, now + hour, now - 24 * hour]) assert.isTrue(yield* passes(written, at))
@@ -138,7 +138,7 @@ describe("a chat template that writes the day", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it("writes a day as Python does, and no time of it", () => {
+  it("writes a day as Python does, without a time", () => {
     const early = Date.UTC(2026, 1, 3, 4, 5)
     const formats = { "%d %b %Y": "03 Feb 2026", "%Y-%m-%d": "2026-02-03", "%A, %-d %B '%y (%a, %-m) %%": "Tuesday, 3 February '26 (Tue, 2) %" }
     for (const [format, expected] of Object.entries(formats)) assert.strictEqual(strftime(format, early), expected)
