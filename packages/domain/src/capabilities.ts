@@ -74,7 +74,7 @@ const reasoningFields = new Map<string, (controls: Controls) => boolean>([
 ])
 
 /**
- * Where the decision on a feature comes from. A feature needs the template and the engine; the engine is the source
+ * The source of the decision on a feature. A feature needs the template and the engine; the engine is the source
  * only if it alone lacks it.
  */
 const sourceOf = (inTemplate: boolean, inEngine: boolean): CapabilitySource => (inTemplate && !inEngine ? "engine" : "model_metadata")

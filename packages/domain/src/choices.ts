@@ -4,7 +4,7 @@ import type { RepositoryFacts } from "./repository.ts"
 import { anyHostClass, type ServingRequest, type ServingSettings } from "./serving.ts"
 
 /**
- * Where a value comes from. `request`: the caller. `host_class`: the first that it offers. `fit`: the cheapest host
+ * The source of a value. `request`: the caller. `host_class`: the first that it offers. `fit`: the cheapest host
  * class and longest context that fit. `model`: its architecture and chat template. `default`: Seatrial's default for
  * the card. `repository`: its generation configuration, which the engine reads.
  */

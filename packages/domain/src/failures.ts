@@ -43,7 +43,7 @@ export const FailureCode = Schema.Literals([
 export type FailureCode = typeof FailureCode.Type
 
 /**
- * Who is responsible for each failure: the caller, the hub or the network to it, the model (its repository), the
+ * The responsible party for each failure: the caller, the hub or the network to it, the model (its repository), the
  * estimate of its memory (`fit`), the engine with this model, a node, the cluster, or Seatrial (`operator`). A failure
  * that may be a node's is retried on another node before it is attributed to anything else.
  */

@@ -1,6 +1,6 @@
 import { SchemaIssue } from "effect"
 
-/** What is wrong with an input, where, and whether it is an unknown member. */
+/** The problem of an input: message, path, and whether it is an unknown member. */
 export interface SchemaProblem {
   /** Path such as `messages[2].content`; null for the entire input. */
   readonly param: string | null

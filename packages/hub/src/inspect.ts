@@ -77,7 +77,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       return resolved
     })
 
-    const told = <A, R>(
+    const asRefusal = <A, R>(
       { commit, repo }: Resolved,
       effect: Effect.Effect<A, HubAnswer | HubRefusal | HubUnavailable | Unreadable | UnsupportedArchitecture, R>,
       kind?: "adapter"
@@ -117,20 +117,20 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       const ref = source.ref ?? "main"
       const resolved = yield* pin(source.repo, source.ref)
       const { commit, repo } = resolved
-      const { model, root } = yield* told(resolved, readModel(resolved, ref, 1))
+      const { model, root } = yield* asRefusal(resolved, readModel(resolved, ref, 1))
       if (model !== null) return { facts: model.facts, hash: null }
 
       const before = cachedConnection.sent()
-      const own = yield* told(resolved, readAdapter(readerOf(resolved), resolved, root), "adapter")
+      const own = yield* asRefusal(resolved, readAdapter(readerOf(resolved), resolved, root), "adapter")
       const perFile = Math.max(1, Math.ceil((cachedConnection.sent() - before) / 2))
       const baseRef = source.base ?? own.config.revision ?? undefined
       const base = yield* Effect.gen(function* () {
         const pinned = yield* pin(own.base, baseRef)
-        const read = yield* told(pinned, readModel(pinned, baseRef ?? "main", perFile))
+        const read = yield* asRefusal(pinned, readModel(pinned, baseRef ?? "main", perFile))
         return read.model ?? (yield* nestedAdapter(pinned.repo, pinned.commit))
       }).pipe(Effect.catchTag("HubRefusal", (refusal) => ofBase({ repo, commit, own }, refusal)))
-      const facts = yield* told(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }), "adapter")
-      return { facts, hash: depth === "all" && source.hash !== false ? told(resolved, hashOnHub(connection, resolved, own), "adapter") : null }
+      const facts = yield* asRefusal(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }), "adapter")
+      return { facts, hash: depth === "all" && source.hash !== false ? asRefusal(resolved, hashOnHub(connection, resolved, own), "adapter") : null }
     }).pipe(
       reading.withPermit,
       // Without the permit: hashing a large adapter takes minutes and must not block other calls.

@@ -4,8 +4,8 @@ import { parseAdapterConfig } from "../src/adapterConfig.ts"
 
 const plain = { peft_type: "LORA", task_type: "CAUSAL_LM", r: 8, lora_alpha: 16, target_modules: ["q_proj"] }
 const reasonOf = (config: unknown) => {
-  const given: typeof plain = JSON.parse(JSON.stringify(config))
-  return Result.match(parseAdapterConfig(given), { onFailure: ({ reason }) => reason, onSuccess: () => "taken" })
+  const changed: typeof plain = JSON.parse(JSON.stringify(config))
+  return Result.match(parseAdapterConfig(changed), { onFailure: ({ reason }) => reason, onSuccess: () => "taken" })
 }
 
 describe("adapter_config.json", () => {

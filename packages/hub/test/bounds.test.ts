@@ -16,9 +16,9 @@ describe("the files of a repository other than weights", () => {
 
   it("is described in few words, however many licenses it states", () => {
     const names = Array.from({ length: 1_000 }, (_, at) => `license-${at}`)
-    const asked = { repo: "odd/model", commit: Schema.decodeSync(Commit)("a".repeat(40)) }
+    const request = { repo: "odd/model", commit: Schema.decodeSync(Commit)("a".repeat(40)) }
     const lists = { allowedLicenses: [], askedLicenses: [], acceptedLicenses: [], deniedLicenses: ["license-999"] }
-    const refusal = licenseRefusal({ name: "license-0", names }, lists, asked)
+    const refusal = licenseRefusal({ name: "license-0", names }, lists, request)
     assert.strictEqual(refusal?.code, "license_refused")
     assert.include(refusal?.message ?? "", "and 995 more")
     assert.isBelow(refusal?.message.length ?? 0, 200)

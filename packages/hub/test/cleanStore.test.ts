@@ -78,17 +78,17 @@ describe("clean-up of the weights store", () => {
       Effect.gen(function* () {
         const { clean, deploy, isThere, known, needed } = yield* scene
         // When each commit was last fetched or observed as needed.
-        const seen = new Map<Commit, number>()
+        const lastUses = new Map<Commit, number>()
         const age = 2 * day
         for (const step of steps) {
           const now = yield* Clock.currentTimeMillis
           if (step.kind === "pass") yield* TestClock.adjust(step.hours * hour)
           else if (step.kind === "clean") {
             yield* clean(age)
-            for (const commit of needed) seen.set(commit, now)
-            for (const [commit, at] of seen) {
+            for (const commit of needed) lastUses.set(commit, now)
+            for (const [commit, at] of lastUses) {
               assert.strictEqual(yield* isThere(commit), now - at < age)
-              if (now - at >= age) seen.delete(commit)
+              if (now - at >= age) lastUses.delete(commit)
             }
           } else {
             const commit = commits[step.commit] ?? Commit.make("e".repeat(40))
@@ -97,7 +97,7 @@ describe("clean-up of the weights store", () => {
               const wasKnown = known.has(commit)
               yield* deploy(commit)
               // A use within the last hour is not recorded again, and neither is a use without a check.
-              if (!wasKnown && now - (seen.get(commit) ?? -hour) >= hour) seen.set(commit, now)
+              if (!wasKnown && now - (lastUses.get(commit) ?? -hour) >= hour) lastUses.set(commit, now)
             }
           }
           for (const commit of needed) assert.isTrue(yield* isThere(commit))
@@ -155,7 +155,7 @@ describe("clean-up of the weights store", () => {
         await writeFile(join(folder, manifestName), manifestOf(repo, commit, [file]))
       })
       const forgotten: Array<string> = []
-      const told: Array<string | null> = []
+      const reported: Array<string | null> = []
       const clean = (verifyAge: number | null) =>
         cleanStore({
           root: join(folder, "../../.."),
@@ -165,15 +165,15 @@ describe("clean-up of the weights store", () => {
           dryRun: false,
           forget: (stored) => Effect.sync(() => forgotten.push(stored.commit)),
           verifyAge,
-          onVerified: ({ wrong }) => Effect.sync(() => told.push(wrong)),
+          onVerified: ({ wrong }) => Effect.sync(() => reported.push(wrong)),
           onRemoved: () => Effect.void
         })
       yield* clean(null)
-      assert.deepStrictEqual(told, [])
+      assert.deepStrictEqual(reported, [])
       // Without a recorded verification first, then with a recent one.
       yield* clean(day)
       yield* clean(day)
-      assert.deepStrictEqual(told, [null])
+      assert.deepStrictEqual(reported, [null])
       assert.isTrue(yield* areAsRecorded(folder, [file]))
       const record = join(folder, recordName)
       yield* Effect.promise(async () => {
@@ -182,7 +182,7 @@ describe("clean-up of the weights store", () => {
         await utimes(record, old, old)
       })
       yield* clean(day)
-      assert.deepStrictEqual([told, forgotten], [[null, file.path], [commit]])
+      assert.deepStrictEqual([reported, forgotten], [[null, file.path], [commit]])
       assert.isFalse(yield* areAsRecorded(folder, [file]))
     }).pipe(Effect.scoped)
   )

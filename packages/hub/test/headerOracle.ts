@@ -42,9 +42,9 @@ const read = (text: string): Node => {
     while (" \n\r\t".includes(text[at] ?? "x")) at++
   }
   const match = (form: RegExp): string | null => {
-    const found = new RegExp(form, "y")
-    found.lastIndex = at
-    const hit = found.exec(text)?.[0]
+    const pattern = new RegExp(form, "y")
+    pattern.lastIndex = at
+    const hit = pattern.exec(text)?.[0]
     if (hit !== undefined) at += hit.length
     return hit ?? null
   }
@@ -121,25 +121,25 @@ export const oracle = (header: Uint8Array, dataBytes: number): ReadonlyArray<str
     const root = read(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(header))
     if (root.kind !== "object") return null
     const covered: Array<readonly [bigint, bigint]> = []
-    const seen = new Set<string>()
+    const tensorNames = new Set<string>()
     for (const [name, node] of root.members) {
-      if (seen.has(name) || node.kind !== "object") return null
-      seen.add(name)
+      if (tensorNames.has(name) || node.kind !== "object") return null
+      tensorNames.add(name)
       if (name === "__metadata__") {
         if (node.members.some(([, value]) => value.kind !== "text")) return null
         continue
       }
       if (!/^[!-~]{1,512}$/.test(name) || name === "__proto__") return null
       const of = (member: string): Node | undefined => {
-        const found = node.members.filter(([own]) => own === member)
-        if (found.length !== 1) throw new Wrong()
-        return found[0]?.[1]
+        const matches = node.members.filter(([own]) => own === member)
+        if (matches.length !== 1) throw new Wrong()
+        return matches[0]?.[1]
       }
       const dtype = of("dtype")
       const shape = numbers(of("shape"))
-      const [from, to, ...others] = numbers(of("data_offsets"))
+      const [from, to, ...rest] = numbers(of("data_offsets"))
       const size = dtype?.kind === "text" && Object.hasOwn(bits, dtype.text) ? bits[dtype.text] : undefined
-      if (size === undefined || from === undefined || to === undefined || others.length > 0 || to < from || shape.length > 16) return null
+      if (size === undefined || from === undefined || to === undefined || rest.length > 0 || to < from || shape.length > 16) return null
       if (shape.reduce((product, side) => product * side, 1n) * BigInt(size) !== (to - from) * 8n) return null
       covered.push([from, to])
     }
@@ -148,7 +148,7 @@ export const oracle = (header: Uint8Array, dataBytes: number): ReadonlyArray<str
       if (from !== end) return null
       end = to
     }
-    return end === BigInt(dataBytes) ? [...seen].filter((name) => name !== "__metadata__") : null
+    return end === BigInt(dataBytes) ? [...tensorNames].filter((name) => name !== "__metadata__") : null
   } catch {
     return null
   }

@@ -196,8 +196,8 @@ describe("the type of a model's values", () => {
     ["is the configured 16-bit type, because engines load the values as such", { torch_dtype: "float16" }, "BF16", "float16"],
     ["is the configured type if the weights are quantized", { ...quantized, torch_dtype: "float16" }, "I32", "float16"],
     ["is the configured type, even with the name of its library", { torch_dtype: "torch.float16" }, "F16", "float16"]
-  ])("%s", (_, given, stored, expected) => {
-    assert.strictEqual(parse({ ...llama, ...given }, stored).dtype, expected)
+  ])("%s", (_, configured, stored, expected) => {
+    assert.strictEqual(parse({ ...llama, ...configured }, stored).dtype, expected)
   })
 })
 
@@ -207,8 +207,8 @@ describe("the rotated part of a head", () => {
     [{ rope_parameters: { rope_theta: 10_000, partial_rotary_factor: 0.25 } }, 0.25],
     [{ partial_rotary_factor: 1 }, undefined],
     [{}, undefined]
-  ])("is reported if it is not the whole head: %j", (given, expected) => {
-    assert.strictEqual(parse({ ...llama, ...given }).computation?.partial_rotary_factor, expected)
+  ])("is reported if it is not the whole head: %j", (config, expected) => {
+    assert.strictEqual(parse({ ...llama, ...config }).computation?.partial_rotary_factor, expected)
   })
 })
 

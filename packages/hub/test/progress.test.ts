@@ -49,8 +49,8 @@ describe("the progress of a download", () => {
     ([state]) => {
       const read = readProgress(`something else\n  ${progressLine(state)}\nverified\n`)
       if (state.waiting) return assert.strictEqual(read?.waiting, true)
-      const told = state.stalledSeconds === null ? state : { ...state, bytesPerSecond: 0, secondsLeft: null }
-      assert.deepStrictEqual(read, told)
+      const expected = state.stalledSeconds === null ? state : { ...state, bytesPerSecond: 0, secondsLeft: null }
+      assert.deepStrictEqual(read, expected)
     }
   )
 })

@@ -70,7 +70,7 @@ describe("the quantization of a checkpoint", () => {
     ["a value that is not a number", { quant_method: "awq", bits: "4", group_size: {}, zero_point: 1 }, { method: "awq" }],
     ["a value outside of every scheme", { quant_method: "gptq", bits: 1e9, group_size: 1e12, sym: "yes" }, { method: "gptq" }],
     ["no known value", { some: "thing" }, { method: "unknown" }]
-  ] as const)("%s", (_, given, expected) => assert.deepStrictEqual(parse(given), expected))
+  ] as const)("%s", (_, raw, expected) => assert.deepStrictEqual(parse(raw), expected))
 
   it("is found in the layers' own configuration, and under its older name", () => {
     assert.deepStrictEqual(parse(undefined, { compression_config: groups({ num_bits: 8, type: "float" }, null) }), {

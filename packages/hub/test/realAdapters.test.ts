@@ -116,8 +116,8 @@ describe("layers_to_transform", () => {
       { name: `base_model.model.${module}.lora_A.weight`, dtype: "F32", shape: [1, 4_096], from: 0, to: 16_384 },
       { name: `base_model.model.${module}.lora_B.weight`, dtype: "F32", shape: [14_336, 1], from: 16_384, to: 73_728 }
     ]
-    const whole = headerOf([[`${module}.weight`, "BF16", [14_336, 4_096]]])
-    const { groups } = Result.getOrThrow(feed(scanHeader(whole.bytes, "model.safetensors"), new TextEncoder().encode(whole.text)))
+    const complete = headerOf([[`${module}.weight`, "BF16", [14_336, 4_096]]])
+    const { groups } = Result.getOrThrow(feed(scanHeader(complete.bytes, "model.safetensors"), new TextEncoder().encode(complete.text)))
     const base = { repo: "a/b", config: Result.getOrThrow(parseModelConfig(mistralConfig, "BF16")), modules: new BaseModules(groups.values()) }
     const takes = (changed: object) => Result.isSuccess(checkAdapter(Result.getOrThrow(parseAdapterConfig({ ...config, ...changed })), tensors, base))
     assert.deepStrictEqual(
@@ -137,10 +137,10 @@ describe("public adapters", () => {
   for (const { adapter, base, config, dtype, fileBytes, parameters, source } of rows) {
     it(`${adapter}: rank, modules and bytes match its file (${source})`, () => {
       const { layers, modules } = base
-      const whole = headerOf(
+      const complete = headerOf(
         layersOf(layers, (layer) => modules.map(([name, output, input]) => [`model.layers.${layer}.${name}.weight`, "BF16", [output, input]]))
       )
-      const { groups } = Result.getOrThrow(feed(scanHeader(whole.bytes, "model.safetensors"), new TextEncoder().encode(whole.text)))
+      const { groups } = Result.getOrThrow(feed(scanHeader(complete.bytes, "model.safetensors"), new TextEncoder().encode(complete.text)))
       const targets: ReadonlySet<string> = new Set(config.target_modules)
       const adapted = modules.filter(([name]) => targets.has(name.slice(name.indexOf(".") + 1)))
       const own = headerOf(
@@ -155,14 +155,14 @@ describe("public adapters", () => {
         )
       )
       const tensors = Result.getOrThrow(adapterTensors(Result.getOrThrow(parseJsonObject(new TextEncoder().encode(own.text), "The header"))))
-      const seen = Result.getOrThrow(
+      const result = Result.getOrThrow(
         checkAdapter(Result.getOrThrow(parseAdapterConfig(config)), tensors, {
           repo: base.repo,
           config: Result.getOrThrow(parseModelConfig(base.config, "BF16")),
           modules: new BaseModules(groups.values())
         })
       )
-      assert.deepStrictEqual(seen, {
+      assert.deepStrictEqual(result, {
         rank: config.r,
         uniform: true,
         targets: [...targets].sort(),
@@ -171,7 +171,7 @@ describe("public adapters", () => {
         bytes: parameters * (bytesOf[dtype] ?? 0)
       })
       // The file size minus the tensors is the header: names, types, shapes and offsets.
-      assert.closeTo((fileBytes - 8 - seen.bytes) / tensors.length, 133, 3)
+      assert.closeTo((fileBytes - 8 - result.bytes) / tensors.length, 133, 3)
     })
   }
 })

@@ -87,7 +87,7 @@ describe("public models", () => {
   }
 
   it("with vision state the size of their largest image and its number of tokens", () => {
-    const seen = rows.flatMap(({ config, model }) => {
+    const sizes = rows.flatMap(({ config, model }) => {
       const vision = Result.getOrThrow(parseModelConfig(config, "BF16")).shape?.vision
       return vision == null ? [] : [[model, vision.patches, vision.image_tokens] as const]
     })
@@ -97,9 +97,9 @@ describe("public models", () => {
       // Any size.
       ["allenai/olmOCR-7B (Qwen2-VL-7B)", 65_536, 16_384]
     ] as const) {
-      assert.deepInclude(seen, expected)
+      assert.deepInclude(sizes, expected)
     }
     // 896 pixels in patches of 14, with a separately stated number of tokens.
-    assert.isTrue(seen.some(([, patches, tokens]) => patches === 4_096 && tokens === 256))
+    assert.isTrue(sizes.some(([, patches, tokens]) => patches === 4_096 && tokens === 256))
   })
 })

@@ -13,14 +13,14 @@ const tensors = {
 }
 const encode = (value: unknown) => new TextEncoder().encode(typeof value === "string" ? value : JSON.stringify(value))
 const dataBytes = 96
-const whole = encode({ __metadata__: { format: "pt" }, ...tensors })
+const encoded = encode({ __metadata__: { format: "pt" }, ...tensors })
 
 const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
 const Place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
 
 describe("a safetensors header", () => {
   it("lists its tensors in any order, including types below one byte and empty tensors", () => {
-    const { groups, names } = Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole))
+    const { groups, names } = Result.getOrThrow(feed(scanHeader(dataBytes, "a"), encoded))
     assert.deepStrictEqual([...groups.values()].map(({ name }) => name).sort(), Object.keys(tensors).sort())
     assert.strictEqual(names.length, 5)
     assert.strictEqual(groups.bytes, dataBytes)
@@ -47,8 +47,8 @@ describe("a safetensors header", () => {
     { pieces: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))).check(Schema.isMaxLength(200)) },
     ({ pieces }) => {
       assert.deepStrictEqual(
-        [...Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole, pieces)).groups.values()],
-        [...Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole)).groups.values()]
+        [...Result.getOrThrow(feed(scanHeader(dataBytes, "a"), encoded, pieces)).groups.values()],
+        [...Result.getOrThrow(feed(scanHeader(dataBytes, "a"), encoded)).groups.values()]
       )
     }
   )

@@ -58,8 +58,8 @@ describe("heads for multi-token prediction", () => {
     [{ architectures: ["DFlashDraftModel"] }, /^a block-drafting head/],
     [{ architectures: ["DeepseekV3ForCausalLMNextN"] }, /^a multi-token prediction head/],
     [{ architectures: ["MiMoMTP"] }, /^a multi-token prediction head/]
-  ])("in a repository of their own are recognized: %o", (given, words) => {
-    expect(draftHead(given)).toMatch(words)
+  ])("in a repository of their own are recognized: %o", (config, words) => {
+    expect(draftHead(config)).toMatch(words)
   })
 
   it.each([
@@ -71,7 +71,7 @@ describe("heads for multi-token prediction", () => {
     { architectures: ["Glm4MoeForCausalLM"], num_nextn_predict_layers: 1, draft_vocab_size: null },
     { architectures: 7 },
     {}
-  ])("are not reported for a model that includes them in addition to its layers, or has none: %o", (given) => {
-    expect(draftHead(given)).toBeNull()
+  ])("are not reported for a model that includes them in addition to its layers, or has none: %o", (config) => {
+    expect(draftHead(config)).toBeNull()
   })
 })

@@ -27,8 +27,8 @@ describe("the names of tensors", () => {
       const key = JSON.stringify([form(text), dtype, shape])
       expected.set(key, (expected.get(key) ?? 0) + 1)
     }
-    const told = new Map([...groups.values()].map(({ count, dtype, name, shape }) => [JSON.stringify([form(name), dtype, shape]), count]))
-    assert.deepStrictEqual(told, expected)
+    const reported = new Map([...groups.values()].map(({ count, dtype, name, shape }) => [JSON.stringify([form(name), dtype, shape]), count]))
+    assert.deepStrictEqual(reported, expected)
   })
 
   it.each(["", "a".repeat(513), "__proto__", "a b", "a\n", "ä", "ŁŁ", "\u{1F600}"])("that no engine accepts are recognized: %j", (text) => {

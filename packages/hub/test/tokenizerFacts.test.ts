@@ -22,11 +22,11 @@ describe("a tokenizer.json", () => {
   it("has the highest id of its vocabulary, without added tokens in any position", () => {
     const vocab = { a: 0, b: 5, c: 6, "<x>": 70_000 }
     assert.strictEqual(highest({ model: { type: "BPE", vocab, merges: [["a", "b"], "a b"] } }), 70_000)
-    for (const made of [
+    for (const tokenizer of [
       { added_tokens: [{ id: 70_000, content: "<x>" }, { id: 6 }], model: { vocab } },
       { model: { vocab }, added_tokens: [{ id: 6 }, { content: "<x>", id: 70_000 }] }
     ])
-      assert.strictEqual(highest(made), 5)
+      assert.strictEqual(highest(tokenizer), 5)
     assert.strictEqual(
       highest({
         model: {

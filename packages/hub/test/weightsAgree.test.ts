@@ -44,9 +44,9 @@ const tensors = (): Tensors => {
 }
 
 /** The contradiction between a configuration and these tensors; null if there is none. */
-const said = (config: Json, given: Tensors): string | null => {
+const problemOf = (config: Json, weights: Tensors): string | null => {
   const groups = new TensorGroups()
-  groups.addAll([...given].map(([name, [dtype, shape]]) => ({ name, dtype, shape, count: 1, bytes: 1 })))
+  groups.addAll([...weights].map(([name, [dtype, shape]]) => ({ name, dtype, shape, count: 1, bytes: 1 })))
   const list = [...groups.values()]
   return Result.match(weightsAgree(Result.getOrThrow(parseModelConfig(config, "BF16")), config, list, list), {
     onSuccess: () => null,
@@ -66,8 +66,8 @@ const typed = (name: string, dtype: string) => changed((all) => all.set(name, [d
 
 describe("weights and configuration that contradict each other", () => {
   it("agree for the same model", () => {
-    assert.isNull(said(llama, tensors()))
-    assert.isNull(said({ ...llama, tie_word_embeddings: true }, without("lm_head.weight")))
+    assert.isNull(problemOf(llama, tensors()))
+    assert.isNull(problemOf({ ...llama, tie_word_embeddings: true }, without("lm_head.weight")))
   })
 
   it.each([
@@ -95,53 +95,54 @@ describe("weights and configuration that contradict each other", () => {
     ["16-bit integers", {}, every("I16"), /of the type I16/],
     ["8-bit integers without a quantization", {}, every("I8"), /of the type I8, and it states no quantization/],
     ["a quantization without quantized tensors", { quantization_config: { quant_method: "awq", bits: 4 } }, tensors(), /quantization awq, and no tensor/]
-  ] as const)("%s: is refused with the contradiction", (_, config, given, message) => {
-    assert.match(said({ ...llama, ...config }, given) ?? "agreed", message)
+  ] as const)("%s: is refused with the contradiction", (_, config, weights, message) => {
+    assert.match(problemOf({ ...llama, ...config }, weights) ?? "agreed", message)
   })
 
   it("are refused if a Llama's names have no place in any engine, and agree if one engine has a place for them", () => {
-    const named = (rename: (name: string) => string): Tensors => new Map([...tensors()].map(([name, tensor]) => [rename(name), tensor] as const))
-    const bare = named((name) => name.replace(/^model\./, ""))
-    assert.match(said(llama, bare) ?? "agreed", /no tensor's name begins with model\.layers\., as those of LlamaForCausalLM do/)
-    assert.match(said({ ...llama, architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" }, bare) ?? "agreed", /as those of Qwen2ForCausalLM do/)
-    assert.match(said({ ...llama, architectures: ["GemmaForCausalLM"], model_type: "gemma" }, bare) ?? "agreed", /as those of GemmaForCausalLM do/)
+    const renamed = (rename: (name: string) => string): Tensors => new Map([...tensors()].map(([name, tensor]) => [rename(name), tensor] as const))
+    const bare = renamed((name) => name.replace(/^model\./, ""))
+    assert.match(problemOf(llama, bare) ?? "agreed", /no tensor's name begins with model\.layers\., as those of LlamaForCausalLM do/)
+    assert.match(problemOf({ ...llama, architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" }, bare) ?? "agreed", /as those of Qwen2ForCausalLM do/)
+    assert.match(problemOf({ ...llama, architectures: ["GemmaForCausalLM"], model_type: "gemma" }, bare) ?? "agreed", /as those of GemmaForCausalLM do/)
     assert.match(
-      said(
+      problemOf(
         llama,
-        named((name) => name.replace(/^model\.(?=embed)/, ""))
+        renamed((name) => name.replace(/^model\.(?=embed)/, ""))
       ) ?? "agreed",
       /begins with model\.embed_tokens\./
     )
     assert.match(
-      said(
+      problemOf(
         llama,
-        named((name) => name.replace(/^model\.(?=norm)/, ""))
+        renamed((name) => name.replace(/^model\.(?=norm)/, ""))
       ) ?? "agreed",
       /begins with model\.norm\./
     )
     assert.match(
-      said(
+      problemOf(
         llama,
-        named((name) => name.replace(/^model\./, "language_model.model."))
+        renamed((name) => name.replace(/^model\./, "language_model.model."))
       ) ?? "agreed",
       /begins with model\.layers\./
     )
     // SGLang reads a Qwen3 in this form.
-    assert.isNull(said({ ...llama, architectures: ["Qwen3ForCausalLM"] }, bare))
+    assert.isNull(problemOf({ ...llama, architectures: ["Qwen3ForCausalLM"] }, bare))
   })
 
   it("agree if extra layers are for multi-token prediction, and if a family has norms under other names", () => {
-    assert.isNull(said({ ...llama, num_hidden_layers: 3, num_nextn_predict_layers: 1 }, tensors()))
-    assert.isNull(said({ ...llama, architectures: ["Olmo2ForCausalLM"] }, without("model.layers.1.input_layernorm.weight")))
-    assert.isNull(said({ ...llama, architectures: ["OlmoForCausalLM"] }, without("model.norm.weight")))
+    assert.isNull(problemOf({ ...llama, num_hidden_layers: 3, num_nextn_predict_layers: 1 }, tensors()))
+    assert.isNull(problemOf({ ...llama, architectures: ["Olmo2ForCausalLM"] }, without("model.layers.1.input_layernorm.weight")))
+    assert.isNull(problemOf({ ...llama, architectures: ["OlmoForCausalLM"] }, without("model.norm.weight")))
   })
 
   it("are checked for the common properties if the layout is unknown", () => {
     const other = { ...llama, architectures: ["SomethingForCausalLM"], num_attention_heads: 8 }
-    assert.isNull(said(other, tensors()))
+    assert.isNull(problemOf(other, tensors()))
     // Rows beyond the vocabulary are padding.
-    assert.isNull(said({ ...other, vocab_size: 500 }, tensors()))
-    for (const config of [{ hidden_size: 256 }, { vocab_size: 1_024 }, { num_hidden_layers: 5 }]) assert.isNotNull(said({ ...other, ...config }, tensors()))
-    assert.isNotNull(said(other, every("I16")))
+    assert.isNull(problemOf({ ...other, vocab_size: 500 }, tensors()))
+    for (const config of [{ hidden_size: 256 }, { vocab_size: 1_024 }, { num_hidden_layers: 5 }])
+      assert.isNotNull(problemOf({ ...other, ...config }, tensors()))
+    assert.isNotNull(problemOf(other, every("I16")))
   })
 })
