@@ -8,14 +8,14 @@ import { OperatorSettings } from "./OperatorSettings.ts"
 import { type StartWork, startWork } from "./work/startWork.ts"
 
 /**
- * Leads, or stands by until it may: what the controllers do happens only while the lease is held, and what they write to Postgres is refused once another has begun its
- * term there.
+ * Leads, or waits as a standby. The controllers run only while this operator holds the lease. Postgres refuses their
+ * writes once another operator has begun its term.
  */
 const operate = Effect.fnUntraced(function* (start: (settings: OperatorSettings) => StartWork) {
   const settings = yield* OperatorSettings
   const seconds = settings.leaseSeconds
   const terms = yield* OperatorTerms
-  /** Ends, with a fault, where another operator writes to Postgres although the lease is ours. */
+  /** Fails if another operator writes to Postgres although this one holds the lease. */
   const untilReplaced = (term: number) =>
     Effect.gen(function* () {
       while (true) {
@@ -26,7 +26,7 @@ const operate = Effect.fnUntraced(function* (start: (settings: OperatorSettings)
       }
     })
   const lead = Effect.gen(function* () {
-    // Before anything is read: what an earlier leader still has under way is in what we read, or is refused.
+    // Begin the term before anything is read: pending writes of an earlier leader are then visible or refused.
     const term = yield* terms.begin
     yield* Effect.raceFirst(control(settings, start(settings)), untilReplaced(term)).pipe(Effect.scoped, Effect.provideService(OperatorTerm, term))
   }).pipe(
@@ -53,8 +53,8 @@ const operate = Effect.fnUntraced(function* (start: (settings: OperatorSettings)
 const layerWith = (start: (settings: OperatorSettings) => StartWork) =>
   Layer.effectDiscard(Effect.forkScoped(operate(start))).pipe(Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql]))
 
-/** The operator, for as long as the layer's scope. Ends its work and releases its lease when that closes. */
+/** The operator. When the layer's scope closes, it ends its work and releases its lease. */
 const layer = layerWith(({ failedCapability, namespace }) => startWork(namespace, failedCapability))
 
-/** `layerWith`: with other work in the background, for proofs. */
+/** `layerWith`: with other background work, for tests. */
 export const Operator = { layer, layerWith }

@@ -1,6 +1,6 @@
 import { Config } from "effect"
 
-/** What the operator takes from its environment, for `--help`. */
+/** The environment variables of the operator, for `--help`. */
 export const operatorSettings = [
   { name: "OPERATOR_NAMESPACE", description: "Namespace of deployments, their pods and Jobs", default: "seatrial" },
   {
@@ -53,7 +53,7 @@ export const operatorSettings = [
 const text = (name: string, fallback: string) => Config.NonEmptyString(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
-/** Slugs by namespace, of `namespace=slug,...`; what has no `=` maps nothing. */
+/** Slugs by namespace, from `namespace=slug,...`. Entries without `=` are ignored. */
 const namespacesOf = (text: string): ReadonlyMap<string, string> =>
   new Map(
     text.split(",").flatMap((entry) => {
@@ -68,7 +68,7 @@ const namesOf = (text: string): ReadonlyArray<string> =>
     .map((name) => name.trim())
     .filter((name) => name !== "")
 
-/** Settings of the hub that a download takes from the operator where it has them. */
+/** Hub settings that a download Job inherits from the operator if they are set. */
 const ofDownloads = [
   "HUB_TIMEOUT",
   "HUB_RETRIES",
@@ -92,7 +92,7 @@ const given = (name: string) =>
     Config.withDefault([])
   )
 
-/** See `operatorSettings` for what each means. */
+/** See `operatorSettings` for the meaning of each. */
 export const OperatorSettings = Config.all({
   namespace: text("OPERATOR_NAMESPACE", "seatrial"),
   organization: Config.String("OPERATOR_ORGANIZATION").pipe(

@@ -5,7 +5,7 @@ import type { Decision } from "./decide/Decision.ts"
 import type { Observation } from "./decide/Observation.ts"
 import { operatorMetrics } from "./metrics.ts"
 
-/** What a pass saw and decided, in short, for the log. */
+/** A summary of what a pass observed and decided, for the log. */
 export interface PassRecord {
   readonly phase: Phase
   /** The phase that the custom resource shows; null if there is none. */
@@ -37,9 +37,9 @@ export const passRecord = ({ fetch, pod, resource, run, work }: Observation, dec
   requeueAt: decision.lookAgainAt
 })
 
-/** Finds the runs whose next pass was lost: nothing asked for it, although it was due. */
+/** Detects runs whose next pass was lost: it was due, but nothing requested it. */
 export interface Watchdog {
-  /** What the latest pass over the run saw and decided. */
+  /** Stores the summary of the latest pass over the run. */
   readonly record: (id: DeploymentId, pass: PassRecord) => void
   /** A pass has ended, and the next one is due after that time. */
   readonly expect: (id: DeploymentId, delay: Duration.Duration) => Effect.Effect<void>
@@ -48,9 +48,9 @@ export interface Watchdog {
 }
 
 export interface WatchdogOptions {
-  /** Whether a pass over the run is under way, is about to begin, or waits for a time that has not come. */
+  /** Whether a pass over the run is in progress, about to begin, or scheduled for later. */
   readonly isScheduled: (id: DeploymentId) => Effect.Effect<boolean>
-  /** Asks for a pass over the run. */
+  /** Requests a pass over the run. */
   readonly enqueue: (id: DeploymentId) => Effect.Effect<void>
 }
 
@@ -60,12 +60,13 @@ interface Expectation {
   pass: PassRecord | null
 }
 
-/** How late a pass may be, and how often the watchdog looks, milliseconds. */
+/** How late a pass may be, and the interval of the watchdog, milliseconds. */
 const patience = 60_000
 
 /**
- * Looks once a minute for as long as the scope at the runs for which a pass is due. It asks nobody: it compares what passes asked for with what the queue has. If a pass is more
- * than one minute late and the queue has none for its run, the run is enqueued, counted and logged with what its last pass saw and decided.
+ * Once a minute until the scope closes, compares the passes that are due with the work queue. If a pass is more than
+ * one minute late and the queue does not contain its run, the run is enqueued, counted and logged with the summary of
+ * its last pass.
  */
 export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled }: WatchdogOptions): Effect.fn.Return<Watchdog, never, Scope.Scope> {
   const expectations = new Map<DeploymentId, Expectation>()
@@ -93,7 +94,7 @@ export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled 
     const now = yield* monotonicMillis
     const late = yield* Effect.filter([...expectations], ([id, expectation]) => isLost(id, expectation, now))
     if (late.length === 0) return
-    // A program that was suspended finds all of its timers late at once, this one among them: the others have their turn first.
+    // After a suspension of the process all timers are late at once, including this one. The others go first.
     yield* Effect.sleep("1 second")
     for (const [id, expectation] of late) if (yield* isLost(id, expectation, now)) yield* recover(id, expectation, now)
   })

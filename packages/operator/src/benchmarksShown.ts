@@ -3,9 +3,9 @@ import type { Run } from "@seatrial/store"
 import { Effect, type Scope } from "effect"
 import { operatorMetrics } from "./metrics.ts"
 
-/** The benchmarks of what serves, in the metrics. */
+/** The metrics of the serving revisions' benchmarks. */
 export interface BenchmarksShown {
-  /** `serves`: whether its revision is what its model serves. */
+  /** `serves`: whether its revision is the serving revision of its model. */
   readonly note: (run: Run, serves: boolean) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
 }
@@ -21,7 +21,7 @@ interface Shown {
   readonly remove: Effect.Effect<void>
 }
 
-/** Sets the gauges of one benchmark, and gives what takes them away. */
+/** Sets the gauges of one benchmark, and returns the effect that removes them. */
 const show = Effect.fnUntraced(function* (organization: string, model: string, steps: ReadonlyArray<BenchmarkStep>) {
   const removals: Array<Effect.Effect<void>> = []
   for (const { concurrency, figures, output_tokens_per_s } of steps) {
@@ -43,7 +43,7 @@ const show = Effect.fnUntraced(function* (organization: string, model: string, s
   return Effect.all(removals, { discard: true })
 })
 
-/** Shows them for as long as the scope, and none of what does not serve any more. */
+/** Keeps the metrics until the scope closes, and removes those of revisions that no longer serve. */
 export const makeBenchmarksShown: Effect.Effect<BenchmarksShown, never, Scope.Scope> = Effect.gen(function* () {
   const shown = new Map<DeploymentId, Shown>()
   const forget = Effect.fnUntraced(function* (id: DeploymentId) {

@@ -23,15 +23,19 @@ import { makeWatchdog } from "./Watchdog.ts"
 import { makeBackground } from "./work/Background.ts"
 import type { StartWork } from "./work/startWork.ts"
 
-/** Longer than any pass takes: each of its requests is given up before. One that takes longer has met a fault, and keeps its run from all others. */
+/**
+ * Longer than any pass: each of its requests has a shorter timeout. A pass that takes longer is faulty and blocks its
+ * run.
+ */
 const passTimeout = "5 minutes"
 
-/** Not those that nobody has looked at yet, and not those that wait for GPUs. */
+/** Excludes runs without a first pass, and runs that wait for GPUs. */
 const isUnderWay = (phase: Phase | undefined) => phase !== undefined && phase !== "waiting" && phase !== "queued"
 
 /**
- * Drives every run for as long as its scope: a pass over a run whenever its row, its custom resource, its pods, its Job or what it waits for changes, and when a decision
- * asked for the time. Never ends by itself; fails where a watch is denied or a kind does not exist.
+ * Drives every run until the scope closes. A pass runs whenever the run's row, custom resource, pods or Job change,
+ * when something that it waits for changes, and at the time that its last decision requested. Never ends by itself.
+ * Fails if a watch is denied or a kind does not exist.
  */
 export const control = Effect.fnUntraced(function* (settings: OperatorSettings, start: StartWork) {
   const runs = yield* Runs
@@ -73,7 +77,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     name: "runs",
     concurrency: settings.concurrency,
     passTimeout,
-    // What serves, and what is on its way: few are under way at once then, each of them briefly, and what changes in one is shown at once with all that follows.
+    // Serving runs and runs in progress. Few are in progress at once, and each briefly, so a change is shown at once
+    // with all its effects.
     isUrgent: (id) => isUnderWay(phases.of(id)),
     work: (id: DeploymentId) => Effect.annotateLogs(reconcile(reconciler, id), { deployment: id })
   })
@@ -91,7 +96,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, passTimeout, work: (_: "all") => mirrorClasses })
   yield* classQueue.add("all")
 
-  // Those that somebody applied are named after their models.
+  // Applied objects are named after their models.
   const context = { cluster, settings, unrecorded: new Map<string, number>(), look: (id: DeploymentId) => queue.add(id) }
   const applied = yield* WorkQueue.make({ name: "applied", concurrency: 8, passTimeout, work: (key: string) => reconcileApplied(context, key) })
   const onDeployment = Effect.fnUntraced(function* (key: string) {
@@ -100,7 +105,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     const run = namespace === settings.namespace ? deploymentOfResource(name) : Option.none()
     if (Option.isNone(run)) return yield* applied.add(key)
     const object = Option.getOrUndefined(yield* cluster.deployments.get(name, settings.namespace))
-    // That the status was written is no news to who wrote it, but where it shows the run's end: then it may be let go of.
+    // The operator's own status write needs no pass, except if it shows the end of the run: then the run can be
+    // released.
     const own = shown.get(run.value)?.version
     const phase = object?.status?.phase
     const ended = phase !== undefined && phase !== "refused" && isFinished(phase)
@@ -109,7 +115,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
 
   const lookAtClasses = yield* keepClassStatus(cluster)
   const specs = new Map<string, string>()
-  /** That a status was written is no news to who wrote it. */
+  /** The operator's own status write needs no pass. */
   const onClass = Effect.fnUntraced(function* (name: string) {
     yield* lookAtClasses
     const object = Option.getOrUndefined(yield* cluster.hostClasses.get(name))
@@ -127,7 +133,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     Stream.runForEach(reflector.changes, (key) => look(fromKey(key).name))
   const byName = (name: string) => lookAt(deploymentOfName(name))
   const budgets = new Set<string>()
-  /** Only whether there is one matters, not what the cluster says of it. */
+  /** Only the existence of a budget matters, not its status. */
   const onBudget = Effect.fnUntraced(function* (name: string) {
     const run = deploymentOfName(name)
     const there = Option.isSome(yield* cluster.budgets.get(name, settings.namespace))
@@ -137,7 +143,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     else budgets.delete(name)
     if (!there || !own) yield* lookAt(run)
   })
-  /** Also who serves with its engine. */
+  /** Includes the runs that serve with its engine. */
   const lookAtEngine = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? lookAll([id.value, ...followers.of(id.value)]) : Effect.void)
   const capacity = makeCapacityChanges()
   const lookQueued = Effect.suspend(() => lookAll(pool.queued()))
@@ -145,7 +151,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
     const { madePods } = reconciler
     const own = madePods.get(name)
-    // Whoever has made a pod knows what it is like then.
+    // The operator knows the state of a pod that it has just created.
     if (own === undefined || own !== pod?.metadata.resourceVersion) {
       madePods.delete(name)
       yield* lookAtEngine(deploymentOfName(name))

@@ -25,7 +25,10 @@ const listening = Config.all({
   port: Config.Int("OPERATOR_PORT").pipe(Config.withDefault(9090))
 })
 
-/** `/healthz`, `/readyz` and `/metrics` on `OPERATOR_HOST` and `OPERATOR_PORT`; nothing where that is 0. An operator that stands by is healthy and ready too. */
+/**
+ * `/healthz`, `/readyz` and `/metrics` on `OPERATOR_HOST` and `OPERATOR_PORT`; disabled if the port is 0. A standby
+ * operator is healthy and ready too.
+ */
 export const layerHealth = Layer.unwrap(
   Effect.map(listening, (options) =>
     options.port === 0 ? Layer.empty : HttpRouter.serve(routes, { disableLogger: true }).pipe(Layer.provide(NodeHttpServer.layer(createServer, options)))

@@ -1,9 +1,9 @@
 import { counter, gauge, histogram } from "@seatrial/domain"
 
-/** Of work that takes from a moment to hours. */
+/** Buckets for work that takes from a moment to hours. */
 const long = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 14_400]
 
-/** What the operator tells of its work; how it keeps up is in the metrics of its queues. */
+/** Metrics of the operator's work. The metrics of its queues show whether it keeps up. */
 export const operatorMetrics = {
   deployments: gauge("seatrial_operator_deployments", {
     labels: ["phase"],

@@ -2,15 +2,18 @@ import { type DeploymentId, type Phase, workingPhases } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { operatorMetrics } from "./metrics.ts"
 
-/** How many runs are in each phase, and how many models are without the engine that should serve them, as the leader saw them last. */
+/**
+ * The number of runs in each phase, and the number of models without the engine that should serve them, as the leader
+ * last observed them.
+ */
 export interface PhaseCounts {
-  /** The run is in that phase; null: it concerns nobody any more. `isMissed`: it should serve, and no engine of it is ready. */
+  /** Sets the phase of the run; null removes it. `isMissed`: whether it should serve and no engine of it is ready. */
   readonly note: (id: DeploymentId, phase: Phase | null, isMissed?: boolean) => Effect.Effect<void>
-  /** The phase that was noted of the run last; undefined where none was. */
+  /** The last phase that was set for the run; undefined if there is none. */
   readonly of: (id: DeploymentId) => Phase | undefined
 }
 
-/** Shows the counts in the metrics for as long as the scope. */
+/** Keeps the metrics until the scope closes. */
 export const makePhaseCounts: Effect.Effect<PhaseCounts, never, Scope.Scope> = Effect.gen(function* () {
   const phases = new Map<DeploymentId, Phase>()
   const missed = new Set<DeploymentId>()

@@ -29,7 +29,7 @@ export interface Reconciler extends GatherFrom {
   readonly shown: Shown
   readonly recordHold: HoldKeeper["record"]
   readonly followers: Followers
-  /** Asks for a pass over another run. */
+  /** Requests a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
   /** Runs that wait for a pass. */
   readonly backlog: () => number
@@ -37,33 +37,33 @@ export interface Reconciler extends GatherFrom {
   readonly watchdog: Watchdog
 }
 
-/** After the API server refused an object; somebody has to change something first. */
+/** After the API server refused an object, someone must change something first. */
 const later = Option.some(Duration.seconds(10))
 
-/** While what serves has no object: nobody tells when one is allowed again. */
+/** If a serving run has no object, no event reports when one is allowed again. */
 const muchLater = Duration.minutes(1)
 
-/** What moves of a run change. */
+/** The part of a run that a move changes. */
 const stateOf = ({ endpoints, phase, phaseSince }: Run): string => `${phase} ${phaseSince} ${endpoints.map(({ pod, url }) => `${pod} ${url}`).join()}`
-/** After a write that changed nothing: another operator leads by now, which this one will hear of. */
+/** After a write that changed nothing: another operator leads, and this one will learn that soon. */
 const unmoved = Option.some(Duration.seconds(1))
-/** What changes a run's row. */
+/** Actions that change a run's row. */
 const moving: ReadonlySet<Action["_tag"]> = new Set(["Enter", "Activate", "Publish", "RecordEngineImage"])
-/** More often than a run can move in one pass. */
+/** More moves than a run can make in one pass. */
 const mostMoves = 30
 
 const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reason === "Denied" || error.reason === "NotFound"
 
-/** How a look at a run ended: with the time after which to look again, if time alone may change the answer, or with a move, after which the run is so; null: it has to be read anew. */
+/** Result of one step: run again after `next`, or continue with `run` after a move (null: read it again). */
 type Looked = { readonly moved: false; readonly next: Option.Option<Duration.Duration> } | { readonly moved: true; readonly run: Run | null }
 
-/** The earliest of several times after which to look again. */
+/** The earliest of several delays. */
 const earliest = (...dues: ReadonlyArray<Option.Option<Duration.Duration>>): Option.Option<Duration.Duration> =>
   Option.reduceCompact(dues, Option.none<Duration.Duration>(), (first, due) =>
     Option.some(Option.match(first, { onNone: () => due, onSome: (other) => Duration.min(other, due) }))
   )
 
-/** Decides once over a run, and applies that. */
+/** Decides once about a run, and applies the decision. */
 const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<Looked, KubeError, Runs | KubeClient | WorkServices> {
   const { background, backlog, benchmarks, followers, look, phases, pool, released, shown, start, watchdog } = reconciler
   const { id } = run
@@ -72,13 +72,13 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const gathered = yield* gather(reconciler, run)
   const now = yield* Clock.currentTimeMillis
 
-  // Without a pause in between, so that no other run is let through on the same GPUs.
+  // No yield between this and `note` below, so that no other run is granted the same GPUs.
   const seen = gathered.observe()
   const decision = decide(seen, now)
   watchdog.record(id, passRecord(seen, decision, now))
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
   const idle = isIdle(seen, now)
-  // At once: a pass that fails after this is repeated, and then nothing changes here any more.
+  // At once: if the pass fails after this and is repeated, nothing changes here any more.
   const enters = entered?._tag === "Enter" ? entered : null
   if (pool.note(run, enters?.to ?? run.phase, idle, { plan: enters?.plan, open: openClasses(seen) }))
     yield* Effect.forEach(pool.queued(), look, { discard: true })
@@ -92,7 +92,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const refused = typeof applied === "string" ? applied : null
   const after = typeof applied === "string" ? null : applied.run
   if (decision.actions.some(({ _tag }) => _tag === "Release")) {
-    // Forgetting them only costs a write that changes nothing.
+    // Forgetting them costs only a write that changes nothing.
     if (released.size >= 10_000) released.clear()
     released.add(id)
     shown.delete(id)
@@ -113,15 +113,16 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
     yield* Effect.annotateLogs(background.want(id, wanted, Effect.provideContext(traced, context)), told)
   }
   if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
-  // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.
+  // A pod triggers passes of the run that it is named after. Runs that reuse it, or had reused it, must be enqueued
+  // here.
   if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })
   else if (isFinished(run.phase)) yield* look(run.engineRun)
   const moved = moves && refused === null
-  // What serves gives its GPUs to the run that replaces it, and has them back where that ends.
+  // The serving revision gives its GPUs to the run that replaces it, and gets them back when that run ends.
   const replaces = run.replaces || (entered?._tag === "Enter" && entered.replaces)
   if (replaces && run.predecessor !== null && (moved || isFinished(run.phase))) yield* look(run.predecessor.run)
   if (run.replacedBy !== null) yield* look(run.replacedBy)
-  // Also who waits for the organisation's limit may go on where a run ends that had no pod yet.
+  // When a run without a pod ends, runs that wait for the organization's limit may continue too.
   if ((run.phase === "queued" || run.phase === "waiting") && moved) yield* Effect.forEach(pool.queued(), look, { discard: true })
   if (moved) return { moved: true, run: after }
 
@@ -138,7 +139,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const again = [yield* recordProgress({ run, progress, backlog: backlog(), now })]
   if (resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
-    // What a finished run only reused is another's, but where it serves.
+    // The engine of a finished run that only reused it belongs to another run, unless this run serves.
     const own = !isFinished(run.phase) || run.engineRun === id || isServed(seen)
     const input = {
       shown,
@@ -161,10 +162,10 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   return { moved: false, next: earliest(next, ...again) }
 })
 
-/** An unfinished run is never left to events alone: one that is lost, by whatever fault, delays it for so long at most. */
+/** The longest pause between passes of an unfinished run, so that a lost event delays it no longer than this. */
 const mostUnfinished = Duration.minutes(10)
 
-/** See `reconcile`; the last run that the pass read is null if there is none. */
+/** See `reconcile`. Also returns the last run that the pass read; null if there is none. */
 const passOver = Effect.fnUntraced(function* (
   reconciler: Reconciler,
   id: DeploymentId
@@ -200,8 +201,8 @@ const passOver = Effect.fnUntraced(function* (
 })
 
 /**
- * One pass over one run: reads it, and observes, decides and applies until only someone else, or time, can change the answer. Gives the time after which the next pass is due;
- * none only for a run that has ended or does not exist.
+ * One pass over one run: reads it, then observes, decides and applies until only another process, or time, can change
+ * the answer. Returns the delay until the next pass; none only if the run has ended or does not exist.
  */
 export const reconcile = Effect.fn("reconcile")(function* (reconciler: Reconciler, id: DeploymentId) {
   const { watchdog } = reconciler

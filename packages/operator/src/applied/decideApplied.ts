@@ -3,45 +3,45 @@ import type { Binding, ResourceOwner } from "@seatrial/store"
 import { Data } from "effect"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 
-/** Kept on objects that somebody applied, so that none goes before its deletion is recorded. */
+/** Finalizer of applied objects. It keeps an object until its deletion is recorded. */
 export const finalizer = "seatrial.dev/retire"
 
-/** What is known of an object that somebody applied, or of its place. */
+/** The state of an applied object, or of its place. */
 export interface AppliedSeen {
   readonly namespace: string
-  /** Null: it is not there. */
+  /** Null if the object does not exist. */
   readonly resource: ModelDeployment | null
-  /** Slug of the organization that the namespace is mapped to; null for none. */
+  /** Slug of the organization that the namespace is mapped to; null if there is none. */
   readonly organization: string | null
-  /** That organization; null where there is none of that slug. */
+  /** That organization; null if no organization has that slug. */
   readonly owner: ResourceOwner | null
-  /** The model and the newest run that stand for it; null for none. */
+  /** The model and the newest run that are bound to the object; null if there are none. */
   readonly binding: Binding | null
-  /** Of the specification; see `wishHash`. */
+  /** Hash of the specification; see `wishHash`. */
   readonly specHash: string
-  /** What is wrong with the specification by itself or on this cluster; null for nothing. */
+  /** What is invalid in the specification, by itself or on this cluster; null if nothing is. */
   readonly problem: string | null
   readonly requireFirstPurchase: boolean
 }
 
 type None = Record<never, never>
 
-/** What is done about it. `run`: the run that is to be looked at then. */
+/** The decision. `run`: the run that needs a pass afterward. */
 export type Applied = Data.TaggedEnum<{
-  /** Nothing of the object itself: it is not there, or it goes with its model. */
+  /** No action: the object does not exist, or is deleted with its model. */
   Look: { readonly run: DeploymentId | null }
-  /** The specification has its run. */
+  /** The specification already has its run. */
   Keep: { readonly run: DeploymentId }
   /** Another version of the object with the same specification. */
   Rebind: { readonly run: DeploymentId }
   Adopt: None
-  /** It was deleted. */
+  /** The object was deleted. */
   Retire: None
   Refuse: { readonly reason: string; readonly message: string; readonly run: DeploymentId | null }
 }>
 export const Applied = Data.taggedEnum<Applied>()
 
-/** The object is checked again every minute, so that it is deployed when there is money again. */
+/** The object is checked again every minute, so that it is deployed once the organization has funds again. */
 const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["usedUp"]>) =>
   usedUp === "balance"
     ? {
@@ -53,7 +53,7 @@ const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["
         message: `The spend limit of the ${usedUp} of the organization ${organization} is used up, so no GPU is requested: raise it (seatrial admin limits set --org ${organization} --${usedUp} <micro-dollars>), or wait until the next ${usedUp} begins (UTC).`
       }
 
-/** Why the specification becomes no run, and what to do; null where nothing speaks against it. */
+/** Why the specification is refused, and what to do; null if it is not. */
 const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message: string } | null => {
   const { binding, namespace, organization, owner, problem, requireFirstPurchase, resource } = seen
   const spec = resource?.spec
@@ -96,7 +96,7 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
   return owner.usedUp === null ? null : waitsForMoney(organization, owner.usedUp)
 }
 
-/** Pure: from what is seen of an object that somebody applied to what is done. The same object is decided on again and again, and made once. */
+/** Decides about an applied object. Pure: repeated decisions about the same object create one run. */
 export const decideApplied = (seen: AppliedSeen): Applied => {
   const { binding, resource, specHash } = seen
   const run = binding?.deploymentId ?? null
@@ -106,7 +106,7 @@ export const decideApplied = (seen: AppliedSeen): Applied => {
   const same = binding !== null && binding.uid === uid && binding.generation === generation
   if (binding?.modelDeleted && same) return Applied.Look({ run })
   if (same) return Applied.Keep({ run: binding.deploymentId })
-  // The same wish in a new object is a wish to try again where the last try came to nothing.
+  // Applying the same specification as a new object is a request to try again if the last run failed or was canceled.
   const again = binding !== null && binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
   const unchanged = binding !== null && !binding.modelDeleted && binding.specHash === specHash && !again
   const moved = unchanged && resource.spec.organization !== undefined && resource.spec.organization !== binding.orgSlug

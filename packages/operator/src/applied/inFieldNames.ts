@@ -1,6 +1,6 @@
 import type { Run } from "@seatrial/store"
 
-/** Fields of a create as the API writes them, and as a ModelDeployment does. */
+/** Names of create fields in the API, and in a ModelDeployment. */
 const fields: Readonly<Record<string, string>> = {
   runtime: "spec.serving.runtime",
   host_class: "spec.serving.hostClass",
@@ -12,20 +12,20 @@ const fields: Readonly<Record<string, string>> = {
   engine_flags: "spec.serving.engineFlags"
 }
 
-// `runtime` alone is a word of its own.
+// A bare `runtime` is also an ordinary word.
 const named = /(?<![\w.-])(?:serving\.)?(host_class|max_context|kv_cache_dtype|hold_seconds|yarn\.factor|yarn\.original_context|engine_flags)\b/gu
 
-/** What is told to callers of the API, to those who write it as fields of an object: `max_context` is their `spec.serving.maxContext`. */
+/** A message of the API with the field names of a ModelDeployment: `max_context` becomes `spec.serving.maxContext`. */
 export const inFieldNames = (text: string): string => text.replace(named, (found, field: string) => fields[field] ?? found)
 
-/** The field of an object that the API calls so, as a problem of its settings does: `serving.engine_flags.seed`. */
+/** The field of an object for a parameter of the API, for example `serving.engine_flags.seed`. */
 export const fieldPath = (param: string): string => {
   const path = param.replace(/^serving\./u, "")
   const [first = "", ...rest] = path.split(".")
   return Object.hasOwn(fields, path) ? (fields[path] ?? param) : [fields[first] ?? `spec.serving.${first}`, ...rest].join(".")
 }
 
-/** The run as its object tells of it: one that somebody applied in the object's own fields. */
+/** The run as its object shows it: an applied object uses its own field names. */
 export const toldRun = (run: Run): Run =>
   run.applied === null
     ? run

@@ -1,7 +1,10 @@
 import type { ModelNameTaken, NamedModelRefused } from "@seatrial/store"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 
-/** Why the records took no run for the object, and what to do. A model of another organization is told of as one that never was. */
+/**
+ * Why the store created no run for the object, and what to do. A model of another organization is reported like one
+ * that does not exist.
+ */
 export const notAdopted = (
   error: ModelNameTaken | NamedModelRefused,
   { metadata: { name }, spec: { modelId } }: ModelDeployment,

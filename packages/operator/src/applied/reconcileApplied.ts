@@ -15,13 +15,16 @@ import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
 import { type Wish, wishHash, wishOf } from "./wish.ts"
 
-/** After a write that met a newer version of the object. */
+/** After a write conflict. */
 const soon = Option.some(Duration.seconds(1))
 /** While the deletion of an object cannot be recorded. */
 const retry = Option.some(Duration.seconds(5))
-/** A refusal may have become wrong without a change of the object: a purchase, a name that is free again. */
+/** A refusal may become obsolete without a change of the object: after a purchase, or once a name is free again. */
 const later = Option.some(Duration.seconds(60))
-/** From the first try to record a deletion until its object goes unrecorded, milliseconds. Time in which no operator could try counts as little as for other deadlines. */
+/**
+ * From the first attempt to record a deletion until the object is released without a record, milliseconds. Time without
+ * a leading operator does not count, as for other deadlines.
+ */
 const recordPatience = 60_000
 
 const isStale = (error: KubeError) => error.reason === "Conflict" || error.reason === "NotFound"
@@ -29,9 +32,12 @@ const isStale = (error: KubeError) => error.reason === "Conflict" || error.reaso
 export interface AppliedContext {
   readonly cluster: Cluster
   readonly settings: OperatorSettings
-  /** Since when this operator has tried in vain to record the deletions of objects, by `namespace/name`, Unix milliseconds; only a memory. */
+  /**
+   * When the operator first failed to record the deletion of an object, by `namespace/name`, Unix milliseconds. Kept
+   * only in memory: after a restart the time starts again.
+   */
   readonly unrecorded: Map<string, number>
-  /** Asks for a pass over a run. */
+  /** Requests a pass over a run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
 }
 
@@ -47,7 +53,10 @@ const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment,
   )
 })
 
-/** Records the deletion, then lets the object go. Where that could not be recorded for a minute it goes unrecorded, and comes back with the record. */
+/**
+ * Records the deletion, then releases the object. If the record fails for a minute, the object is released anyway, and
+ * the run's record creates it again.
+ */
 const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, resource: ModelDeployment, namespace: string) {
   const { finalizers = [], name } = resource.metadata
   const key = `${namespace}/${name}`
@@ -67,7 +76,7 @@ const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, reso
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
 
-/** What is wrong with the specification, by the definition's own rules and by what this cluster has. */
+/** What is invalid in the specification: by the rules of the definition, or on this cluster. */
 const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: Wish) {
   const broken = brokenRule(modelDeploymentRules, resource)
   if (broken !== null) return `${broken}.`
@@ -82,8 +91,8 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
 })
 
 /**
- * Hash of the wish that an object stands for. One that was lost and made again from its run's record says what its specification had left to the model that it names, and
- * asks for nothing else by that.
+ * Hash of the specification of an object. An object that was lost and created again from its run's record states
+ * settings that its original specification left to the model. They do not count as a change.
  */
 const hashOfWish = Effect.fnUntraced(function* ({ metadata, spec }: ModelDeployment, binding: Binding | null, namespace: string) {
   const hash = wishHash(wishOf(spec))
@@ -93,13 +102,16 @@ const hashOfWish = Effect.fnUntraced(function* ({ metadata, spec }: ModelDeploym
   return Option.contains(again, hash) ? binding.specHash : hash
 })
 
-/** One pass over an object that somebody applied (`key`: `namespace/name`), or over its place where it is gone. When to look again, if time alone may change the answer. */
+/**
+ * One pass over an applied object (`key`: `namespace/name`), or over its place if it is gone. Returns the delay until
+ * the next pass, if time alone may change the result.
+ */
 export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
   const { cluster, look, settings, unrecorded } = context
   const applied = yield* AppliedResources
   const { name, namespace = cluster.namespace } = fromKey(key)
   const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
-  // Before anything is asked of Postgres, which may be away.
+  // Before the first query to Postgres, which may be unavailable.
   if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(context, resource, namespace)
   unrecorded.delete(`${namespace}/${name}`)
   const { requireFirstPurchase } = settings
@@ -108,7 +120,7 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
   const binding = Option.getOrNull(yield* applied.find({ namespace, name }))
   const specHash = resource === null ? "" : yield* hashOfWish(resource, binding, namespace)
   const { generation = 1, uid = "" } = resource?.metadata ?? {}
-  // Most passes find an object that has its run already: then nobody has to be asked whose it is.
+  // Most passes find an object that has its run already. They need not query the organization.
   const asked = organization !== null && (binding?.uid !== uid || binding.generation !== generation)
   const decision = decideApplied({
     namespace,
@@ -145,7 +157,7 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
     case "Adopt": {
       const owner = organization === null ? Option.none() : yield* applied.owner(organization)
       if (Option.isNone(owner)) return soon
-      // First, so that none that stands for a model can go unnoticed.
+      // First, so that the deletion of a bound object is never missed.
       if (!(yield* setFinalizer(resource, true))) return soon
       const made = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: wishHash(wish), ...wish }))
       if (Result.isFailure(made)) {

@@ -6,7 +6,7 @@ import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { ModelDeployment as resourceKind } from "../resources/ModelDeployment.ts"
 
-/** The status of an object whose specification became no run; what an earlier specification of it became stays. `now`: Unix milliseconds. */
+/** The status of a refused object. The state of an earlier accepted specification stays. `now`: Unix milliseconds. */
 export const refusedStatus = ({ metadata, status = {} }: ModelDeployment, reason: string, message: string, now: number): ModelDeploymentStatus => {
   const observedGeneration = metadata.generation ?? 1
   const condition = (type: string, why: string): Condition => {
@@ -21,10 +21,16 @@ export const refusedStatus = ({ metadata, status = {} }: ModelDeployment, reason
   return { ...status, conditions: [condition("Accepted", reason), ...others], observedGeneration }
 }
 
-/** One for each reason: what was changed and is refused again is counted there. A long name is cut where a part of a name may end. */
+/**
+ * One event name for each reason, so that repeated refusals are counted. A long name is cut so that it stays a valid
+ * name.
+ */
 export const refusalName = (name: string, reason: string): string => `${name.slice(0, 180).replace(/[-.]+$/u, "")}.refused.${reason.toLowerCase()}`
 
-/** Says in the object and in an event that nothing comes of its specification, and why, where that is not said yet. False where the copy that was seen is an old one. */
+/**
+ * Records in the status and in an event why a specification is refused, if that is not recorded yet. Returns false if
+ * the copy was stale.
+ */
 export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, reason: string, message: string) {
   const kube = yield* KubeClient
   const now = yield* Clock.currentTimeMillis

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto"
 import { type ModelId, normalizedClass, type ServingRequest, type Source } from "@seatrial/domain"
 import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
 
-/** What an object's specification asks for, in the words of the API. */
+/** The content of an object's specification, in the terms of the API. */
 export interface Wish {
-  /** The model that it revises; null for one of its own. */
+  /** The model to revise; null if the object creates its own. */
   readonly modelId: ModelId | null
   readonly source: Source
   readonly serving: ServingRequest
@@ -34,7 +34,10 @@ export const wishOf = ({ modelId, serve = true, serving = {}, source }: ModelDep
 const sorted = (_: string, value: unknown): unknown =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
 
-/** SHA-256 (lower-case hexadecimal) of a wish; the order of members means nothing. Defaults that an API server fills in change nothing. */
+/**
+ * SHA-256 (lowercase hexadecimal) of a specification. The order of fields and the defaults of the API server do not
+ * change it.
+ */
 export const wishHash = ({ modelId, ...wish }: Wish): string =>
   createHash("sha256")
     .update(JSON.stringify(modelId === null ? wish : { ...wish, modelId }, sorted))

@@ -34,7 +34,7 @@ const ownerOf = (resource: ModelDeployment): OwnerReference => ({
 
 const missing = (run: Run, what: string) => Effect.die(new Error(`${run.id} in ${run.phase} has no ${what}`))
 
-/** The run after such a transition, as it stands in Postgres then; null where more follows from that. */
+/** The run after such a transition, as Postgres now stores it; null if the transition has further effects. */
 const entered = (run: Run, to: Phase, reason: string, at: number): Run | null => {
   if (isFinished(to) || fallsBack(run.phase, to)) return null
   const phaseSince = Math.max(run.phaseSince, at)
@@ -43,7 +43,7 @@ const entered = (run: Run, to: Phase, reason: string, at: number): Run | null =>
   return { ...run, phase: to, phaseSince, placements, history: [...run.history, { phase: to, at: phaseSince, reason }] }
 }
 
-/** The run whose revision has these endpoints: what stays keeps its reachability. */
+/** The run with these endpoints. Endpoints that stay keep their reachability. */
 const published = (run: Run, endpoints: ReadonlyArray<Endpoint>): Run => ({
   ...run,
   endpoints: endpoints.map(({ pod, url }) => ({
@@ -59,13 +59,13 @@ interface Owned {
   readonly owner: OwnerReference | null
 }
 
-/** What was to be created is there. A quota that others write to at the same time is a conflict too, and nothing is made then. */
+/** The object already exists. A concurrent change of a quota is a conflict too, but then nothing was created. */
 const isThere = (error: KubeError) => error.statusReason === "AlreadyExists"
 
-/** Creates what never changes; one that is there is as good. */
+/** Creates an object that never changes. Succeeds if it already exists. */
 const kept = (effect: Effect.Effect<unknown, KubeError>) => Effect.catchIf(effect, isThere, () => Effect.void)
 
-/** Deletes; an object that is another one by now, or is gone, is as good. */
+/** Deletes an object. Succeeds if it is gone or was replaced. */
 const removed = <R>(effect: Effect.Effect<void, KubeError, R>) =>
   Effect.catchIf(
     effect,
@@ -73,14 +73,17 @@ const removed = <R>(effect: Effect.Effect<void, KubeError, R>) =>
     () => Effect.void
   )
 
-/** Whether the run still stands for the object that it was read with. A deletion is recorded before the object goes, so that who misses the object finds it recorded. */
+/**
+ * Whether the run is still bound to the applied object that it was read with. A deletion is recorded before the object
+ * goes, so an operator that misses the object finds the record.
+ */
 const standsForObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
   const runs = yield* Runs
   const now = Option.getOrNull(yield* runs.observe(id))
   return now !== null && !now.modelDeleted && now.applied?.current?.uid === applied?.current?.uid
 })
 
-/** What the object shows goes on without it: a quota may refuse it, or its namespace be gone or no longer ours to write to. */
+/** The run continues without the object: a quota may refuse it, or its namespace may be gone or forbidden. */
 const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, KubeError, R>) =>
   Effect.catchIf(
     making,
@@ -90,8 +93,9 @@ const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, Ku
   )
 
 /**
- * The custom resource of a run. One that somebody applied is never written over: where another of its name is there by now, that is for the next pass. Nor is one made again
- * that was deleted since the run was read: it would be taken for one that somebody applies anew.
+ * The custom resource of a run. An applied object is never overwritten: if another object of its name exists, the next
+ * pass handles it. An object that was deleted after the run was read is not created again, because it would count as a
+ * new request.
  */
 const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
   const kube = yield* KubeClient
@@ -114,8 +118,9 @@ interface Applying extends Pick<GatherFrom, "cluster" | "madeBudgets" | "madePod
 }
 
 /**
- * Writes what was decided, in order. Every write can be repeated: names follow from the run, and transitions are compare-and-set. Gives the custom resource and the run as
- * they are then; the run null where that has to be read.
+ * Performs the actions in order. Every write is idempotent: names follow from the run, and transitions are
+ * compare-and-set. Returns the custom resource and the run as they are afterward; the run is null if it must be read
+ * again.
  */
 export const applyActions = Effect.fn("applyActions")(function* (applying: Applying, gathered: Gathered, actions: ReadonlyArray<Action>) {
   const kube = yield* KubeClient
@@ -130,12 +135,15 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
 
   const owned = Effect.suspend((): Effect.Effect<Owned> => {
     if (run.revision === null) return missing(run, "revision")
-    // Without one that it could be owned by in its namespace, the operator alone removes it.
+    // Without an owner in its namespace, the object is deleted by the operator alone.
     const owner = resource === null ? null : ownerOf(resource)
     return Effect.succeed({ run, revision: run.revision, owner: resource?.metadata.namespace === namespace ? owner : null })
   })
 
-  /** A pod that is none of the run's is seen as none, and no pass knows more: it is told, and tried again until somebody has removed it. */
+  /**
+   * A pod of that name that does not belong to the run counts as missing, and no pass can resolve that. The operator
+   * records an event, and tries again until someone deletes the pod.
+   */
   const notOurs = Effect.fnUntraced(function* (name: string, error: KubeError) {
     const there = yield* cluster.pods.get(name, namespace)
     if (Option.isNone(there) || there.value.metadata.labels?.[deploymentLabel] === engineRun) return yield* error
@@ -146,7 +154,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
     switch (action._tag) {
       case "EnsureResource":
         resource = yield* ensureResource(run, namespace)
-        // That it appears is no news.
+        // The watch event of the new object needs no pass.
         if (resource !== null) shown.set(id, { at: Number.NEGATIVE_INFINITY, version: resource.metadata.resourceVersion })
         break
       case "RemoveResource":
@@ -180,7 +188,8 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         if (pod === null) return yield* missing(run, "revision, host class or engine")
         yield* kube.create(Pod, tellCopiesInUse(pod, gathered.copiesInUse)).pipe(
           Effect.map(({ metadata }) => madePods.set(metadata.name, metadata.resourceVersion)),
-          // Made before, and no watch has told of it yet. One that is there although nobody here made it is for the next pass, which knows more.
+          // The object was created before and no watch has shown it yet. If it exists and this operator did not create
+          // it, the next pass handles it.
           Effect.catchIf(
             (error) => isThere(error) && madePods.has(pod.metadata.name),
             () => Effect.void
@@ -217,7 +226,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
           const name = toldName(id, action.reason, action.about)
           const { message, reason } = action
           const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })
-          // What follows is about the engine, and does not wait for a server that stores no events now.
+          // The actions that follow concern the engine and do not wait for a server that cannot store events.
           yield* Effect.catch(tellEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be made: ${error.message}`))
         }
         yield* Effect.logWarning(`${id}: ${action.message}`)
@@ -253,7 +262,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         }
         break
       case "Release":
-        // Where its custom resource shows another run by now, nothing tells whether a Secret is left.
+        // If the custom resource shows another run, nothing shows whether a Secret is left.
         if (run.applied !== null) yield* removed(kube.remove(Secret, hubSecretName(id), namespace))
         yield* runs.release(id, orgId)
         break

@@ -4,10 +4,13 @@ import { Effect } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
 import { gpuFaultOfNode } from "./rootCause.ts"
 
-/** As many as a pod's specification is to name. */
+/** The most nodes that a pod's specification names. */
 const most = 100
 
-/** Nodes that the run's engine had better not come to: where it failed, where cards failed lately, and where somebody says so of one now. By the label that nodes are named by. */
+/**
+ * Nodes that the run's engine should avoid: nodes on which it failed, nodes whose GPUs failed recently, and nodes whose
+ * monitoring reports a failed GPU now. Identified by the hostname label.
+ */
 export const avoidedNodes = Effect.fnUntraced(function* (cluster: Pick<Cluster, "nodes">, run: Run) {
   const noted = yield* (yield* Runs).avoidedNodes(run.engineRun, run.orgId)
   const nodes = yield* cluster.nodes.list()

@@ -5,11 +5,14 @@ import { ModelDeployment, type ModelDeploymentSpec, toSpecServing } from "../res
 import { objectName, organizationLabel } from "../resources/objectNames.ts"
 import { runLabels } from "./engineObjects.ts"
 
-/** The place of a run's custom resource: its own, or the one that somebody applied for it. */
+/** The place of a run's custom resource: its own, or the applied object. */
 export const resourcePlace = ({ applied, id }: Run, namespace: string): { readonly name: string; readonly namespace: string } =>
   applied === null ? { name: objectName(id), namespace } : { name: applied.name, namespace: applied.namespace }
 
-/** The custom resource of a run, made through the API or applied by somebody and lost since: all of it follows from the run's row. */
+/**
+ * The custom resource of a run, for the API or for an applied object that was lost. It follows from the run's row
+ * alone.
+ */
 export const customResource = (run: Run, namespace: string): ModelDeployment & KubeObject => {
   const wish = {
     source: { repo: run.source.repo, ...(run.source.ref === undefined ? {} : { ref: run.source.ref }) },

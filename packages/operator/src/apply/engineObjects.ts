@@ -22,7 +22,7 @@ import { adapterPath, weightsMounts, weightsPath } from "../resources/weightFile
 import { mergedFrom, mergedPath } from "./mergedWeights.ts"
 import { weightsFrom } from "./weightsCopy.ts"
 
-/** Labels that every object of a run carries. */
+/** Labels of every object of a run. */
 export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Readonly<Record<string, string>> => ({
   "app.kubernetes.io/managed-by": "seatrial",
   [organizationLabel]: run.orgSlug,
@@ -30,21 +30,21 @@ export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Re
   ...(role === "deployment" ? {} : { [roleLabel]: role })
 })
 
-/** What Pod Security calls `restricted`. */
+/** The Pod Security standard `restricted`. */
 export const restrictedPod = { runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000, fsGroup: 2000, seccompProfile: { type: "RuntimeDefault" } }
 export const restrictedContainer = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } }
 
-/** With what a pod's images are pulled. */
+/** The image pull secrets of a pod. */
 export const pullSecrets = ({ pullSecrets }: Pick<OperatorSettings, "pullSecrets">) =>
   pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) }
 
-/** The callable name, and the one that the model has once it is published or withdrawn. */
+/** The callable name, and the name that the model gets when it is published or withdrawn. */
 const callableNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
   const slug = model.slice(model.indexOf("/") + 1)
   return [model, model === slug ? `${orgSlug}/${slug}` : slug]
 }
 
-/** Where compiled kernels are kept, under one folder; and who the engine is, of whom its image need not know. */
+/** The folders of compiled kernels, and a user name that does not depend on the image. */
 const cacheVariables = (folder: string) => ({
   USER: "engine",
   LOGNAME: "engine",
@@ -58,12 +58,12 @@ const cacheVariables = (folder: string) => ({
 const writable = (name: string, { claimName, sizeBytes }: VolumeOf) =>
   claimName === null ? { name, emptyDir: sizeBytes === null ? {} : { sizeLimit: String(sizeBytes) } } : { name, persistentVolumeClaim: { claimName } }
 
-/** Of a claim, which others use too, the folder that is the pod's own. */
+/** On a shared claim, each pod mounts only its own folder. */
 const ownFolder = ({ claimName }: VolumeOf, subPath: string) => (claimName === null ? {} : { subPath })
 
 const folder = (name: string) => name.replace(/[^A-Za-z0-9_.-]/g, "-").replace(/^\.+/, "")
 
-/** Pod Security's `restricted`, less what the host class says that its engines need. */
+/** The Pod Security standard `restricted`, with the exceptions that the host class allows. */
 const securityOf = ({ addCapabilities, runAsRoot, writableRoot }: PodClass["podSecurity"]) => ({
   pod: runAsRoot ? { runAsUser: 0, runAsGroup: 0, fsGroup: 0, seccompProfile: { type: "RuntimeDefault" } } : restrictedPod,
   container: {
@@ -74,8 +74,8 @@ const securityOf = ({ addCapabilities, runAsRoot, writableRoot }: PodClass["podS
 })
 
 /**
- * Keeps an engine that serves from being evicted: whoever drains a node is refused until its requests go elsewhere. An engine that is not ready may be evicted. Only a
- * number of pods can be asked for, since no controller owns the pod.
+ * Protects a serving engine from eviction: a node drain is refused until its requests go to another engine. An engine
+ * that is not ready may be evicted. The budget uses a number of pods, because no controller owns the pod.
  */
 export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
   const object = {
@@ -91,14 +91,17 @@ export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
   return object
 }
 
-/** The image that the class runs the engine with. */
+/** The image with which the class runs the engine. */
 export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>
   runtimes.find((offered) => offered.runtime === runtime)?.image ?? runtimes[0].image
 
-/** The trace of whoever asked for it, and the hub token, of which only the database knows whether there is one. */
+/**
+ * Variables that do not change the specification: the trace of the request, and the hub token, whose existence only the
+ * database knows.
+ */
 const untold = new Set<unknown>(["TRACEPARENT", "HF_TOKEN"])
 
-/** What tells one specification from another; neither `untold` does, nor nodes that failed since. */
+/** Digest that identifies a specification. Variables of `untold` and avoided nodes do not count. */
 export const digestOf = (spec: object): string => {
   const text = JSON.stringify(spec, (key, value: unknown) =>
     key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => !untold.has(name)) : value
@@ -106,7 +109,7 @@ export const digestOf = (spec: object): string => {
   return createHash("sha256").update(text).digest("hex").slice(0, 32)
 }
 
-/** A wish alone: nothing waits for it. */
+/** A preference only: the scheduler does not wait for it. */
 const awayFrom = (nodes: ReadonlyArray<string>) => {
   if (nodes.length === 0) return {}
   const preference = { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "NotIn", values: [...nodes].sort() }] }
@@ -120,20 +123,21 @@ interface EnginePodInput {
   readonly engine: EngineAdapter
   readonly settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets">
   readonly weightsClaim: string
-  /** Whether it serves base and adapter merged, for comparison. */
+  /** Whether the pod serves base and adapter merged, for comparison. */
   readonly merged?: boolean
-  /** Nodes that it had better not come to, by the label of their names. Where there are no others it does. */
+  /** Hostnames of nodes that the pod should avoid. It runs there if no others are available. */
   readonly avoid?: ReadonlyArray<string>
 }
 
 /**
- * The pod of a run's engine: the weights read-only and offline, no credentials, all GPUs of the host class, ready when the engine says so. Nobody owns it: what
- * serves must not go with its custom resource, so the operator alone removes it.
+ * The pod of a run's engine: read-only weights, offline, no credentials, all GPUs of the host class, ready when the
+ * engine reports it. The pod has no owner, because deleting the custom resource must not delete a serving engine. Only
+ * the operator deletes it.
  */
 export const enginePod = ({ avoid = [], engine, merged = false, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
   const { namespace } = settings
   const { hostClass } = podClass
-  // What was verified serves, whatever the host class says and the image's name stands for by now.
+  // The verified image serves, even if the host class or the tag points to another one now.
   const imageName = revision.engineImage ?? imageOn(hostClass, revision.settings.runtime)
   const image = pinned(imageName, revision.engineImage === null ? null : revision.engineDigest)
   const { adapter, chat_template, other_template } = revision.facts
@@ -160,7 +164,7 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
   const user = podClass.podSecurity.runAsRoot ? security.pod : { ...security.pod, runAsGroup: container.group }
   const weights = weightsFrom(podClass.weightsCache, revision, settings, weightsClaim, restrictedContainer)
   const merge = merged ? mergedFrom(podClass.weightsCache, revision, settings, restrictedContainer) : null
-  // Copies of terabytes are not gone through at each start.
+  // Do not change the ownership of terabytes at each start.
   const pod = podClass.weightsCache === null ? user : { ...user, fsGroupChangePolicy: "OnRootMismatch" }
   const probe = ({ path, periodSeconds, timeoutSeconds }: EngineProbe) => ({ httpGet: { path, port: container.port }, periodSeconds, timeoutSeconds })
   const { readiness, startup } = container.probes
@@ -180,7 +184,8 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
       restartPolicy: "Always",
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      // For those who delete the pod without us, as a drained node does: what is under way goes on for as long, and then it has ten seconds to end.
+      // Applies if someone else deletes the pod, for example a node drain: open requests may continue for this long,
+      // and then the engine has ten seconds to end.
       terminationGracePeriodSeconds: drainSeconds + 10,
       ...(runtimeClassName === null ? {} : { runtimeClassName }),
       nodeSelector: podClass.nodeSelector,
@@ -208,10 +213,11 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
           resources: { requests: { ...cpu, ...memory, ...gpus }, limits: { ...memory, ...gpus } },
           securityContext: security.container,
           ...(drainSeconds === 0 ? {} : { lifecycle: { preStop: { sleep: { seconds: drainSeconds } } } }),
-          // Never ends a start by itself: the deadline is ours, and says so.
+          // The probe never ends a start by itself. The operator's own deadline does, with an explanation.
           startupProbe: { ...probe(startup), failureThreshold: Math.ceil((podClass.bootDeadlineSeconds + 60) / startup.periodSeconds) },
           readinessProbe: { ...probe(readiness), failureThreshold: 2 },
-          // An engine that is busy answers late or not at all, and its trial makes it busy; so nobody asks it. Only one on whose port nobody listens for five minutes is dead.
+          // A busy engine answers late or not at all, and the trial keeps it busy, so the probe sends no request. Only
+          // an engine that has not accepted a connection for five minutes is dead.
           livenessProbe: { tcpSocket: { port: container.port }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 30 },
           terminationMessagePolicy: "FallbackToLogsOnError",
           volumeMounts: [
@@ -224,7 +230,8 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
                   {
                     name: "cache",
                     mountPath: "/cache",
-                    // What is compiled is run: never another organisation's, image's, card's or model's.
+                    // Compiled code is executed, so the cache is never shared with another organization, image, GPU
+                    // type or model.
                     ...ownFolder(compileCache, [run.orgId, imageName, hostClass.gpu_pool, revision.facts.commit].map(folder).join("/"))
                   }
                 ]),

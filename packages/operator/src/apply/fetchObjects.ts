@@ -10,13 +10,13 @@ interface FetchInput {
   readonly revision: RunRevision
   readonly settings: Pick<OperatorSettings, "caConfigMap" | "downloadEnvironment" | "fetchImage" | "fetchSeconds" | "hubEndpoint" | "namespace" | "pullSecrets">
   readonly weightsClaim: string
-  /** Null: nobody. */
+  /** Null if the object has no owner. */
   readonly owner: OwnerReference | null
 }
 
 const ownedBy = (owner: OwnerReference | null) => (owner === null ? {} : { ownerReferences: [owner] })
 
-/** The Secret through which alone the hub token reaches the download, with the same owner. */
+/** The Secret that passes the hub token to the download. It has the same owner. */
 export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): Secret => ({
   metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ...ownedBy(owner) },
   type: "Opaque",
@@ -24,10 +24,12 @@ export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): 
   stringData: { token }
 })
 
-/** Where a download finds the certificates of the installation's own authority. */
+/** The mount path of certificates of a private certificate authority. */
 const certificates = "/etc/seatrial/certificates"
 
-/** The Job that downloads a pinned commit and verifies every file against it. Exit code 3 means that another try would not help. */
+/**
+ * The Job that downloads a pinned commit and verifies every file. Exit code 3 means that another attempt cannot help.
+ */
 export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: FetchInput, withToken: boolean): KubeObject => {
   const labels = runLabels(run, "fetch")
   const hash = revision.facts.adapter?.content_hash
@@ -41,7 +43,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
       podFailurePolicy: {
         rules: [
           { action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } },
-          // A node that was drained or restarted is no failed download.
+          // A node drain or restart does not count as a failed download.
           { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }
         ]
       },
@@ -52,7 +54,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
           automountServiceAccountToken: false,
           enableServiceLinks: false,
           ...pullSecrets(settings),
-          // A volume of terabytes is not gone through at each download.
+          // Do not change the ownership of terabytes at each download.
           securityContext: { ...restrictedPod, fsGroupChangePolicy: "OnRootMismatch" },
           containers: [
             {
@@ -65,7 +67,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
                 ...settings.downloadEnvironment,
                 ...(settings.caConfigMap === null ? [] : [{ name: "NODE_EXTRA_CA_CERTS", value: `${certificates}/ca.crt` }]),
                 { name: "HOME", value: "/tmp" },
-                // The files never pass through V8's heap; left to itself it grows with what is free.
+                // The files never pass through V8's heap. Without a limit the heap grows into the free memory.
                 { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" },
                 ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
               ],

@@ -4,26 +4,29 @@ import type { Gathered } from "../gather/gather.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 
 const lines = 60
-/** Characters of each of its ends that are kept. */
+/** Characters to keep from each end of a log. */
 const length = 8_000
 
-/** Tokens of the hub and of ourselves; neither a download nor an engine writes them, so this only guards against what a library might do. */
+/** Removes hub tokens and API keys. Neither a download nor an engine logs them; this guards against their libraries. */
 const withoutSecrets = (text: string) => text.replace(/\b(hf_|seatrial_)[A-Za-z0-9]{8,}/g, "$1…").replace(/(bearer\s+)\S+/gi, "$1…")
 
-/** Why the container does not run, where the node says so. */
+/** Why the container does not run, if the node reports it. */
 const saidByNode = (pod: WatchedPod): string => {
   const container = pod.status?.containerStatuses?.[0]
   const { reason = "", message = "" } = container?.state?.waiting ?? container?.state?.terminated ?? container?.lastState?.terminated ?? pod.status ?? {}
   return [reason, message].filter((part) => part !== "").join(": ")
 }
 
-/** What the container that ended last left as its message. */
+/** The termination message of the container that ended last. */
 const saidAtEnd = (pod: WatchedPod): string => {
   const container = pod.status?.containerStatuses?.[0]
   return (container?.lastState?.terminated ?? container?.state?.terminated)?.message ?? ""
 }
 
-/** Writes the end of what the containers of a failed run said into our own log: their pods go, and their logs with them. Never fails and never waits for long. */
+/**
+ * Copies the end of the containers' logs of a failed run into the operator's log, before the pods and their logs are
+ * deleted. Never fails, and its time is bounded.
+ */
 export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Pick<Gathered, "pods" | "run">, code: string, namespace: string) {
   const kube = yield* KubeClient
   for (const pod of pods) {
@@ -33,7 +36,8 @@ export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Pick<Gathered
         Effect.timeout("5 seconds"),
         Effect.catch(() => Effect.succeed(""))
       )
-    // A container that was started again may have said nothing yet: why the one before ended is in its own log, or in the message that it left.
+    // A restarted container may have no output yet. The cause is in the previous container's log or termination
+    // message.
     const restarted = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0
     const before = restarted ? (yield* read(true)) || saidAtEnd(pod) : ""
     const log = yield* read(false)

@@ -4,10 +4,13 @@ import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
 import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
 
-/** Where the merged model lies, as its engine sees it. */
+/** The path of the merged model in the engine's container. */
 export const mergedPath = "/merged/model"
 
-/** As large as the base's weights: where a node's own disk has no room for copies of models, it has none for this. It goes with its pod, whatever becomes of that. */
+/**
+ * A volume as large as the base's weights. If a node's disk has no room for copies of models, it has none for this
+ * either. The volume is deleted with its pod.
+ */
 const volumeOf = (cache: WeightsCache | null) => {
   if (cache === null || cache.claimName !== null || cache.storageClassName === null) return { emptyDir: {} }
   const storage = String(cache.sizeBytes ?? 0)
@@ -18,7 +21,10 @@ const volumeOf = (cache: WeightsCache | null) => {
   }
 }
 
-/** The container that merges the adapter into its base before the engine starts, and what the two share. It comes after the weights were looked at. */
+/**
+ * The container that merges the adapter into its base before the engine starts, and their shared volume. It runs after
+ * the weights were checked.
+ */
 export const mergedFrom = (cache: WeightsCache | null, revision: RunRevision, { fetchImage }: Pick<OperatorSettings, "fetchImage">, security: object) => ({
   volume: { name: "merged", ...volumeOf(cache) },
   mount: { name: "merged", mountPath: "/merged", readOnly: true },

@@ -16,8 +16,9 @@ import { tellEvent, toldAnnotation } from "./tellEvent.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
 
 /**
- * The status that was written of each run last: when, Unix milliseconds, and which version of its custom resource that made; and which events were told since, so that a
- * pass that is repeated goes on where the one before it failed. Only a memory.
+ * The last status that was written for each run: when (Unix milliseconds), the resulting version of the custom
+ * resource, and the events that were recorded since, so that a repeated pass continues after a failure. Kept only in
+ * memory.
  */
 export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined; readonly told?: ReadonlySet<string> }>
 
@@ -30,11 +31,11 @@ interface MirrorInput {
   /** All pods of the run. */
   readonly pods: ReadonlyArray<WatchedPod>
   readonly fetch: FetchSeen
-  /** The engine's. */
+  /** The node of the engine. */
   readonly node: Node | undefined
   readonly progress: RunProgress
   readonly resource: ModelDeployment
-  /** For the cluster's own people: what the progress says, in the cluster's words. */
+  /** The progress message for the cluster's operator. */
   readonly message: string
   readonly idle: boolean
   readonly withheld: string | null
@@ -42,12 +43,13 @@ interface MirrorInput {
   readonly now: number
 }
 
-/** After a write that met a newer version; the watch is usually quicker. */
+/** After a write conflict. The watch is usually faster. */
 const soon = Option.some(Duration.seconds(1))
 
 /**
- * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. Gives the time after which to try again: where
- * the copy that was compared with was an old one, and where a run that is at work was shown a moment ago.
+ * Updates the custom resource if its status differs: first an event for each transition, then the status. Returns the
+ * delay until the next attempt if the compared copy was stale, or if the status of a working run was written a moment
+ * ago.
  */
 export const mirror = Effect.fn("mirror")(function* ({
   backlog,
@@ -70,15 +72,15 @@ export const mirror = Effect.fn("mirror")(function* ({
   const { download, queue } = progress
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
-  // A run that has failed has no pods any more: what they said stays.
+  // A failed run has no pods any more, so the recorded cause stays.
   const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? kept
   const status = statusOf({ run, pod, idle, withheld, classGone, message, cause, queue, download, generation: metadata.generation ?? 1, before, now })
-  // Both are plain JSON, and most looks end here: Effect's own comparison takes ten times as long.
+  // Both are plain JSON, and most passes end here. Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
-  // What changes many times a second is written once: each phase with its time is in the status all the same.
+  // Frequent changes are written once. The status contains each phase with its time anyway.
   const last = shown.get(run.id)
-  // One that lies in the future was written before the clock was set back.
+  // A time in the future was written before the clock was set back.
   const written = last === undefined || last.at <= now ? last : { ...last, at: now - statusPauseMost }
   const first = written === undefined || written.at === Number.NEGATIVE_INFINITY
   if (first && backlog > manyWait) shown.set(run.id, { ...written, at: now, version: written?.version ?? metadata.resourceVersion })

@@ -6,7 +6,10 @@ import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import { aboutResource, hashOf } from "./transitionEvents.ts"
 
-/** The event of a download that cannot start, counted where the reason is another; none where the status says it already. `at`: Unix milliseconds. */
+/**
+ * The event of a download that cannot start. It counts up if the reason changes. None if the status shows the reason
+ * already. `at`: Unix milliseconds.
+ */
 export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: FetchSeen, at: number): ReadonlyArray<Event> => {
   const message = run.phase === "materializing" ? obstacleTold(run, fetch, at) : null
   const { deploymentId, message: shown } = resource.status ?? {}

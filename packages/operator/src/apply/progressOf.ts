@@ -17,13 +17,13 @@ const downloadOf = (fetch: FetchSeen): DownloadProgress | null => {
   return { bytes, total_bytes: totalBytes, bytes_per_second: bytesPerSecond, seconds_left: secondsLeft, stalled: stalledSeconds !== null }
 }
 
-/** Characters of a message that are kept. */
+/** The longest message that is stored, in characters. */
 const messageLength = 2_000
 
-/** The text as Postgres gives it back, so that what was written compares equal. */
+/** The text as Postgres returns it, so that it compares equal after a write. */
 const storable = (text: string): string => text.replaceAll("\0", "").slice(0, messageLength).toWellFormed()
 
-/** What a run does or waits for: what its custom resource and the API show. `message`: the decision's. */
+/** What a run does or waits for, as its custom resource and the API show it. `message`: from the decision. */
 export const progressOf = (seen: Seen, message: string): RunProgress => ({
   phase: seen.run.phase,
   message: storable(message),

@@ -4,8 +4,9 @@ import { Effect } from "effect"
 const isThere = (error: KubeError) => error.statusReason === "AlreadyExists"
 
 /**
- * Makes a Secret. One that an earlier try left goes first, as it may hold another token: whoever may change a Secret can read it in the answer, so the operator has no such
- * right. Where a finalizer keeps that one, somebody else has to let it go.
+ * Creates a Secret. A Secret left by an earlier attempt is deleted first, because it may hold an old token. The
+ * operator has no permission to update Secrets, because the response of an update contains the Secret. If a finalizer
+ * holds the old Secret, someone else must remove it.
  */
 export const putSecret = Effect.fnUntraced(function* (secret: Secret) {
   const kube = yield* KubeClient

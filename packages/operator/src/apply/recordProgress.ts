@@ -14,7 +14,10 @@ interface RecordInput {
   readonly now: number
 }
 
-/** When the progress may be written, Unix milliseconds: at once for the first time and once the run has ended, else a pause after the last write that grows with the backlog. */
+/**
+ * When the progress may be written, Unix milliseconds: at once for the first time and once the run has ended. Otherwise
+ * after a pause that grows with the backlog.
+ */
 const writableAt = ({ backlog, run }: RecordInput, now: number): number => {
   if (isFinished(run.phase)) return now
   const pause = Math.min(statusPauseMost, Math.max(progressPause, backlog * statusPauseEach))
@@ -23,7 +26,10 @@ const writableAt = ({ backlog, run }: RecordInput, now: number): number => {
   return run.progress.at > now ? now : run.progress.at + pause
 }
 
-/** Records for the API what the run does or waits for, if it has changed. Gives the time after which to try again, if the last write is too recent. */
+/**
+ * Records for the API what the run does or waits for, if it has changed. Returns the delay until the next attempt if
+ * the last write is too recent.
+ */
 export const recordProgress = Effect.fnUntraced(function* (input: RecordInput) {
   const { now, progress, run } = input
   const { at: _, ...before } = run.progress ?? { at: 0 }

@@ -12,15 +12,16 @@ interface Removing {
 interface Engine {
   readonly name: string
   readonly namespace: string
-  /** Null: no watch has shown the pod yet. */
+  /** Null if no watch has shown the pod yet. */
   readonly uid: string | null
-  /** Its node does not answer, so the pod is deleted without a grace period. */
+  /** Its node does not respond, so the pod is deleted without a grace period. */
   readonly force: boolean
 }
 
 /**
- * Deletes an engine's pod, but not before its GPUs are recorded. An operator that dies right after the deletion leaves nothing from which the next one could count them.
- * A pod without a node is only deleted as it was observed: if the scheduler has placed it since, the request fails with a conflict and the next pass knows its node.
+ * Deletes an engine's pod after its GPUs are recorded. If the operator dies right after the deletion, the next one has
+ * nothing else to count them from. A pod without a node is only deleted as it was observed: if the scheduler has placed
+ * it since, the request fails with a conflict and the next pass knows its node.
  */
 export const removeEngine = Effect.fnUntraced(function* ({ cluster, recordHold }: Removing, { force, name, namespace, uid }: Engine) {
   const kube = yield* KubeClient

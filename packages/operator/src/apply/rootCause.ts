@@ -9,22 +9,25 @@ export type Cause = NonNullable<ModelDeploymentStatus["cause"]>
 
 type Said = Pick<Cause, "reason" | "message">
 
-/** Characters of a message that are shown. */
+/** The longest message that is shown, in characters. */
 const length = 500
 
 const cut = (text: string) => text.trim().replace(/\s+/gu, " ").slice(0, length)
 
-/** How the driver and CUDA tell of a card that failed: `NVRM: Xid (PCI:0000:3b:00): 79, ...`, an uncorrectable ECC error. */
+/**
+ * The driver's and CUDA's messages about a failed GPU, for example `NVRM: Xid (PCI:0000:3b:00): 79, ...` or an
+ * uncorrectable ECC error.
+ */
 const gpuFault = /^.*\b(?:Xid\b|uncorrectable ECC error|CUDA error: (?:an illegal memory access|unspecified launch failure|device-side)).*$/imu
 
-/** Of these the ones that no engine can bring about by itself. */
+/** The subset of messages that an engine cannot cause by itself. */
 const driverFault = /\b(?:Xid\b|uncorrectable ECC error)/iu
 
-/** States of a container that is not there yet and nothing is wrong with. */
+/** Waiting reasons of a container during a normal start. */
 const patience = new Set(["ContainerCreating", "PodInitializing"])
 
 const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | undefined; readonly message?: string | undefined }): Said => {
-  // Only a line about the card: what else an engine says last belongs into the log.
+  // Only a line about the GPU counts. Other output of the engine belongs in the log.
   const fault = gpuFault.exec(exit.message ?? "")?.[0]
   if (fault !== undefined) return { reason: "GpuFault", message: cut(fault) }
   if (exit.reason === "OOMKilled")
@@ -35,18 +38,19 @@ const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | un
   }
 }
 
-/** Why a container ended: its card, unless it said so itself or was killed for its memory. */
+/** Why a container ended: its GPU, unless the container reported that itself or was killed for its memory. */
 const withFault = (exit: Said, fault: Said | null): Said => (fault === null || exit.reason === "GpuFault" || exit.reason === "OOMKilled" ? exit : fault)
 
 /** Conditions of every node, which the kubelet sets itself. */
 const kubeletConditions = new Set(["Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"])
 const ofGpu = /xid|gpu|nvidia|nvlink|nvswitch|accelerat|\bECC\b/iu
-/** Of these `False` is the bad news, of all others `True`. */
+/** For these conditions `False` is the bad state, for all others `True`. */
 const goodNews = /(?:Ready|Healthy|Available|OK)$/u
 
 /**
- * What whoever watches over a node's cards (node-problem-detector with a rule for the driver's log, NVSentinel, a cloud's node agent) says of one that failed: a condition
- * of the node which names a GPU or an XID. Null where nobody says so. `NotReady` of the node itself is another matter.
+ * A GPU failure that a monitor of the node reports (node-problem-detector with a rule for the driver's log, NVSentinel,
+ * a cloud's node agent): a condition that names a GPU or an XID. Null if there is none. `NotReady` of the node itself
+ * does not count.
  */
 export const gpuFaultOfNode = (node: Node | undefined): Cause | null => {
   const bad = (node?.status?.conditions ?? []).find(
@@ -63,7 +67,10 @@ export const gpuFaultOfNode = (node: Node | undefined): Cause | null => {
   }
 }
 
-/** What the device plugin says of the very devices that a pod was given: the NVIDIA one calls a card unhealthy after an XID that an application cannot be blamed for. */
+/**
+ * A failure that the device plugin reports for the pod's own devices. The NVIDIA plugin marks a GPU as unhealthy after
+ * an XID that an application cannot cause.
+ */
 const deviceFault = (pod: WatchedPod): Said | null => {
   for (const { allocatedResourcesStatus } of pod.status?.containerStatuses ?? []) {
     for (const { name, resources = [] } of allocatedResourcesStatus ?? []) {
@@ -77,7 +84,10 @@ const deviceFault = (pod: WatchedPod): Said | null => {
   return null
 }
 
-/** Whether a card is known to have failed: one that the pod was given, by the device plugin or by the driver's word in what its engine said last, or one of its node. */
+/**
+ * Whether a GPU is known to have failed: one of the pod's own, according to the device plugin or the driver's message
+ * in the engine's output, or one of its node's.
+ */
 export const hasGpuFault = (pod: WatchedPod, node: Node | undefined): boolean => {
   const container = pod.status?.containerStatuses?.[0]
   const words = (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
@@ -88,14 +98,14 @@ export const hasGpuFault = (pod: WatchedPod, node: Node | undefined): boolean =>
 
 type ContainerSeen = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
 
-/** How the container of a pod that is being deleted came to its own end before: that it is killed now says nothing of why. */
+/** How the container of a terminating pod ended before the deletion. Its end during the deletion has no other cause. */
 const ownEnd = (container: ContainerSeen | undefined) => {
   const now = container?.state?.terminated
   const killed = now !== undefined && (now.exitCode === 137 || now.exitCode === 143) && now.reason !== "OOMKilled"
   return killed ? container?.lastState?.terminated : (now ?? container?.lastState?.terminated)
 }
 
-/** Why the container that copies the weights to the node or looks at them, before the engine starts, does not run or has ended. */
+/** Why the init container that copies or checks the weights does not run, or how it ended. */
 const copyTrouble = (pod: WatchedPod): Said | null => {
   const first = firstContainer(pod)
   const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
@@ -111,8 +121,8 @@ const copyTrouble = (pod: WatchedPod): Said | null => {
 }
 
 /**
- * What is wrong with one pod, in the words of the scheduler and of its node; null where nothing is. `fault`: what is known of its cards, which explains what else may
- * have become of a container that ran.
+ * The problem of one pod, as the scheduler and the node report it; null if there is none. `fault`: a known failure of
+ * its GPUs, which explains other failures of a container.
  */
 const saidOf = (pod: WatchedPod, fault: Said | null): Said | null => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
@@ -139,8 +149,9 @@ const saidOf = (pod: WatchedPod, fault: Said | null): Said | null => {
 }
 
 /**
- * What is wrong with the pods of a run, the engine's first; undefined where nothing is. `node`: the engine's. `nodeSilent`: whether that does not answer. A card that
- * failed is told of where the pod has it, and of the node's others only where the engine is not well: it may have another one.
+ * The problem of a run's pods, the engine's first; undefined if there is none. `node`: the engine's node. `nodeSilent`:
+ * whether the node is unresponsive. A failed GPU of the pod always counts. A failed GPU of the node counts only if the
+ * engine has a problem, because the engine may use another one.
  */
 export const rootCause = (pods: ReadonlyArray<WatchedPod>, nodeSilent: boolean, node?: Node): Cause | undefined => {
   const isEngine = (pod: WatchedPod) => pod.metadata.labels?.[roleLabel] === "engine"

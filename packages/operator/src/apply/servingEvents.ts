@@ -5,10 +5,13 @@ import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelD
 import { objectName } from "../resources/objectNames.ts"
 import { aboutResource } from "./transitionEvents.ts"
 
-/** Of each kind one event of an object is told within so long, milliseconds: an engine that comes and goes tells it no more often. */
+/**
+ * The interval for one event of each kind and object, milliseconds. It bounds the events of an engine that alternates
+ * between ready and not ready.
+ */
 const told = 60_000
 
-/** Reasons of `Ready` where what should serve does not. */
+/** Reasons of `Ready` if a model that should serve does not. */
 const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer"])
 
 const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
@@ -16,15 +19,18 @@ const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ ty
 interface Input {
   readonly run: Run
   readonly resource: ModelDeployment
-  /** What is about to be shown. */
+  /** The status that is about to be written. */
   readonly status: ModelDeploymentStatus
-  /** The engine's. */
+  /** The engine's pod. */
   readonly pod: PodSeen | null
   /** Unix milliseconds. */
   readonly now: number
 }
 
-/** The event of a served model whose engine goes away, for which there is more reason now, or that serves again; none where the status shows that already. */
+/**
+ * The event of a serving model whose engine becomes unavailable, whose problem changes, or that serves again. None if
+ * the status shows that already.
+ */
 export const servingEvents = ({ now, pod, resource, run, status }: Input): ReadonlyArray<Event> => {
   const shown = resource.status
   if (shown === undefined || shown.deploymentId !== run.id || shown.phase !== "activated") return []

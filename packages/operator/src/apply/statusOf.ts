@@ -15,13 +15,13 @@ interface StatusInput {
   readonly cause: ModelDeploymentStatus["cause"]
   readonly queue: QueueProgress | null
   readonly download: DownloadProgress | null
-  /** The generation of the object now; the run may have been made for an earlier one. */
+  /** The current generation of the object. The run may belong to an earlier one. */
   readonly generation: number
-  /** What the status says so far: a condition keeps its time while it does not change. */
+  /** The current status. An unchanged condition keeps its transition time. */
   readonly before: ModelDeploymentStatus | undefined
-  /** Whether it serves, but has no engine while nobody asks for it. */
+  /** Whether the model serves but has no engine because it gets no requests. */
   readonly idle?: boolean
-  /** Why its engine has no traffic although it is ready; null where nothing keeps it from that. */
+  /** Why the ready engine has no traffic; null if nothing withholds it. */
   readonly withheld?: string | null
   /** Whether its host class does not exist. */
   readonly classGone?: boolean
@@ -31,19 +31,22 @@ interface StatusInput {
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** A reason as Kubernetes writes reasons: `image_unavailable` is `ImageUnavailable`. */
+/** A Kubernetes reason: `image_unavailable` becomes `ImageUnavailable`. */
 const camelCase = (code: string) => code.split("_").map(capitalized).join("")
 
-/** What the run came to: what becomes of its engine later is for `Ready` to say. */
+/** The result of the run. The later state of the engine is shown by `Ready`. */
 const activatedAs = ({ serve }: Run): string =>
   serve
     ? "The run ended well: its revision was verified and took the model's traffic."
     : "The run ended well: its revision was verified. It takes no traffic (serve: false)."
 
-/** The generation that the run was made for. */
+/** The generation for which the run was created. */
 const generationOf = ({ generation, run }: StatusInput): number => run.applied?.current?.generation ?? generation
 
-/** Whether the specification as it is now has its run. What was said of another one stays: it is for who looks at specifications to say. */
+/**
+ * Whether the current specification has a run. The condition of another specification stays: the controller of applied
+ * objects sets it.
+ */
 const accepted = (input: StatusInput): Condition | undefined => {
   const { before, generation, now, run } = input
   const earlier = before?.conditions?.find(({ type }) => type === "Accepted")
@@ -63,7 +66,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   const generation = generationOf(input)
   const first = accepted(input)
   const served = isServed(input)
-  // An engine that is about to go takes no requests any more.
+  // An engine that is about to be deleted accepts no requests.
   const away = input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
   const withheld = input.withheld ?? null
   const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null && withheld === null
@@ -104,7 +107,7 @@ const present = <K extends string, A>(key: K, value: A | null | undefined): { re
   return out
 }
 
-/** What a revision is started with and who chose it; null where that was not kept. */
+/** The settings of a revision and who chose each; null if that was not recorded. */
 const settingsShown = ({ estimate: { chosen_by: chosen }, settings }: NonNullable<Run["revision"]>) => {
   if (chosen === undefined) return null
   const { engine_flags: flags = {}, ...plain } = settings
@@ -156,12 +159,15 @@ const downloadStatus = ({ bytes, bytes_per_second, seconds_left, stalled, total_
   ...(stalled ? { stalled: true } : {})
 })
 
-/** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
+/**
+ * The status of a run's custom resource. Everything follows from Postgres and the pod, except the transition times of
+ * the conditions.
+ */
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { cause, download, pod, queue, run } = input
   const { revision } = run
   const refused = accepted(input)
-  // A change of the specification that came to nothing is what somebody waits for.
+  // The failure of the change is shown, because the person who changed the specification waits for it.
   const message =
     refused?.status === "False"
       ? `The specification as it is now was refused: ${refused.message} What was accepted before goes on: ${input.message}`

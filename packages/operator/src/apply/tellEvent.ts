@@ -1,20 +1,28 @@
 import { Event, KubeClient } from "@seatrial/kube"
 import { Clock, Effect } from "effect"
 
-/** On an event that may be told again: what it told last, so that the same is not counted twice, also after a crash. */
+/**
+ * Annotation of an event that may recur: a hash of its last content, so that the same occurrence is not counted twice,
+ * even after a crash.
+ */
 export const toldAnnotation = "seatrial.dev/told"
 
-/** So often an event is told again at once, and then once in so many milliseconds, as by the libraries of Kubernetes. What is left out stands in the status. */
+/**
+ * A burst of this many occurrences is recorded at once, then one per interval, as in the Kubernetes client libraries.
+ * The status contains what is left out.
+ */
 const burst = 25
 const refill = 300_000
 
 const times = (at: number) => new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
 
-/** Counts in the event that is there what happened again: kubectl shows `x5 over 2m` and the last words, not five events. */
+/**
+ * Increments the count of the existing event. kubectl shows `x5 over 2m` and the last message, instead of five events.
+ */
 const tellAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event, told: string) {
   const kube = yield* KubeClient
   const { name, namespace } = metadata
-  // A patch of nothing writes nothing and answers with what is there: so no right to read events is needed.
+  // An empty patch writes nothing and returns the object, so that no permission to read events is needed.
   const { count = 1, firstTimestamp, metadata: stored } = yield* kube.mergePatch(Event, name, namespace, {})
   if (stored.annotations?.[toldAnnotation] === told) return
   const now = yield* Clock.currentTimeMillis
@@ -25,8 +33,9 @@ const tellAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event
 })
 
 /**
- * Makes an event, once: its name follows from what it tells. One with an annotation `seatrial.dev/told` is told again where that says something else by now. One that
- * the API server refuses (a quota, a webhook, a namespace that is gone) is logged and left out, as what it tells is in the status too, which must not wait for it.
+ * Creates an event once: its name follows from its content. An event with the annotation is counted again if its
+ * content has changed. If the API server refuses the event (a quota, a webhook, a missing namespace), the operator logs
+ * that and continues, because the status contains the same information.
  */
 export const tellEvent = Effect.fnUntraced(function* (event: Event) {
   const kube = yield* KubeClient

@@ -4,8 +4,8 @@ import { Clock, Context, Effect, Exit, Option } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 
 /**
- * Counts that a run left its phase, and shows the phase as a span in the trace of the request that made the deployment. The passes that led there are traces of their
- * own: a deployment that serves for months would be one without end.
+ * Counts the end of a phase, and records the phase as a span in the trace of the request that created the deployment.
+ * The passes have traces of their own: the trace of a deployment that serves for months would never end.
  */
 export const tellTransition = Effect.fnUntraced(function* ({ id, orgSlug, phase, phaseSince, traceparent }: Run, to: Phase, failure: Failure | null) {
   const now = yield* Clock.currentTimeMillis

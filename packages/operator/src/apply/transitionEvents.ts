@@ -5,20 +5,25 @@ import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelD
 import { objectName } from "../resources/objectNames.ts"
 import { toldAnnotation } from "./tellEvent.ts"
 
-/** For `again`, which has to be short. */
+/** A short hash for `again`. */
 export const hashOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 interface Told {
-  /** Follows from what is told, so that none is told twice, also after a crash between an event and the status. */
+  /**
+   * Derived from the content, so that no event is recorded twice, even after a crash between an event and the status.
+   */
   readonly name: string
   readonly type: "Normal" | "Warning"
   readonly reason: string
   readonly message: string
   /** Unix milliseconds. */
   readonly at: number
-  /** Of what may happen again: what is told now. The event is then one of its kind, of this very object, and counts. */
+  /**
+   * For an event that may recur: a hash of this occurrence. There is then one event of its kind for the object, and it
+   * counts occurrences.
+   */
   readonly again?: string
 }
 
@@ -49,17 +54,17 @@ export const aboutResource = ({ metadata }: ModelDeployment, { again, at, messag
 }
 
 /**
- * The events of the transitions that the custom resource's status does not show yet. `cause`: what the run's pods say is wrong. `together`: several steps forward are told
- * by one event, of the last of them, that names each.
+ * The events of the transitions that the status does not show yet. `cause`: the problem of the run's pods. `together`:
+ * one event, with the reason of the last step, names all successful steps.
  */
 export const transitionEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], together = false): ReadonlyArray<Event> => {
   const { status } = resource
-  // An object that somebody applied may still show the run before this one.
+  // An applied object may still show the previous run.
   const told = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
   const steps = run.history.slice(told).map(({ at, phase, reason }, offset) => {
     const failed = phase === "failed"
     const before = run.history[told + offset - 1]?.phase
-    // Back to the queue: its place was lost, and it is the cluster that knows why.
+    // The run lost its place and returned to the queue. Only the cluster knows why.
     const lost = phase === "queued" && (before === "provisioning" || before === "booting")
     const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
     const message = failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`
@@ -73,7 +78,8 @@ export const transitionEvents = (run: Run, resource: ModelDeployment, cause: Mod
       ? []
       : [
           aboutResource(resource, {
-            // From the same step on it is told again where more has come since, as after a crash before the status was written.
+            // If more steps have followed the same first step, for example after a crash before the status was written,
+            // the event is counted again.
             name: `${objectName(run.id)}.from-${told}`,
             type: "Normal",
             reason: last.reason,
@@ -86,7 +92,10 @@ export const transitionEvents = (run: Run, resource: ModelDeployment, cause: Mod
   return [...all, ...each]
 }
 
-/** The event of a card that failed, which ends no phase of a model that serves; none where the status shows it already. `at`: Unix milliseconds. */
+/**
+ * The event of a failed GPU, which ends no phase of a serving model. None if the status shows it already. `at`: Unix
+ * milliseconds.
+ */
 export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], at: number): ReadonlyArray<Event> => {
   if (cause?.reason !== "GpuFault") return []
   const text = `${cause.object}: ${cause.message}`
@@ -96,8 +105,8 @@ export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDep
 }
 
 /**
- * Events of a download, where it has come a quarter further than the status shows, or has just stalled: one for each quarter and for each stall within it. `at`: Unix
- * milliseconds.
+ * Events of a download that has progressed by another quarter since the last status, or has just stalled: one for each
+ * quarter and for each stall within it. `at`: Unix milliseconds.
  */
 export const downloadEvents = (run: Run, resource: ModelDeployment, download: ModelDeploymentStatus["download"], at: number): ReadonlyArray<Event> => {
   if (download === undefined || run.phase !== "materializing") return []

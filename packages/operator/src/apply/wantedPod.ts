@@ -6,7 +6,10 @@ import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePod } from "./engineObjects.ts"
 
-/** The pod that the run's engine is to have as things are now, of base and adapter merged where these are `wanted` first; null where its revision, its host class or its engine is not there. */
+/**
+ * The pod that the run's engine should have now. It serves the merged model if that is `wanted`. Null if the run has no
+ * revision, host class or engine.
+ */
 export const wantedPod = (
   run: Run,
   podClass: PodClass | null,

@@ -6,7 +6,10 @@ import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { checkContainer, copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
 import { weightsWords } from "../resources/weightFiles.ts"
 
-/** The volume that holds a node's copies, as its host class says. A claim is that of a local volume, the same for all nodes of the class; else the copy is the pod's own. */
+/**
+ * The volume for a node's copies, as the host class configures it: a claim of a local volume that all nodes of the
+ * class share by name, or a volume of the pod.
+ */
 const copiesVolume = ({ claimName, sizeBytes, storageClassName }: WeightsCache) => {
   if (claimName !== null) return { persistentVolumeClaim: { claimName } }
   if (storageClassName === null) return { emptyDir: sizeBytes === null ? {} : { sizeLimit: String(sizeBytes) } }
@@ -14,7 +17,7 @@ const copiesVolume = ({ claimName, sizeBytes, storageClassName }: WeightsCache) 
   return { ephemeral: { volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], storageClassName, resources: { requests: { storage } } } } } }
 }
 
-/** Where the engine's weights come from: volumes, and the container that runs first. */
+/** The source of the engine's weights: volumes, and the init container. */
 export const weightsFrom = (
   cache: WeightsCache | null,
   revision: RunRevision,
@@ -24,7 +27,7 @@ export const weightsFrom = (
 ) => {
   const first = {
     image: fetchImage,
-    // Whoever the engine is: what one pod has copied, another one may have to mend or remove.
+    // A fixed user, whatever the engine's user is: a copy made by one pod may be repaired or deleted by another.
     securityContext: { ...security, runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000 },
     terminationMessagePolicy: "FallbackToLogsOnError"
   }
@@ -66,21 +69,24 @@ export const weightsFrom = (
   }
 }
 
-/** The commits of which the pod has, or makes, a copy on that claim. */
+/** The commits that the pod copies to that claim, or has copied. */
 const copiesOf = ({ spec }: WatchedPod, claim: string): ReadonlyArray<string> =>
   spec?.volumes?.some(({ name, persistentVolumeClaim }) => name === "weights" && persistentVolumeClaim?.claimName === claim)
     ? (spec.initContainers?.find(({ name }) => name === copyContainer)?.args ?? []).flatMap((word) => /^--(?:adapter-)?commit=(.*)$/.exec(word)?.[1] ?? [])
     : []
 
-/** Characters of a commit that tell it from others. */
+/** The characters of a commit that identify it. */
 const enough = 12
 
-/** What the pods that there are now use of the copies on a claim, for `seatrial copy-weights`: when they were looked at, then commits. */
+/**
+ * The copies on a claim that existing pods use, for `seatrial copy-weights`: the time of the observation, then the
+ * commits.
+ */
 export const copiesInUse = (pods: ReadonlyArray<WatchedPod>, claim: string, now: number): string => {
   const commits = new Set(pods.flatMap((pod) => copiesOf(pod, claim).map((commit) => commit.slice(0, enough))))
   return [now, ...[...commits].sort()].join(" ")
 }
 
-/** The pod, told what else must stay on its node. */
+/** The pod, with an annotation that lists the other copies that must stay on its node. */
 export const tellCopiesInUse = (pod: KubeObject, inUse: string | null): KubeObject =>
   inUse === null ? pod : { ...pod, metadata: { ...pod.metadata, annotations: { ...pod.metadata.annotations, [weightsInUseAnnotation]: inUse } } }

@@ -9,8 +9,10 @@ const message =
   "Nothing is deployed by this object: it is one that Seatrial makes for a run of the API, and there is no such run. Delete it, or apply one that is named after the model and has no deploymentId."
 
 /**
- * What is done about objects that carry the id of a run that Postgres does not know. While a custom resource shows the run, its engine is left alone, since it may be the
- * wrong database that we look into; once that is deleted or shows another run, the engine goes, with its budget and its download. When to look again, if no event may tell.
+ * Handles objects with the id of a run that Postgres does not contain. While a custom resource shows the run, its
+ * engine is left alone, because the operator may be connected to the wrong database. Once the resource is deleted or
+ * shows another run, the engine, its budget and its download are deleted. Returns the delay until the next pass if no
+ * watch event may trigger it.
  */
 export const withoutRun = Effect.fnUntraced(function* (
   cluster: Cluster,

@@ -6,7 +6,7 @@ import { type HostClassResource, type HostClassStatus, type PodClass, toPodClass
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { brokenRule, hostClassRules, nodeSelectorProblem } from "../resources/rules.ts"
 
-/** Most names of models that are told. */
+/** The most model names that a status lists. */
 const named = 10
 
 interface Use {
@@ -14,7 +14,10 @@ interface Use {
   readonly model: string
 }
 
-/** What each deployment that is known uses: read once of each version of it, since all are gone through whenever something has changed. */
+/**
+ * The use of a host class by each deployment. It is computed once for each version of the deployment, because every
+ * change reads all of them.
+ */
 const uses = new WeakMap<ModelDeployment, Use | null>()
 
 const useOf = (deployment: ModelDeployment): Use | null => {
@@ -27,7 +30,10 @@ const useOf = (deployment: ModelDeployment): Use | null => {
   return use
 }
 
-/** What each host class is used by, by its name: models that serve on it or whose run is at work on it, as their custom resources say; in order, each once. */
+/**
+ * The models that serve or are being deployed on each host class, by class name, according to their custom resources.
+ * Sorted, without duplicates.
+ */
 export const modelsByClass = (deployments: ReadonlyArray<ModelDeployment>): ReadonlyMap<string, ReadonlyArray<string>> => {
   const found = new Map<string, Set<string>>()
   for (const deployment of deployments) {
@@ -75,7 +81,7 @@ interface StatusInput {
   readonly now: number
 }
 
-/** What the operator tells of a host class; the times of its conditions are those of the status that is there where they still hold. */
+/** The status of a host class. Unchanged conditions keep their transition times. */
 export const hostClassStatus = ({ capacity, models, namespace, now, object }: StatusInput): HostClassStatus => {
   const observedGeneration = object.metadata.generation ?? 1
   const condition = (type: string, holds: boolean, reason: string, message: string) => {

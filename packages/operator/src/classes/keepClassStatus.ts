@@ -6,15 +6,18 @@ import type { Cluster } from "../gather/Cluster.ts"
 import { HostClassResource, toPodClass } from "../resources/HostClassResource.ts"
 import { hostClassStatus, modelsByClass } from "./hostClassStatus.ts"
 
-/** Changes within so much time are told of together. */
+/** Changes within this time are written together. */
 const pause = Duration.seconds(10)
 
 const noCapacity = { nodes: 0, openNodes: 0, gpus: 0, freeGpus: 0, engines: 0 }
 
-/** What another version of the object, none, or missing permission (an older chart's) answers. */
+/**
+ * Errors that need no report: another version of the object, a deleted object, or a missing permission (of an older
+ * chart).
+ */
 const isPassing = ({ reason }: KubeError) => reason === "Conflict" || reason === "NotFound" || reason === "Denied"
 
-/** Writes the statuses that say something else than what is so. True where one could not be written and has to be tried again. */
+/** Writes the statuses that have changed. Returns true if one could not be written and must be tried again. */
 const tellAll = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger, namespace }: Cluster) {
   const kube = yield* KubeClient
   const now = yield* Clock.currentTimeMillis
@@ -27,7 +30,7 @@ const tellAll = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger,
       const { freeGpus, gpus } = ledger.gpus(podClass)
       capacities.set(object.metadata.name, { gpus, free_gpus: freeGpus, free_engines: Math.max(0, ledger.freeSlots(podClass, "")) })
     }
-    // Of several installations that share the class one tells: each sees its own pods and models only.
+    // If several installations share the class, one of them writes the status: each knows only its own pods and models.
     if ((object.status?.writtenBy ?? namespace) !== namespace || object.metadata.deletionTimestamp !== undefined) continue
     const { name, resourceVersion } = object.metadata
     const capacity = podClass === null ? noCapacity : ledger.capacity(podClass)
@@ -46,7 +49,10 @@ const tellAll = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger,
   return again
 })
 
-/** Tells in each host class what it offers and who uses it, for as long as the scope. What it gives asks for a look, which comes a little later, once for all that asked. */
+/**
+ * Keeps the status of each host class current until the scope closes. The returned effect requests an update, which
+ * follows after a short delay and covers all requests until then.
+ */
 export const keepClassStatus = Effect.fnUntraced(function* (
   cluster: Cluster
 ): Effect.fn.Return<Effect.Effect<void>, never, HostClasses | KubeClient | Scope.Scope> {

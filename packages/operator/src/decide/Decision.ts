@@ -5,55 +5,67 @@ import type { WorkKind } from "./Observation.ts"
 
 type None = Record<never, never>
 
-/** One write. Each can be repeated without harm. */
+/** One write. Every action is idempotent. */
 export type Action = Data.TaggedEnum<{
   EnsureResource: None
-  /** The custom resource of a run whose model was deleted. */
+  /** Deletes the custom resource of a run whose model was deleted. */
   RemoveResource: None
   EnsureFetch: None
-  /** The download Job and the Secret with its token. */
+  /** Deletes the download Job and the Secret that holds its token. */
   RemoveFetch: None
-  /** The run's weights are whole in their store, as its download found. */
+  /** Records that the store holds the run's complete, verified weights. */
   NoteWeights: None
-  /** They may not be there any more. */
+  /** Records that the store may have lost the run's weights. */
   ForgetWeights: None
   EnsurePod: None
-  /** Who drains a node may not take the engine. */
+  /** Creates the disruption budget, so that a node drain does not evict the engine. */
   EnsureBudget: None
   RemoveBudget: None
-  /** What the run's containers said last goes into our own log: they are removed once the run has failed with `code`, and their logs with them. */
+  /**
+   * Copies the last output of the run's containers into the operator's log. Once the run has failed with `code`, its
+   * containers are deleted and their logs are lost.
+   */
   KeepLog: { readonly code: string }
-  /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
+  /** `uid`: delete the pod only if it has this uid. `force`: do not wait for the node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
-  /** What went wrong with the run may be the fault of its engine's node, which is avoided from now on. */
+  /** The engine's node may have caused the failure. Later starts avoid it. */
   NoteNodeFault: { readonly code: string }
-  /** From now on the run's revision has this image and no other, by its digest (`sha256:...`) where its node tells it. */
+  /** Pins the run's revision to this image, and to its digest (`sha256:...`) if the node reports one. */
   RecordEngineImage: { readonly image: string; readonly digest: string | null }
-  /** The endpoints of the run's revision from now on. */
+  /** Replaces the endpoints of the run's revision. */
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
-  /** `replaces`: from now on what the model served so far gives its GPUs to the run. `plan`: the host class that the run leaves the queue on, of several that its request allows. */
+  /**
+   * `replaces`: the serving revision gives its GPUs to the run. `plan`: the host class that the run takes when it
+   * leaves the queue, if its request allows several.
+   */
   Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean; readonly plan?: ServingPlan }
   Activate: None
-  /** A warning about the run in the cluster's events, told once of each `about`. */
+  /** Records a warning about the run as a Kubernetes event, once for each `about`. */
   Tell: { readonly reason: string; readonly about: string; readonly message: string }
-  /** The cluster holds nothing of the run any more. */
+  /** The cluster holds no more objects of the run. */
   Release: None
 }>
 export const Action = Data.taggedEnum<Action>()
 
-/** What is to be done now, in this order; then `work` and nothing else may run in the background, and `lookAgainAt` is when time alone may change the answer. */
+/**
+ * The result of a decision. The actions run in order. After them, `work` is the only background work that may run. If
+ * only time can change the decision, `lookAgainAt` says when to decide again.
+ */
 export interface Decision {
   readonly actions: ReadonlyArray<Action>
   readonly work: WorkKind | null
-  /** What the run does or waits for, for the cluster's own people. */
+  /** What the run does or waits for, as shown to the cluster's operator. */
   readonly message: string
-  /** The same for callers of the API, if `message` repeats what the cluster says of its nodes, pods, volumes and quotas. */
+  /**
+   * The message for API callers. Set if `message` quotes what the cluster reports about its nodes, pods, volumes or
+   * quotas.
+   */
   readonly publicMessage?: string
   /** Unix milliseconds. */
   readonly lookAgainAt: number | null
 }
 
-/** Nothing to do but to wait for what `message` says, at the latest until `lookAgainAt`. */
+/** Takes no action. The run waits for what `message` says, at the latest until `lookAgainAt`. */
 export const wait = (message: string, lookAgainAt: number | null = null, publicMessage?: string): Decision => ({
   actions: [],
   work: null,

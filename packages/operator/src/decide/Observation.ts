@@ -7,19 +7,20 @@ import type { PodClass } from "../resources/HostClassResource.ts"
 
 type None = Record<never, never>
 
-/** Why a download's pod does not run, in a sentence of the cluster's own words. */
+/** Why a download's pod does not run. The sentence quotes the cluster. */
 export interface FetchObstacle {
   readonly says: string
-  /** Until then (Unix milliseconds) it is no more than what every start takes; null: never was. */
+  /** Unix milliseconds until which the obstacle is part of a normal start; null if it never is. */
   readonly usualUntil: number | null
 }
 
-/** The Job that brings the weights. */
+/** The Job that downloads the weights. */
 export type FetchSeen = Data.TaggedEnum<{
   Absent: None
   /**
-   * `obstacle`: why its pod does not run. `progress`: how it goes on, once it says so. `outdated`: another Job would be made by now, as where the hub has another address
-   * since. `runsSince`: since when its pod runs, Unix milliseconds. `lastFailure`: why the try before ended.
+   * `obstacle`: why its pod does not run. `progress`: null until the download reports some. `outdated`: the operator
+   * would create a different Job now, for example because the address of the hub has changed. `runsSince`: when its pod
+   * started, Unix milliseconds. `lastFailure`: why the previous attempt ended.
    */
   Active: {
     readonly obstacle: FetchObstacle | null
@@ -29,51 +30,57 @@ export type FetchSeen = Data.TaggedEnum<{
     readonly lastFailure?: NamedFailure
   }
   Succeeded: None
-  /** `endedAt`: Unix milliseconds; null where the cluster does not say. */
+  /** `endedAt`: Unix milliseconds; null if the cluster does not report it. */
   Failed: { readonly failure: NamedFailure; readonly endedAt: number | null }
-  /** Being deleted. */
+  /** The Job is being deleted. */
   Leaving: None
 }>
 export const FetchSeen = Data.taggedEnum<FetchSeen>()
 
-/** The copy of the weights to the pod's node, which is made before the engine starts, or the look at those in the store. */
+/**
+ * The copy of the weights to the pod's node, which runs before the engine starts, or the check of the weights in the
+ * store.
+ */
 export interface CopySeen {
-  /** Whether it is but a look at the weights in the store. */
+  /** Whether this is only a check of the weights in the store. */
   readonly checks?: boolean
   readonly running: boolean
-  /** Whether it is there. */
+  /** Whether the copy is complete. */
   readonly done: boolean
-  /** When it ended last, Unix milliseconds; null where it has not. */
+  /** When the last attempt ended, Unix milliseconds; null if none has ended. */
   readonly endedAt: number | null
-  /** How often it has failed, and why it did last. */
+  /** The number of failed attempts, and the cause of the last one. */
   readonly failures: number
   readonly failure: NamedFailure | null
-  /** Whether another try would be no better. */
+  /** Whether another attempt cannot help. */
   readonly final: boolean
-  /** How it goes on, once it says so. */
+  /** Null until the copy reports progress. */
   readonly progress: DownloadState | null
 }
 
-/** The merge of an adapter into its base, which comes before an engine that serves that. */
+/** The merge of an adapter into its base, which runs before the engine that serves the merged model. */
 export interface MergeSeen {
   readonly running: boolean
   readonly done: boolean
-  /** When it ended last, Unix milliseconds; null where it has not. */
+  /** When the last attempt ended, Unix milliseconds; null if none has ended. */
   readonly endedAt: number | null
-  /** How often it has failed, and why it did last. */
+  /** The number of failed attempts, and the cause of the last one. */
   readonly failures: number
   readonly failure: NamedFailure | null
-  /** Whether another try would be no better. */
+  /** Whether another attempt cannot help. */
   readonly final?: boolean
 }
 
-/** What is known of the latest start of an engine whose revision was verified. Times are Unix milliseconds. */
+/** The latest start of an engine whose revision was verified. Times are Unix milliseconds. */
 export interface BootSeen {
-  /** Which start it is. */
+  /** Identifies the start. */
   readonly boot: string
-  /** Starts in a row that answered otherwise, this one counted. */
+  /** Consecutive starts with different answers, including this one. */
   readonly failures: number
-  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. `at`: when that was known. Null: not compared yet. */
+  /**
+   * `same`: the answers match the verified ones. `drifted`: the answers differ, but are as likely. `differs`: the
+   * answers differ and are less likely. `at`: when the comparison ended. Null if the start is not compared yet.
+   */
   readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number; readonly at: number } | null
 }
 
@@ -82,127 +89,150 @@ export interface PodSeen {
   readonly name: string
   readonly uid: string
   readonly createdAt: number
-  /** Of its container. */
+  /** The image of its container. */
   readonly image: string | null
-  /** `sha256:...` of the image that it runs; null where the node does not say. */
+  /** Digest (`sha256:...`) of the running image; null if the node does not report it. */
   readonly imageDigest: string | null
-  /** Whether its image is named by its digest, so that no start gets another one. */
+  /** Whether the pod refers to its image by digest, so that every start uses the same image. */
   readonly imagePinned: boolean
-  /** What it was made from, in a digest; null where it does not say. */
+  /** Digest of the specification that the pod was created from; null if it has none. */
   readonly madeFrom: string | null
   readonly deleting: boolean
   readonly scheduled: boolean
-  /** When it got its node; null while it has none. */
+  /** When the pod was bound to its node; null if it is not bound. */
   readonly scheduledAt: number | null
-  /** Why no node takes it, in the scheduler's words. */
+  /** Why the pod is unschedulable, as the scheduler reports it. */
   readonly unschedulable: { readonly since: number; readonly message: string } | null
-  /** Whether somebody (Kueue) holds it back from the scheduler. */
+  /** Whether a scheduling gate (of Kueue) holds the pod back. */
   readonly gated: boolean
-  /** Null: the engine reads the store itself. */
+  /** Null if the engine reads the store directly. */
   readonly copy: CopySeen | null
-  /** Null: it serves what the run is about. Else base and adapter merged, for comparison; it never has traffic. */
+  /**
+   * Null if the engine serves the model of the run. Otherwise it serves base and adapter merged, for comparison, and
+   * never has traffic.
+   */
   readonly merge: MergeSeen | null
-  /** Whether its container has run at all. */
+  /** Whether its container has ever run. */
   readonly started: boolean
-  /** When its container started last, or ended last where it waits to start again. */
+  /** When its container started last, or ended last if it waits for a restart. */
   readonly startedAt: number | null
   readonly ready: boolean
-  /** Since when it is ready, or is not. */
+  /** When its readiness changed last. */
   readonly readyChangedAt: number | null
   readonly restarts: number
   readonly lastExit: { readonly code: number; readonly reason: string } | null
-  /** Why its container cannot be started, for example `ImagePullBackOff`. */
+  /** Why its container cannot start, for example `ImagePullBackOff`. */
   readonly blocked: string | null
-  /** Why it will never run again: its node is gone, it was evicted. No fault of the model. */
+  /**
+   * Why the pod will never run again, for example because it was evicted or its node is gone. The model is not at
+   * fault.
+   */
   readonly lost: string | null
-  /** Whether one of its own cards is known to have failed, or one of its node's. */
+  /** Whether one of its GPUs, or one of its node's, is known to have failed. */
   readonly gpuFault: boolean
-  /** Since when its node does not answer. */
+  /** When its node stopped responding. */
   readonly nodeDownSince: number | null
-  /** `http://address:port` once it has an address. */
+  /** `http://address:port`; null until the pod has an address. */
   readonly url: string | null
 }
 
 export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "benchmarking" | "boot"
 
-/** How the latest background work ended where it could not record a result. */
+/** How the latest background work ended, if it could not record a result. */
 export interface WorkEnded {
   readonly kind: WorkKind
-  /** Which start of an engine, or which entry into a phase, its tries are counted for. */
+  /** The start of the engine, or the entry into the phase, for which attempts are counted. */
   readonly about: string
-  /** Times that it was tried for that. */
+  /** Number of attempts. */
   readonly attempts: number
   readonly at: number
-  /** `failure`: a final answer. Null: it could not be done now. */
+  /** A final result. Null if the work could not be done now. */
   readonly failure: NamedFailure | null
   readonly message: string
-  /** Whether each of the tries ended because the repository's own tokenizer or chat template was too much for the process that it has. */
+  /**
+   * Whether every attempt ended because the repository's tokenizer or chat template exceeded the memory of its process.
+   */
   readonly byRepository: boolean
   /** Whether the engine answered a valid request with an HTTP 5xx. */
   readonly isEngineError?: boolean
 }
 
-/** A host class on which the run may be placed, and what is free there: see `Observation`. */
+/** A host class that can take the run, and its free capacity. See `Observation` for the fields. */
 export interface ClassOption extends Pick<Observation, "ahead" | "asked" | "classGpus" | "freeGpus" | "freeSlots" | "nodeGpus" | "setAside" | "shortage"> {
   readonly plan: ServingPlan
   readonly podClass: PodClass
 }
 
-/** What one decision may know: read once, by `gather`, and never again while it is made. */
+/** Everything that a decision may depend on. `gather` reads it once; a decision reads nothing else. */
 export interface Observation {
   readonly run: Run
-  /** The custom resource, and the phase that its status shows. */
+  /** The custom resource, and the phase in its status. */
   readonly resource: { readonly uid: string; readonly mirroredPhase: string | null } | null
-  /** Since when the custom resource's conditions are as they are, Unix milliseconds; 0 where there is none. */
+  /** When the conditions of the custom resource changed last, Unix milliseconds; 0 if it has none. */
   readonly shownSince: number
-  /** How long the custom resource of an API's run that is over stays, milliseconds; null for ever. */
+  /** How long the operator keeps the custom resource of a finished API run, milliseconds; null to keep it forever. */
   readonly keepFinished: number | null
-  /** The host class that was chosen for the run; null where none was chosen or it is gone. */
+  /** The host class of the run; null if none was chosen or it was deleted. */
   readonly podClass: PodClass | null
   readonly engine: EngineAdapter | null
   readonly fetch: FetchSeen
-  /** What is known of the run's weights in the store that it takes them from, before any engine of it is ready: null: nothing; `own`: since the run was made. */
+  /**
+   * The run's weights in its store, before an engine is ready. Null if nothing is recorded. `own`: they were verified
+   * after the run was created.
+   */
   readonly weights: { readonly own: boolean } | null
   readonly pod: PodSeen | null
-  /** Null: there is nothing that an engine that starts again could be compared with. */
+  /** Null if there is nothing to compare a restarted engine with. */
   readonly boot: BootSeen | null
-  /** What the adapter of the run is compared with: `wanted`: base and adapter merged have to answer first; `answered`: they have. `none`: it is compared with nothing. */
+  /**
+   * The comparison of the run's adapter. `wanted`: the merged model must answer first. `answered`: it has answered.
+   * `none`: the adapter is not compared.
+   */
   readonly merged: "none" | "wanted" | "answered"
-  /** Since when its container cannot be started, as far as this operator has seen. */
+  /** When this operator first observed that the container cannot start. */
   readonly blockedSince: number | null
-  /** End of the container's log; read only where a start failed. */
+  /** The end of the container's log; read only if a start failed. */
   readonly bootLog: string | null
-  /** Engines of this host class that would find GPUs now and are not set aside for others, this run's own pod not counted. */
+  /**
+   * Engines of this host class for which GPUs are free and not reserved for other organizations. The run's own pod does
+   * not count.
+   */
   readonly freeSlots: number
-  /** Runs that wait for the same of them and go first. */
+  /** Runs that wait for the same GPUs and go first. */
   readonly ahead: number
-  /** Engines of this host class that were asked for and have no node yet. */
+  /** Requested engines of this host class that have no node yet. */
   readonly asked: number
-  /** GPUs that engines of this host class hold or were asked for. */
+  /** GPUs that engines of this host class hold or requested. */
   readonly classGpus: number
-  /** Why no node can take engines of the host class, however few are there; null where some can, and where nodes come when they are asked for. */
+  /**
+   * Why no node can take an engine of the host class, even if the node is empty; null if a node can, or if nodes are
+   * added on demand.
+   */
   readonly shortage: string | null
-  /** GPUs of the nodes of the host class, and those of them that no pod has. */
+  /** GPUs of the host class's nodes, and the free GPUs among them. */
   readonly nodeGpus: number
   readonly freeGpus: number
-  /** The host classes that the run's request leaves open, in order of preference; empty if there is one only. */
+  /** The host classes that the run's request allows, in order of preference; empty if it allows only one. */
   readonly options: ReadonlyArray<ClassOption>
   /**
-   * Another host class that has room for the run now and on which its model fits; null if there is none, or the run does not queue. `sameStore`: whether its engines read
-   * weights from the same store.
+   * Another host class on which the model fits and that has room now; null if there is none or the run is not queued.
+   * `sameStore`: whether its engines read weights from the same store.
    */
   readonly roomOn: { readonly name: string; readonly freeGpus: number; readonly sameStore: boolean } | null
-  /** GPUs of the host class are free, but set aside. */
+  /** Whether the host class has free GPUs that are reserved for other organizations. */
   readonly setAside: boolean
-  /** GPUs that the organisation holds or has been let through to, this run's not counted; those of its older runs in `waiting` too. */
+  /** GPUs that the organization holds or was granted, without this run's. Older runs in `waiting` count too. */
   readonly organizationGpus: number
-  /** What Kueue says of the pod that it holds back. */
+  /** Why Kueue holds the pod back, as Kueue reports it. */
   readonly admission: string | null
-  /** Whether the pod of what the model serves, another run's, is there. */
+  /** Whether the pod of the serving revision, which belongs to another run, exists. */
   readonly predecessorHolds: boolean
-  /** Why the GPUs of that pod would be none for an engine of the host class; null where they would. */
+  /** Why an engine of the host class could not use the GPUs of that pod; null if it could. */
   readonly predecessorPlace: string | null
-  /** Candidates of its model that hold GPUs, while it waits for some. `until`: Unix milliseconds. `inPlace`: whether an engine of the run could have their place. */
+  /**
+   * Candidates of the same model that hold GPUs while the run waits for some. `until`: Unix milliseconds. `inPlace`:
+   * whether an engine of the run could take their place.
+   */
   readonly candidates: ReadonlyArray<{
     readonly run: Run["id"]
     readonly pod: string
@@ -210,49 +240,57 @@ export interface Observation {
     readonly until: number
     readonly inPlace: boolean
   }>
-  /** Whether its host class has, or may get, a node that the run's pod is not on and where nothing has gone wrong with the run. */
+  /** Whether the host class has, or may get, another node on which the run has not failed. */
   readonly elsewhere: boolean
-  /** Whether the run's pod has not started, and another would be asked for now: its host class has changed. */
+  /** Whether the run's pod has not started and was created from an older version of its host class. */
   readonly outdated: boolean
-  /** Whether there is a disruption budget for the run's engine. */
+  /** Whether the run's engine has a disruption budget. */
   readonly budget: boolean
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
-  /** Whether the work that runs was begun with this very start of the engine. */
+  /** Whether the running work began with the current start of the engine. */
   readonly sameStart: boolean
-  /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back or may idle. */
+  /**
+   * When the last endpoint of the revision was withdrawn while its engine still runs. Set only if the revision gives
+   * its engine back or may idle.
+   */
   readonly withdrawnAt: number | null
-  /** When this operator saw those times first that lay in the future then; see `FutureTimes`. */
+  /** Times that lay in the future when this operator first read them, and when it did; see `FutureTimes`. */
   readonly firstSeen: ReadonlyMap<number, number>
-  /** Since when this operator has been driving the runs without a gap, Unix milliseconds. */
+  /** Since when this operator drives the runs without a gap, Unix milliseconds. */
   readonly attendedSince: number
-  /** Whether it was said already that the cluster holds nothing of the run any more. */
+  /** Whether the release of the run's objects was already recorded. */
   readonly released: boolean
 }
 
-/** A time of the run or of its pod as things are counted from it: never in the future for long, even where a clock was set back. */
+/**
+ * The time from which to count for a time of the run or its pod. It stays close to the present even if a clock was set
+ * back.
+ */
 export const countedAs = ({ firstSeen }: Pick<Observation, "firstSeen">, time: number): number => firstSeen.get(time) ?? time
 
 /**
- * From when a deadline counts, Unix milliseconds: the latest of these times, but none before this operator came to look. Nothing may fail for what nobody was there
- * to do or to see.
+ * The start of a deadline, Unix milliseconds: the latest of these times, but not before this operator took over.
+ * Nothing fails because no operator was there to act.
  */
 export const countedFrom = (seen: Observation, ...times: ReadonlyArray<number | null>): number =>
   times.reduce<number>((latest, time) => (time === null ? latest : Math.max(latest, countedAs(seen, time))), seen.attendedSince)
 
-/** What tries of a work are counted for: the engine's latest start, or this time in the phase. */
+/** What the attempts of a work are counted for: the engine's latest start, or the current stay in the phase. */
 export const workAbout = ({ boot, run }: Observation, kind: WorkKind): string => (kind === "boot" ? (boot?.boot ?? "") : `${run.phaseSince}`)
 
-/** Which start of which engine it is; another one where its container has ended meanwhile. */
+/** Identifies one start of an engine. The value changes when its container restarts. */
 export const whichStart = (pod: PodSeen | null): string => (pod === null ? "" : `${pod.uid} ${pod.restarts} ${pod.startedAt}`)
 
 /**
- * The work of that kind, where it runs and goes on although the engine is not ready now: one that is busy with it answers its probes late, and what is begun anew for each
- * of them never ends. Not where the engine has started again.
+ * The running work of that kind, if it continues although the engine is not ready. A busy engine answers its probes
+ * late, and work that restarts at each late probe never ends. Null if the engine has restarted.
  */
 export const goesOn = ({ run, sameStart, work }: Observation, kind: WorkKind): WorkKind | null =>
   sameStart && work.running === kind && (run.revision?.engineImage ?? null) !== null ? kind : null
 
-/** How that work ended last, of this start or this time in the phase: an earlier one says nothing of it. */
+/**
+ * The result of the last work of that kind for the current start or stay in the phase. Earlier results do not count.
+ */
 export const endedOf = (seen: Observation, kind: WorkKind): WorkEnded | null => {
   const { ended } = seen.work
   return ended?.kind === kind && ended.about === workAbout(seen, kind) ? ended : null

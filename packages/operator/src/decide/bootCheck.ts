@@ -3,16 +3,17 @@ import { Action, act, type Decision, wait } from "./Decision.ts"
 import { backoff, trialAttempts } from "./limits.ts"
 import { endedOf, type Observation } from "./Observation.ts"
 
-/** Starts in a row that answer otherwise, before the model stays without traffic. */
+/** Consecutive starts with different answers after which the model stays without traffic. */
 const mostStarts = 2
 
-/** How to say it and what to do where an engine answers otherwise than what was verified. */
+/** The message for an engine that gives other answers than the verified ones. */
 export const answersOtherwise = (seen: Observation): string =>
   `The engine answers otherwise than the one that was verified: ${seen.boot?.verdict?.message ?? ""} It gets no traffic.`
 
 /**
- * Another pod for an engine that answers otherwise since its container was started again in its pod: there its first container, which looks at the weights, runs only once,
- * and what was altered since is found, and brought anew, before a new one starts. Once: the start after that is the second. Null where that is no use.
+ * Replaces the pod if its answers differ after its container was restarted in place. The init container that checks the
+ * weights runs only once per pod. In a new pod it finds altered weights, and the operator downloads them again. This
+ * happens once, because the next start is the second one. Null if a new pod cannot help.
  */
 export const inAnotherPod = (seen: Observation): Decision | null => {
   const { boot, pod } = seen
@@ -21,7 +22,7 @@ export const inAnotherPod = (seen: Observation): Decision | null => {
   return act(message, Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 
-/** Why an engine that is ready has no traffic, as a reason of its condition; null where it has some, or where nothing keeps it from that. */
+/** Why a ready engine has no traffic, as the reason of a condition. Null if it has traffic or nothing withholds it. */
 export const withheld = ({ boot, pod, run }: Pick<Observation, "boot" | "pod" | "run">): "AnswersDiffer" | "EngineNotReady" | null => {
   if (boot === null || pod === null || !pod.ready || pod.deleting || pod.lost !== null) return null
   if (run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)) return null
@@ -29,8 +30,8 @@ export const withheld = ({ boot, pod, run }: Pick<Observation, "boot" | "pod" | 
 }
 
 /**
- * What comes before an engine that has started again gets traffic: it has to give the answers that its revision was verified with. Null where it does, or nobody could ask
- * it: what we cannot do takes no model away.
+ * Compares a restarted engine with the verified answers before it gets traffic. Null if the answers match or the
+ * comparison could not run: a fault of the operator does not take a model out of service.
  */
 export const compareFirst = (seen: Observation, now: number): Decision | null => {
   const { boot, elsewhere, pod, run, work } = seen
@@ -54,12 +55,12 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
     )
   const another = inAnotherPod(seen)
   if (another !== null) return another
-  // Told and noted once of each start: a later deployment does not take the revision for verified then.
+  // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
   const noted = run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (boot.verdict?.at ?? 0))
   return act(`${message} Deploy it again, or delete its pod, so that it is tried anew.`, ...(noted ? [] : [told, Action.NoteNodeFault({ code: startsDiffer })]))
 }
 
-/** What is told beside the first traffic of an engine that has started again. */
+/** Events to record when a restarted engine gets its first traffic. */
 export const toldOfBoot = ({ boot, pod }: Observation): ReadonlyArray<Action> => {
   if (boot === null || pod === null) return []
   if (boot.verdict === null)

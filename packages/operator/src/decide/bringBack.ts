@@ -3,17 +3,19 @@ import { fetchAgain } from "./limits.ts"
 import { replaceFetch, waitForDownload } from "./materializing.ts"
 import type { Observation } from "./Observation.ts"
 
-/** Whether the engine cannot start again because its weights are not in their store any more, or are not what was verified. */
+/**
+ * Whether the engine cannot restart because its weights are missing from the store or differ from the verified ones.
+ */
 export const lostWeights = ({ pod, podClass }: Observation): boolean => {
   const copy = pod?.copy ?? null
-  // Without its host class nobody knows which store that is. One that is looked at again was lost until that says otherwise.
+  // Without its host class the store is unknown. While a check runs again, the previous result holds.
   if (podClass === null || copy === null || copy.done || copy.failure === null) return false
   return copy.failure.code === "weights_missing" || (copy.checks === true && copy.failure.code === "weights_mismatch")
 }
 
 /**
- * Brings the weights of what serves once more, where its store has lost or changed them: its engine waits for them, and nobody but the operator would deploy it again.
- * Null where that is not what the engine waits for.
+ * Downloads the weights of the serving revision again if its store has lost or changed them. Its engine waits for them,
+ * and no one else deploys the model again. Null if the engine does not wait for its weights.
  */
 export const bringBack = (seen: Observation, now: number): Decision | null => {
   const { fetch, pod, weights } = seen

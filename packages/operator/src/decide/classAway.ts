@@ -1,11 +1,14 @@
 import { type Decision, wait } from "./Decision.ts"
 import type { Observation } from "./Observation.ts"
 
-/** The host class that was chosen for the run, with the cards that it had: one of other cards is another, whatever its name. */
+/**
+ * The host class that was chosen for the run, with its GPUs. A class of the same name with other GPUs is a different
+ * class.
+ */
 export const chosenClass = ({ run }: Pick<Observation, "run">): string => {
   const { estimate, settings } = run.revision ?? {}
   return settings === undefined || estimate === undefined ? "of the run" : `${settings.host_class} (${estimate.gpu_count} x ${estimate.gpu_pool})`
 }
 
-/** What a run waits for whose host class was deleted. */
+/** The decision for a run whose host class was deleted. */
 export const classAway = (seen: Pick<Observation, "run">): Decision => wait(`Waits for the host class ${chosenClass(seen)}, which does not exist now.`)

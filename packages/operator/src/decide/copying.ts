@@ -6,7 +6,7 @@ import { lookForWeights } from "./materializing.ts"
 import { type CopySeen, countedFrom, type Observation } from "./Observation.ts"
 import { progressTold } from "./progressTold.ts"
 
-/** How the copy goes on, or why it does not, in a sentence; null where it is done, or has not begun. */
+/** A sentence about the copy's progress or its problem. Null if the copy is complete or has not started. */
 export const copyTold = (copy: CopySeen | null): string | null => {
   if (copy === null || copy.done) return null
   if (copy.checks === true) {
@@ -20,7 +20,9 @@ export const copyTold = (copy: CopySeen | null): string | null => {
   return `Copies the weights to its node: ${progressTold(copy.progress)}`
 }
 
-/** Why the weights can never be on a node of the class, before a pod is asked for; null where they can, for all that is known. */
+/**
+ * Fails the run if the weights are known not to fit on the nodes of the class, before a pod is created. Otherwise null.
+ */
 export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null => {
   const cache = podClass?.weightsCache ?? null
   const bytes = run.revision === null ? 0 : weightsSize(run.revision)
@@ -32,7 +34,7 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
   )
 }
 
-/** What there is to say and to do while the weights are copied to the pod's node, before its engine starts; null where they are there. */
+/** The decision while the weights are copied to the pod's node. Null once they are complete. */
 export const copying = (seen: Observation, now: number): Decision | null => {
   const { pod, podClass, run } = seen
   const copy = pod?.copy ?? null

@@ -28,25 +28,28 @@ const rules: Record<Phase, (seen: Observation, now: number) => Decision> = {
 const isWorking = (phase: Phase) => workingPhases.some((working) => working === phase)
 
 /**
- * A run that is at work or serves is shown in the cluster; the record of one that is over is not forced back on somebody who deleted it. An object that somebody applied
- * shows its newest run only, and goes with its model.
+ * An unfinished or serving run has a custom resource. If someone deletes the resource of a finished run, the operator
+ * does not create it again. An applied object shows only its newest run, and is deleted with its model.
  */
 const wantsResource = ({ pod, run }: Observation): boolean =>
   (run.applied === null || (run.applied.current !== null && !run.modelDeleted)) &&
   (isWorking(run.phase) ||
     (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || (pod !== null && run.engineRun === run.id))))
 
-/** Whether this is the end of an applied object's run: an object of another uid would be taken for a wish to try again. */
+/**
+ * Whether this decision ends the run of an applied object. A new object with another uid would count as a request to
+ * try again.
+ */
 const endsApplied = ({ run }: Observation, { actions }: Decision): boolean =>
   run.applied !== null && actions.some((action) => action._tag === "Enter" && (action.to === "failed" || action.to === "cancelled"))
 
-/** When the pod of a silent node counts as lost, Unix milliseconds; null where its node is well. */
+/** When the pod of an unresponsive node counts as lost, Unix milliseconds; null if its node is healthy. */
 const lostAt = (seen: Observation): number | null => {
   const silent = seen.pod?.nodeDownSince ?? null
   return silent === null ? null : countedFrom(seen, silent) + nodePatience
 }
 
-/** A pod whose node has been silent for too long is lost, whatever its last status says. */
+/** A pod whose node has been unresponsive for too long is lost, whatever its last status reports. */
 const withNode = (seen: Observation, now: number): Observation => {
   const { pod } = seen
   const at = lostAt(seen)

@@ -1,19 +1,20 @@
 import { Action } from "./Decision.ts"
 import type { Observation } from "./Observation.ts"
 
-/** Notes which image is tried or serves, and its digest, where that was not done yet. */
+/** Records the image on trial or in service, and its digest, if that is not done yet. */
 export const noteImage = ({ pod, run }: Observation): ReadonlyArray<Action> => {
   const { revision } = run
   if (revision === null || pod === null || pod.image === null) return []
   const { image, imageDigest: digest } = pod
-  // What a revision was verified with is not what its pod was given since, if somebody gave it another.
+  // The image of a verified revision is never overwritten by an image that someone set on its pod later.
   if (revision.engineImage !== null && (revision.engineImage !== image || revision.engineDigest !== null || digest === null)) return []
   return [Action.RecordEngineImage({ image, digest })]
 }
 
 /**
- * Takes the pod whose image is not the one that was tried, since its name stands for another by now and its container started again; the next one is asked for by the
- * digest. So too one that an adapter was only compared with. Null where it is the right one, or nobody can tell.
+ * Replaces the pod if its image is not the one that was tried: the tag was moved and the container restarted. The next
+ * pod refers to the image by digest. This also applies to a pod that only served the merged model. Null if the image is
+ * right or unknown.
  */
 export const replaceChanged = ({ merged, pod, run }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } | null => {
   if (pod !== null && pod.merge !== null && merged === "none") {

@@ -14,7 +14,10 @@ const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
 const isImageTrouble = (reason: string) =>
   neverPullable.has(reason) || reason === "ErrImagePull" || reason === "ImagePullBackOff" || reason === "ImageInspectError"
 
-/** Back to the queue, or the end where that happened too often. No fault of the model. A pod that Kueue holds back again stays where it waits. */
+/**
+ * Puts the run back into the queue, or fails it if that happened too often. The model is not at fault. A pod that Kueue
+ * holds back again keeps its place.
+ */
 const requeue = (seen: Observation, why: string): Decision => {
   if (seen.run.requeues >= maxRequeues) {
     return fail("capacity_lost", `GPUs were lost ${seen.run.requeues + 1} times before the engine was ready. No fault of the model was found; try again later.`)
@@ -22,7 +25,7 @@ const requeue = (seen: Observation, why: string): Decision => {
   return enter("queued", why, ...(seen.pod === null || seen.pod.gated ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
 }
 
-/** Why a pod's container does not start, once that is no longer a matter of patience. `since`: it has been tried all the time. */
+/** Fails the run if its container cannot start and waiting no longer helps. `since`: when the failed attempts began. */
 const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null => {
   if (pod.blocked === null) return null
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
@@ -33,7 +36,7 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
 
-/** Why there are no GPUs for a pod that was asked for while there were. */
+/** Why the GPUs that were free when the pod was created are no longer free. */
 const lostPlace = ({ setAside, shortage }: Observation): string =>
   shortage !== null
     ? `No node takes the engine any more: ${shortage}.`
@@ -41,7 +44,9 @@ const lostPlace = ({ setAside, shortage }: Observation): string =>
       ? "The GPUs were set aside for others before the engine had a node."
       : "The GPUs were taken before the engine had a node."
 
-/** A pod that no node takes has not failed: an autoscaler may be at work, or the engine that has its GPUs may be ending its requests. */
+/**
+ * An unschedulable pod has not failed. An autoscaler may be adding a node, or the engine on its GPUs may be draining.
+ */
 const unplaced = (seen: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
   const { freeSlots, podClass, predecessorHolds, run } = seen
   if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has ended its requests and given its GPUs up.`)
@@ -54,7 +59,7 @@ const unplaced = (seen: Observation, { message, since }: { readonly message: str
   return wait(`No node takes the engine yet: ${message}`, now < patience ? patience : null, "No node takes the engine yet.")
 }
 
-/** Asks for the engine's pod until its container runs. A pod that finds no node has not failed: an autoscaler may be at work. */
+/** Creates the engine's pod and waits until its container runs. */
 export const provisioning = (seen: Observation, now: number): Decision => {
   const { pod, podClass, run } = seen
   if (pod === null) {
@@ -83,17 +88,17 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   )
 }
 
-/** What a node says of containers that it lost by its own restart. */
+/** The reasons that a node reports for containers that it lost when it restarted. */
 const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
 export const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
 
-/** What to do where an engine was killed for its use of host memory. */
+/** The remedy if an engine exceeds its host memory. */
 export const moreMemory = "Choose a host class with more of it, or ask the cluster's operator to raise its memoryBytes."
 
-/** What an engine that lacks files may be thought to end of. */
+/** Start failures that missing weights may cause. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
 
-/** Waits until the engine itself says that it takes requests. */
+/** Waits until the engine reports that it accepts requests. */
 export const booting = (seen: Observation, now: number): Decision => {
   const { engine, pod, podClass, run } = seen
   if (pod === null) return requeue(seen, "The engine's pod went away before it was ready.")
@@ -106,7 +111,7 @@ export const booting = (seen: Observation, now: number): Decision => {
       code: "engine_start_failed",
       text: "The engine ended before it was ready. Choose another runtime or revision."
     }
-    // What the engine itself names is its own, whatever became of another card of the node.
+    // A cause that the engine names takes precedence over a failed GPU of the node.
     if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(seen)
     return (ofWeights.has(failure.code) ? lookForWeights(seen, now) : null) ?? fail(failure.code, failure.text)
   }

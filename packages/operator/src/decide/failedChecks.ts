@@ -1,6 +1,8 @@
 import { type CheckOutcome, type CheckReport, type FailureCode, isFailedCheck, type NamedFailure } from "@seatrial/domain"
 
-/** What a failed row says of the model and its engine; of all others that checks failed. */
+/**
+ * The failure code of each check that points to the model or the engine. All other checks fail with `checks_failed`.
+ */
 const codes: Readonly<Record<string, FailureCode>> = {
   files_match_commit: "weights_mismatch",
   tensors_complete: "weights_incomplete",
@@ -16,7 +18,7 @@ const codes: Readonly<Record<string, FailureCode>> = {
   greedy_repeats: "nondeterministic_output"
 }
 
-/** What to do, as a sentence. */
+/** The remedy for each code, as a sentence. */
 const remedies: Partial<Record<FailureCode, string>> = {
   checks_failed: "The engine does not serve this model as it should; try another runtime or revision.",
   weights_mismatch: "Deploy again, so that the files are brought anew.",
@@ -34,7 +36,7 @@ const remedies: Partial<Record<FailureCode, string>> = {
   cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
 }
 
-/** What to do if the cause is known better than the code. */
+/** The remedy if the cause is more specific than the code. */
 const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engine_error", string>> = {
   other_engine_version:
     "Two versions of the engine compute the same commit otherwise. Where this one is wrong, try another runtime; where that one was, delete the models that it was verified with, and deploy again.",
@@ -47,7 +49,10 @@ interface FailedCheck {
   readonly code: FailureCode
 }
 
-/** Whether the engine still computed as the check ran out of time: the machine is slow, and nothing is known of the model or its engine. */
+/**
+ * Whether the engine still computed when the check timed out. The machine is slow, and the check says nothing about the
+ * model or the engine.
+ */
 const isSlow = ({ isComputing, outcome }: CheckOutcome): boolean => outcome === "timeout" && isComputing === true
 
 const codeOf = ({ code, isReproduced, name, outcome, ...evidence }: CheckOutcome): FailureCode => {
@@ -56,22 +61,23 @@ const codeOf = ({ code, isReproduced, name, outcome, ...evidence }: CheckOutcome
   if (outcome === "timeout") return evidence.isComputing === true ? "trial_unavailable" : "checks_failed"
   if (outcome === "hung") return "engine_hung"
   if (outcome === "flaky") return "nondeterministic_output"
-  // Numbers that are wrong break the engine each time, and say nothing about other rows.
+  // Wrong numbers break the engine every time, and say nothing about other checks.
   if (outcome === "engine_error") return isReproduced === true && own === "output_garbage" ? own : "checks_failed"
   return own
 }
 
-/** The failed checks that may be the reason, in their order. */
+/** The failed checks that may be the reason, in order. */
 const reasonsOf = ({ outcomes }: CheckReport): ReadonlyArray<FailedCheck> => {
   const failed = outcomes.filter(isFailedCheck).map((outcome): FailedCheck => ({ outcome, code: codeOf(outcome) }))
   const required = failed.filter(({ outcome }) => outcome.class === "required")
-  // A withdrawn capability is a reason only if there is no other: then the installation made it one.
+  // A withdrawn capability counts only if no other check failed: then the installation's settings made it a reason.
   return required.length > 0 ? required : failed.filter(({ outcome }) => outcome.class === "capability")
 }
 
 /**
- * The check that says most. Another request's text in an answer is the worst fault. On a machine that is too slow, faults that only time shows are none. An engine that
- * hangs explains checks without an answer, and wrong numbers explain an engine that breaks.
+ * The check that explains the failure best. Text of another request in an answer is the worst fault. On a slow machine,
+ * faults that only appear as timeouts do not count. A hanging engine explains checks without an answer, and wrong
+ * numbers explain an engine that breaks.
  */
 const mostTelling = (reasons: ReadonlyArray<FailedCheck>): FailedCheck | undefined => {
   const saying = (code: FailureCode) => reasons.find((reason) => reason.code === code)
@@ -90,7 +96,10 @@ const remedyOf = ({ code, outcome: { cause, outcome } }: FailedCheck): string | 
   return outcome === "engine_error" && code === "output_garbage" ? closerRemedies.engine_error : remedies[code]
 }
 
-/** Why a trial's report ends the run: the failed row that says most, what it expected and what came, and the names of the others. */
+/**
+ * The failure of a trial: the most telling failed check, what it expected, what it observed, and the names of the other
+ * failed checks.
+ */
 export const failedChecks = (report: CheckReport): NamedFailure => {
   const reasons = reasonsOf(report)
   const first = mostTelling(reasons)

@@ -14,11 +14,17 @@ import { reuses } from "./reuse.ts"
 
 const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
 
-/** Once; but of one that is being deleted on a node that is gone nobody says that it has ended, and it would stay for ever. */
+/**
+ * The pod is deleted once. If it is already being deleted on a node that is gone, no kubelet confirms that it ended, so
+ * the deletion is forced.
+ */
 const removePod = ({ pod }: Observation) =>
   pod === null || (pod.deleting && pod.lost === null) ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]
 
-/** Failed and cancelled runs leave nothing but their record. Until the status says so, also what no watch shows (the Secret) is removed. */
+/**
+ * A failed or canceled run keeps only its record. Until the status shows the end, objects without a watch (the Secret)
+ * are deleted too.
+ */
 const ended = (seen: Observation): Decision => {
   const { fetch, resource, run } = seen
   const message = run.failure === null ? "Cancelled." : `${run.failure.code}: ${run.failure.text}`
@@ -32,7 +38,7 @@ const classGone = (seen: Observation): string => `The host class ${chosenClass(s
 
 const isUp = (pod: PodSeen): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
 
-/** Why an engine that is there does not serve, in words. */
+/** Why an existing engine does not serve. */
 const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen): string =>
   pod.gated
     ? `It waits in Kueue's queue${admission === null ? "." : `: ${admission}`}`
@@ -43,7 +49,7 @@ const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen
         copyTold(pod.copy) ??
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
 
-/** The same for callers of the API: without what the scheduler, Kueue and the node say in their own words. */
+/** The same for API callers, without quotations of the scheduler, Kueue or the node. */
 const whyNotReadyInPublic = (pod: PodSeen): string => {
   if (pod.gated) return "It waits in the cluster's queue."
   if (pod.deleting) return "It ends and is started again."
@@ -57,7 +63,7 @@ const notReady = (seen: Observation, pod: PodSeen): Decision => ({
   publicMessage: `The engine is not ready: ${whyNotReadyInPublic(pod)}`
 })
 
-/** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */
+/** The serving revision. Its engine exists, and is published exactly while it is ready. */
 const serving = (seen: Observation, now: number): Decision => {
   const { pod, podClass, run } = seen
   if (pod === null) {
@@ -84,21 +90,25 @@ const serving = (seen: Observation, now: number): Decision => {
   if (!pod.ready || pod.url === null) return { ...notReady(seen, pod), work: goesOn(seen, "boot") }
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
-  // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.
+  // A published endpoint may still respond, and gateways turn away from one that does not. Nothing new gets traffic
+  // because of a status from before the node became unresponsive.
   if (!current && pod.nodeDownSince !== null) return act("The engine's node does not answer.", ...withdraw(seen))
-  // What has traffic is let be: it was compared before it got any.
+  // An engine with traffic was compared before it got any.
   const known = run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const first = known ? null : compareFirst(seen, now)
   if (first !== null) return { ...first, actions: [...withdraw(seen), ...first.actions] }
   return act(
     "Serves.",
     ...(current ? [] : [...(known ? [] : toldOfBoot(seen)), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
-    // Where it was tried before anybody kept its image.
+    // The image of an old revision may not be recorded yet.
     ...noteImage(seen)
   )
 }
 
-/** A revision that was replaced, or whose model is gone or disabled: no new requests, time for those under way, then its GPUs are free. */
+/**
+ * A revision that was replaced, or whose model was deleted or disabled. It gets no new requests, finishes the current
+ * ones, and then frees its GPUs.
+ */
 const draining = (seen: Observation, now: number, message: string): Decision => {
   const removal = removePod(seen)
   if (removal.length === 0 || (seen.pod !== null && seen.pod.lost !== null)) return act(message, ...withdraw(seen), ...removal)
@@ -109,7 +119,9 @@ const draining = (seen: Observation, now: number, message: string): Decision => 
   return act(message, ...removal)
 }
 
-/** A verified revision that does not serve keeps its engine for a while, so that going live needs no second start. */
+/**
+ * A verified revision that does not serve. It keeps its engine for a while, so that going live needs no second start.
+ */
 const candidate = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const [by] = run.reusedBy
@@ -119,7 +131,7 @@ const candidate = (seen: Observation, now: number): Decision => {
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }
 
-/** What has become of the engine that a run serves with and another run has. */
+/** The state of an engine that this run serves with and another run owns. */
 const engineOfOther = (seen: Observation, now: number): string => {
   const { pod, podClass, run } = seen
   const whose = `the engine of ${run.engineRun}, whose revision this is`
@@ -134,7 +146,7 @@ const engineOfOther = (seen: Observation, now: number): string => {
   return kept === "AnswersDiffer" ? answersOtherwise(seen) : `Not ready is ${whose}: what it answers is compared with what was verified.`
 }
 
-/** A run that reused an earlier run's revision has no engine of its own: whatever becomes of that is for the earlier run. */
+/** A run that reused a revision has no engine of its own. The earlier run owns the engine. */
 const reused = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const message =
@@ -149,11 +161,11 @@ const reused = (seen: Observation, now: number): Decision => {
   return act(message, ...(withdrawn ? [Action.Publish({ endpoints: [] })] : []))
 }
 
-/** Whether there is neither an engine of the run nor a download. */
+/** Whether the run has neither an engine nor a download. */
 const isBare = (seen: Observation): boolean =>
   seen.fetch._tag === "Absent" && (reuses(seen) || (seen.pod === null && seen.run.endpoints.length === 0 && !seen.budget))
 
-/** Whether nothing of the run is left in the cluster but its record, and that was not said yet. */
+/** Whether the cluster holds no objects of the run, and their release is not recorded yet. */
 const isGone = (seen: Observation): boolean => {
   const { released, resource, run } = seen
   return (
@@ -165,8 +177,9 @@ const isGone = (seen: Observation): boolean => {
 }
 
 /**
- * When the custom resource of a run that is over goes, its record being the truth, Unix milliseconds; null where it stays. One that stands for what serves stays, one that
- * somebody applied is theirs, and nothing of a run hangs on its object: neither its engine, nor what a deletion might be taken for.
+ * When the custom resource of a finished run is deleted, Unix milliseconds; null if it stays. The record in Postgres is
+ * the truth. The resource of a serving run stays. An applied object belongs to the person who applied it. No engine
+ * depends on the resource, and its deletion never counts as a request.
  */
 const forgottenAt = (seen: Observation): number | null => {
   const { keepFinished, resource, run, shownSince } = seen
@@ -187,7 +200,7 @@ const rule = (seen: Observation, now: number): Decision => {
   return isIdle(seen, now) ? draining(seen, now, "Idle: nobody asked for the model for a while. The next request starts its engine.") : held(seen, now)
 }
 
-/** What serves, when it may idle, and when it is given up. */
+/** The serving revision: decides when it may idle, and when its engine hangs. */
 const held = (seen: Observation, now: number): Decision => {
   const hung = hungAt(seen)
   if (hung !== null && now >= hung) {
@@ -201,7 +214,7 @@ const held = (seen: Observation, now: number): Decision => {
   return { ...decision, lookAgainAt: all.length === 0 ? null : Math.min(...all) }
 }
 
-/** The budget that keeps an engine from being evicted is there exactly while it serves. */
+/** The disruption budget exists exactly while the engine serves. */
 const budget = (seen: Observation, now: number): ReadonlyArray<Action> => {
   const { pod, podClass, run } = seen
   const serves = isServed(seen) && !reuses(seen) && run.replacedBy === null && pod !== null && !isIdle(seen, now)
@@ -209,7 +222,7 @@ const budget = (seen: Observation, now: number): ReadonlyArray<Action> => {
   return wanted === seen.budget ? [] : [wanted ? Action.EnsureBudget() : Action.RemoveBudget()]
 }
 
-/** A finished run never changes; what is left to do is about its engine. */
+/** A finished run never changes. Only its engine is left to handle. */
 export const finished = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const decision = rule(seen, now)

@@ -2,7 +2,10 @@ import type { Run } from "@seatrial/store"
 
 type Words = (organization: string) => string
 
-/** What the hub's refusals say of the user whose API key asks, and what holds where nobody's key does. The first that are found count. */
+/**
+ * Texts of the hub's refusals that mention the caller's API key, and their replacements if there is no caller. The
+ * first match counts.
+ */
 const instead: ReadonlyArray<readonly [said: RegExp, words: Words]> = [
   [
     /the user whose API key asks has no connection to the hub/gu,
@@ -31,6 +34,9 @@ const instead: ReadonlyArray<readonly [said: RegExp, words: Words]> = [
 
 const likeThe = (said: string, words: string) => (/^\p{Lu}/u.test(said) ? words.charAt(0).toUpperCase() + words.slice(1) : words)
 
-/** A refusal of the hub for who reads it: of a run that somebody's object made there is no user, and the token is the one that the organization shares. */
+/**
+ * Rewrites a refusal of the hub for its audience. The run of an applied object has no user, and its token is the one
+ * that the organization shares.
+ */
 export const forItsReader = ({ orgSlug, startedBy }: Pick<Run, "orgSlug" | "startedBy">, text: string): string =>
   startedBy === null ? instead.reduce((result, [said, words]) => result.replace(said, (found) => likeThe(found, words(orgSlug))), text) : text

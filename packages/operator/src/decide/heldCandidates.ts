@@ -1,10 +1,16 @@
 import { candidateHold } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 
-/** Until when a verified revision that does not serve keeps its GPUs, Unix milliseconds. `endedAt`: when its run ended. `holdSeconds`: null where nothing was asked. */
+/**
+ * Until when a verified revision that does not serve keeps its GPUs, Unix milliseconds. `endedAt`: when its run ended.
+ * `holdSeconds`: null if the request did not set it.
+ */
 export const heldUntil = (endedAt: number, holdSeconds: number | null): number => endedAt + (holdSeconds === null ? candidateHold : holdSeconds * 1_000)
 
-/** What is to be done where a run waits for GPUs that candidates of its own model hold; empty where none does. `limit`: whether it waits for any of its organization's. */
+/**
+ * What to do if the run waits for GPUs that candidates of its own model hold; empty if none does. `limit`: whether the
+ * run waits because of its organization's limit.
+ */
 export const candidatesInTheWay = ({ candidates }: Observation, limit = false): string =>
   candidates
     .filter(({ inPlace }) => limit || inPlace)

@@ -2,8 +2,9 @@ import { Action } from "./Decision.ts"
 import { countedFrom, type Observation } from "./Observation.ts"
 
 /**
- * When an engine that serves is given up, Unix milliseconds: it runs, and has not been ready for as long as its host class lets one start. Nobody else ends an engine that
- * hangs with its port open. Null where that is no question: it is ready, is told of otherwise (its node, its image), or could not be started again.
+ * When the operator replaces a serving engine, Unix milliseconds. The engine runs but has not been ready for as long as
+ * its host class allows for a start. Nothing else ends an engine that hangs with an open port. Null if the engine is
+ * ready, could not be restarted, or its state has another cause (its node, its image).
  */
 export const hungAt = (seen: Observation): number | null => {
   const { pod, podClass } = seen
@@ -12,7 +13,7 @@ export const hungAt = (seen: Observation): number | null => {
   return countedFrom(seen, pod.createdAt, pod.startedAt, pod.readyChangedAt) + podClass.bootDeadlineSeconds * 1_000
 }
 
-/** Says that the engine is given up, and takes its pod. */
+/** Logs that the engine hangs, and deletes its pod. */
 export const replaceHung = ({ pod, podClass }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } => {
   const message = `The engine was not ready for ${podClass?.bootDeadlineSeconds} seconds, though its container runs. It is replaced.`
   return {

@@ -1,25 +1,29 @@
 import { idleSlack, wokenHold } from "./limits.ts"
 import { countedAs, countedFrom, type Observation } from "./Observation.ts"
 
-/** Whether the run's revision is what carries its model's traffic, or would if its engine were there. */
+/** Whether the run's revision carries its model's traffic, or would if its engine existed. */
 export const isServed = ({ run }: Pick<Observation, "run">): boolean =>
   run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
 
 /**
- * From when a served model idles that nobody asks for meanwhile, Unix milliseconds; null where it never does. Gateways tell of requests a little late, and an engine
- * that was woken stays for whoever woke it to come back.
+ * When a serving model without requests becomes idle, Unix milliseconds; null if it never does. Gateways report
+ * requests with a short delay. An engine that was woken stays long enough for the caller to retry.
  */
 export const idleAt = (seen: Observation): number | null => {
   const { pod, run } = seen
   const hold = run.revision?.settings.hold_seconds
   if (!isServed(seen) || hold === undefined) return null
-  // Of the revision, the same for all of its runs: that it went live is a use, and that a later run found it serving is none.
+  // The same value for all runs of the revision. Going live counts as use; a later run that finds the revision serving
+  // does not.
   const used = run.lastUsedAt ?? run.endedAt ?? run.phaseSince
   if (pod === null) return countedAs(seen, used) + hold * 1_000 + idleSlack
   return Math.max(countedFrom(seen, used) + hold * 1_000 + idleSlack, countedAs(seen, pod.readyChangedAt ?? pod.createdAt) + wokenHold)
 }
 
-/** Whether a served model gives its GPUs back because nobody asks for it. An engine that is on its way is let come. */
+/**
+ * Whether a serving model gives its GPUs back because it gets no requests. An engine that is starting is not
+ * interrupted.
+ */
 export const isIdle = (seen: Observation, now: number): boolean => {
   const at = idleAt(seen)
   if (at === null || now < at || seen.run.inFlight > 0) return false

@@ -9,7 +9,7 @@ import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 import { progressTold, stallTold } from "./progressTold.ts"
 
-/** How the download goes on, in a sentence. */
+/** A sentence about the progress of the download. */
 const told = (size: string, progress: DownloadState | null): string => {
   if (progress === null) return `Downloads and verifies ${size}.`
   if (progress.waiting) return "Another download brings the same files; waits for it."
@@ -20,7 +20,10 @@ const told = (size: string, progress: DownloadState | null): string => {
 
 const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === null ? 0 : weightsSize(run.revision))
 
-/** Why the download does not run, once that is no longer what every start takes, or why nothing comes of it; null where it goes on or may still. */
+/**
+ * Why the download does not run, once it takes longer than a normal start, or why its last attempt failed. Null if it
+ * runs or may still start.
+ */
 export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: FetchSeen, now: number): string | null => {
   if (fetch._tag !== "Active") return null
   const { lastFailure, obstacle, progress, runsSince } = fetch
@@ -31,30 +34,36 @@ export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: Fet
   return "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
 }
 
-/** How a download that is under way goes on, or what keeps it, in a sentence. */
+/** A sentence about the progress of a running download, or about its obstacle. */
 export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
   obstacleTold(seen.run, fetch, now) ?? told(sizeOf(seen), fetch.progress)
 
-/** Waits for a download that is under way. What the cluster says of a pod that does not start is for the cluster's own people. `before`: a sentence that goes first. */
+/**
+ * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster's operator.
+ * `before`: a sentence to put first.
+ */
 export const waitForDownload = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number, before = ""): Decision => {
   const message = downloadTold(seen, fetch, now)
   const isBlocked = fetch.obstacle !== null && message.includes(fetch.obstacle.says)
   return wait(`${before}${message}`, now + fetchLook, isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined)
 }
 
-/** A download that was told otherwise than another would be now, of the hub's address above all, may ask in vain: another takes its place and goes on with what came. */
+/**
+ * A download with outdated settings, for example an old address of the hub, may never succeed. A new Job replaces it
+ * and continues with the files that it left.
+ */
 export const replaceFetch: Decision = act(
   "The download was started with other settings than hold now. Starts it anew; what came is kept.",
   Action.RemoveFetch()
 )
 
-/** Brings the weights by a Job, unless an earlier one is known to have found them whole. */
+/** Downloads the weights with a Job, unless an earlier run is known to have verified them. */
 export const materializing = (seen: Observation, now: number): Decision => {
   const { fetch, run } = seen
   const size = sizeOf(seen)
   switch (fetch._tag) {
     case "Absent":
-      // It says which store the weights belong into.
+      // The host class determines the store of the weights.
       if (seen.podClass === null) return classAway(seen)
       if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
@@ -70,8 +79,9 @@ export const materializing = (seen: Observation, now: number): Decision => {
 }
 
 /**
- * An engine that did not start with weights which an earlier run's download had found: the store may have lost them since, so a download looks, and brings what is missing,
- * before the engine is started once more. Null where the run's own download has brought them.
+ * Downloads the weights again if an engine did not start with weights that an earlier run downloaded: the store may
+ * have lost them. The download checks them and fetches what is missing before the engine starts again. Null if the
+ * run's own download fetched them.
  */
 export const lookForWeights = (seen: Observation, now: number): Decision | null => {
   const { fetch, pod, run } = seen

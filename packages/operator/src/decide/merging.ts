@@ -2,13 +2,13 @@ import { type Decision, fail, wait } from "./Decision.ts"
 import { bootRestarts, copyDeadline } from "./limits.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
 
-/** When all that comes before a pod's engine had ended, Unix milliseconds; null where nothing has. */
+/** When all steps before the engine's start had ended, Unix milliseconds; null if none has. */
 export const preparedAt = ({ copy, merge }: PodSeen): number | null => {
   const times = [copy?.endedAt, merge?.endedAt].flatMap((time) => time ?? [])
   return times.length === 0 ? null : Math.max(...times)
 }
 
-/** What there is to say and to do while an adapter is merged into its base, before that engine starts; null where it is done, or has not begun. */
+/** The decision while an adapter is merged into its base. Null if the merge is done or has not started. */
 export const merging = (seen: Observation, now: number): Decision | null => {
   const { pod, run } = seen
   const merge = pod?.merge ?? null

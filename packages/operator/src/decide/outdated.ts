@@ -1,11 +1,14 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import type { PodSeen } from "./Observation.ts"
 
-/** Another pod is made instead of one that never started, where its host class has changed since: what kept it from starting may be what was changed. */
+/** Replaces a pod that never started if its host class has changed since. The change may remove the cause. */
 export const replaceOutdated = ({ uid }: PodSeen, ...before: ReadonlyArray<Action>): Decision =>
   act("The host class has changed since its pod was asked for: another is asked for.", ...before, Action.RemovePod({ uid, force: false }))
 
-/** A pod that is being deleted still has its name and its GPUs. One whose node is gone by now would be so for ever: nobody there says that it has ended. */
+/**
+ * A pod that is being deleted still holds its name and its GPUs. If its node is gone, no kubelet confirms its end, so
+ * the deletion is forced.
+ */
 export const leaving = ({ lost, uid }: PodSeen): Decision =>
   lost === null
     ? wait("Waits for an earlier engine to be gone.")

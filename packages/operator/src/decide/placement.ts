@@ -8,15 +8,15 @@ import type { ClassOption, Observation } from "./Observation.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
 import { canReplace, predecessorInTheWay } from "./replacement.ts"
 
-/** Where a run whose weights are there goes, and why, in words. */
+/** The next phase of a run whose weights are available, and the reason. */
 export interface Placement {
   readonly phase: "waiting" | "queued" | "provisioning"
   readonly reason: string
-  /** The same for callers of the API, if `reason` repeats what the cluster says of its nodes. */
+  /** The reason for API callers. Set if `reason` quotes what the cluster reports about its nodes. */
   readonly publicReason?: string
-  /** Whether what the model serves has to give its GPUs up for it. */
+  /** Whether the serving revision must give its GPUs up. */
   readonly replaces: boolean
-  /** The host class that it goes to, if its request allows several. */
+  /** The host class that the run takes, if its request allows several. */
   readonly plan?: ServingPlan
 }
 
@@ -29,7 +29,7 @@ const takesOver = ({ run }: Observation, because: string): Placement => ({
   replaces: true
 })
 
-/** The organization's own turn: what holds the run back, or null. */
+/** Why the organization's limit or order holds the run back, or null. */
 const heldBack = (seen: Observation): Placement | null => {
   const { organizationGpus, run } = seen
   if (run.olderRun !== null) return goes("waiting", `Waits for the older run ${run.olderRun} of this model to end.`)
@@ -47,13 +47,13 @@ const heldBack = (seen: Observation): Placement | null => {
   return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}${candidatesInTheWay(seen, true)}`)
 }
 
-/** The class on which the run would start now, and what to do for that; empty if there is none. */
+/** A sentence about the class on which the run would start now and how to get there; empty if there is none. */
 const otherClass = ({ options, podClass, roomOn, run }: Observation): string => {
   if (roomOn === null) return ""
   const { name, sameStore } = roomOn
   const open = options.length > 0 ? options.map((option) => option.podClass.hostClass.name) : podClass === null ? [] : [podClass.hostClass.name]
   const isAllowed = isClassChoice(run.servingRequest) && (classOrder(run.servingRequest)?.includes(name) ?? true)
-  // A class with another store is no option of the same run: its weights would have to be brought there first.
+  // A class with another store cannot take the same run: its weights would have to be downloaded there first.
   const isOption = sameStore && !isAllowed
   const names = [...open, name]
   const field = isOption ? `hostClasses to [${names.join(", ")}], or hostClass to any` : `hostClass to ${name}`
@@ -61,7 +61,7 @@ const otherClass = ({ options, podClass, roomOn, run }: Observation): string => 
   return ` ${otherClassInWords(roomOn, run.applied === null ? `cancel this run and deploy with ${choice}` : `set spec.serving.${field}`)}`
 }
 
-/** Where a run whose weights are there goes on its host class: to its own turn, to the pool's queue, or straight to its GPUs. */
+/** The next phase of a run on its host class: its organization's queue, the queue of the pool, or provisioning. */
 const placementOn = (seen: Observation): Placement => {
   const { ahead, asked, classGpus, freeSlots, podClass, shortage } = seen
   const held = heldBack(seen)
@@ -99,7 +99,10 @@ const placementOn = (seen: Observation): Placement => {
 
 const gpusOf = ({ plan }: ClassOption): number => plan.estimate.gpu_count
 
-/** The run as it is on one of its host classes. A queued run counts with its smallest engine in its organization's GPUs: for a larger one there must still be room in the limit. */
+/**
+ * The run as it would be on one of its host classes. A queued run counts toward its organization's limit with its
+ * smallest engine, so the limit must have room for a larger one.
+ */
 const onOption = (seen: Observation, { plan, podClass, ...view }: ClassOption): Observation => {
   const { options, run } = seen
   const isCounted = run.phase === "queued" && gpusOf({ plan, podClass, ...view }) <= Math.min(...options.map(gpusOf))
@@ -107,7 +110,10 @@ const onOption = (seen: Observation, { plan, podClass, ...view }: ClassOption): 
   return { ...seen, ...view, podClass, run: { ...run, revision, gpuLimit: isCounted ? null : run.gpuLimit } }
 }
 
-/** The host classes whose queue the run is in, and the GPUs with which it counts in its organization's limit; null if its class is fixed. */
+/**
+ * The host classes in whose queues the run is, and the GPUs with which it counts toward its organization's limit; null
+ * if its class is fixed.
+ */
 export const openClasses = (seen: Observation): { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null => {
   const { options } = seen
   if (options.length === 0) return null
@@ -115,7 +121,7 @@ export const openClasses = (seen: Observation): { readonly classes: ReadonlyArra
   return { classes: open.map(({ podClass }) => podClass.hostClass.name), gpus: Math.min(...options.map(gpusOf)) }
 }
 
-/** What a run waits for that several host classes could take. */
+/** The message of a run that several host classes could take. */
 const waitsForOptions = (seen: Observation, open: ReadonlyArray<ClassOption>): Placement => {
   const names = open.map(({ freeGpus, nodeGpus, podClass }) => freeInWords({ name: podClass.hostClass.name, gpus: nodeGpus, freeGpus }))
   const ahead = leastAhead(seen)
@@ -125,13 +131,14 @@ const waitsForOptions = (seen: Observation, open: ReadonlyArray<ClassOption>): P
   return shortages.length === 0 ? goes("queued", publicReason) : { ...goes("queued", `${publicReason}${shortages.join("")}`), publicReason }
 }
 
-/** Runs that go first on the host class where the fewest do. */
+/** Runs that go first on the host class with the fewest such runs. */
 export const leastAhead = ({ ahead, options }: Pick<Observation, "ahead" | "options">): number =>
   options.length === 0 ? ahead : Math.min(...options.map((option) => option.ahead))
 
 /**
- * Where a run whose weights are there goes. Of several host classes it takes the first that has free GPUs, else the first that gets a node for it, else the first where it
- * may replace what its model serves.
+ * The next phase of a run whose weights are available. If several host classes are possible, it takes the first one
+ * with free GPUs, else the first one that gets a node for it, else the first one on which it may replace the serving
+ * revision.
  */
 export const placement = (seen: Observation): Placement => {
   const { options, podClass } = seen
@@ -142,7 +149,7 @@ export const placement = (seen: Observation): Placement => {
   const chosen = spare.find(({ option }) => option.freeSlots > option.ahead) ?? spare[0] ?? starts[0]
   if (chosen !== undefined)
     return { ...chosen.place, reason: `On class ${chosen.option.podClass.hostClass.name}: ${chosen.place.reason}`, plan: chosen.option.plan }
-  // Kueue alone knows when its class has room.
+  // Only Kueue knows when its class has room.
   if (podClass !== null && podClass.queueName !== null) return placementOn(seen)
   const open = outcomes.filter(({ place }) => place.phase === "queued").map(({ option }) => option)
   if (open.length > 0) return waitsForOptions(seen, open)
@@ -150,20 +157,23 @@ export const placement = (seen: Observation): Placement => {
   return smallest === undefined ? placementOn(seen) : smallest.place
 }
 
-/** The same placement, with a sentence before what it says to each audience. */
+/** The same placement, with a sentence before the reason for each audience. */
 export const withPreface = (place: Placement, preface: string): Placement => ({
   ...place,
   reason: `${preface} ${place.reason}`,
   ...(place.publicReason === undefined ? {} : { publicReason: `${preface} ${place.publicReason}` })
 })
 
-/** To where `placement` says. */
+/** Enters the phase that `placement` chose. */
 export const goTo = ({ phase, plan, publicReason, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision => ({
   ...act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces, ...(plan === undefined ? {} : { plan }) })),
   ...(publicReason === undefined ? {} : { publicMessage: publicReason })
 })
 
-/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, unless it answers otherwise than was verified. */
+/**
+ * Deletes a pod that a run without a place must not have, left by a crash between two writes. A pod that the run reuses
+ * is its place, unless its answers differ from the verified ones.
+ */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
   seen.pod === null || (seen.pod.deleting && seen.pod.lost === null)
     ? decision
@@ -171,19 +181,20 @@ const withoutPod = (seen: Observation, decision: Decision): Decision =>
       ? enter("provisioning", "Its engine is there already.")
       : act("Removes an engine that lost its place.", Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null }))
 
-/** The organization's own turn. */
+/** The queue within the organization. */
 export const waiting = (seen: Observation): Decision => {
   const place = placement(seen)
   return withoutPod(seen, place.phase === "waiting" ? wait(place.reason) : goTo(place))
 }
 
-/** Kueue's queue: it holds the pod back until there is quota for it, and says why. */
+/** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
 const admission = (seen: Observation, queue: string): Decision => {
   const { admission, outdated, pod, run } = seen
   if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
   if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
   if (outdated) return replaceOutdated(pod)
-  // One that ran before the run came to the queue: what was found on its node sends the run to another. Times of the cluster are whole seconds.
+  // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes
+  // times are whole seconds.
   if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
     return act("Removes the engine of the try before.", Action.RemovePod({ uid: pod.uid, force: false }))
   }
@@ -194,9 +205,11 @@ const admission = (seen: Observation, queue: string): Decision => {
   return wait(inTheWay === "" || said.endsWith(".") ? `${said}${inTheWay}` : `${said}.${inTheWay}`, null, `${waits}.${inTheWay}`)
 }
 
-/** The pool's capacity. The organization's turn has come: an older run of the model cannot appear any more, and a limit holds for those who come later. */
+/**
+ * The queue of the pool. No older run of the model can appear any more, and a lowered limit applies only to later runs.
+ */
 export const queued = (seen: Observation, now: number): Decision => {
-  // An engine that is still leaving holds its GPUs and its name.
+  // A terminating engine still holds its GPUs and its name.
   if (seen.pod?.deleting === true) return leaving(seen.pod)
   const { options, podClass, run } = seen
   const place = placement({ ...seen, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })

@@ -7,10 +7,10 @@ const span = (seconds: number) =>
 const share = ({ bytes, totalBytes }: DownloadState) =>
   `${sizeInWords(bytes)} of ${sizeInWords(totalBytes)} (${Math.floor((100 * bytes) / Math.max(1, totalBytes))}%)`
 
-/** What there is, that nothing comes, and for how long. */
+/** A sentence about a stalled download: its progress and how long nothing has arrived. */
 export const stallTold = (progress: DownloadState, seconds: number): string => `${share(progress)}, nothing came for ${span(seconds)}.`
 
-/** What there is, how fast more comes, and how long that will take. */
+/** A sentence about a running download: its progress, its speed and the remaining time. */
 export const progressTold = (progress: DownloadState): string => {
   const { bytesPerSecond, secondsLeft, stalledSeconds } = progress
   if (stalledSeconds !== null) return stallTold(progress, stalledSeconds)

@@ -1,12 +1,13 @@
 import type { Observation } from "./Observation.ts"
 
-/** Whether what the model serves now, another run's, holds GPUs that the run could be placed on. */
+/** Whether the serving revision, which belongs to another run, holds GPUs that the run could use. */
 const holdsOurs = ({ predecessorHolds, run }: Observation): boolean =>
   predecessorHolds && run.serve && run.predecessor !== null && run.predecessor.hostClass === run.revision?.settings.host_class
 
 /**
- * Whether the run may take the GPUs of what the model serves: where its host class says so, or that has no traffic since it answers otherwise than what was verified,
- * and all that can be tried without GPUs has been. Nothing is stopped for GPUs that the run could not have, as on a node that takes no new pods.
+ * Whether the run may take the GPUs of the serving revision: its host class allows that, or the revision has no traffic
+ * because its answers differ from the verified ones and every attempt without GPUs is exhausted. No engine is stopped
+ * for GPUs that the run could not use, for example on a cordoned node.
  */
 export const canReplace = (seen: Observation): boolean =>
   !seen.run.replaces &&
@@ -15,7 +16,7 @@ export const canReplace = (seen: Observation): boolean =>
   holdsOurs(seen) &&
   (seen.predecessorPlace === null || seen.freeSlots > seen.ahead)
 
-/** What is to be done where a run waits for GPUs that its predecessor holds; empty where it does not. */
+/** What to do if the run waits for GPUs that its predecessor holds; empty if it does not. */
 export const predecessorInTheWay = (seen: Observation): string => {
   const { podClass, run } = seen
   if (!holdsOurs(seen) || run.predecessor === null || run.replaces) return ""

@@ -2,15 +2,15 @@ import { Action, act, type Decision, enter } from "./Decision.ts"
 import type { Observation } from "./Observation.ts"
 import { goTo, placement, withPreface } from "./placement.ts"
 
-/** Whether the run's revision was made and verified by an earlier run, which has the engine. */
+/** Whether an earlier run created and verified the revision, and owns the engine. */
 export const reuses = ({ run }: Observation): boolean => run.engineRun !== run.id
 
-/** Whether the engine that the run is to reuse is there: held since its trial, or brought back meanwhile. */
+/** Whether the engine to reuse exists. */
 export const hasEngine = ({ pod }: Observation): boolean => pod !== null && !pod.deleting && pod.lost === null
 
 /**
- * Where a run goes whose revision is verified already: its weights are there and its trial is passed. It ends where nothing is to be served, goes live where its
- * engine is held or serves, and starts the engine otherwise.
+ * The next phase of a run whose revision is already verified. Download and trial are skipped. The run ends if nothing
+ * is to be served. It goes live if the engine exists. Otherwise it starts the engine.
  */
 export const reuse = (seen: Observation): Decision => {
   const { pod, run } = seen

@@ -4,7 +4,7 @@ import { countedFrom, endedOf, type Observation } from "./Observation.ts"
 import { goTo, placement, withPreface } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 
-/** Reads the repository until its facts are recorded, it is refused, or the hub stays away too long. */
+/** Reads the repository until its facts are recorded, the model is refused, or the hub is unreachable for too long. */
 export const screening = (seen: Observation, now: number): Decision => {
   const { run, work } = seen
   if (run.revision !== null && reuses(seen)) return reuse(seen)

@@ -1,18 +1,21 @@
-/** What is asked of the pool for one run. Engines are those of its host class. */
+/** The inputs for one run's share of the pool. Engines are engines of its host class. */
 export interface Claim {
-  /** Slug of the run's organisation. */
+  /** Slug of the run's organization. */
   readonly organization: string
-  /** Engines that would find GPUs now. */
+  /** Engines for which GPUs are free. */
   readonly free: number
-  /** Engines that organisations have set aside and do not use, by slug. */
+  /** Unused reserved engines, by slug of the organization. */
   readonly reserved: ReadonlyMap<string, number>
-  /** Engines' worth of these GPUs that is set aside on other host classes of the same nodes. */
+  /** Engines' worth of the same nodes' GPUs that other host classes have reserved. */
   readonly elsewhere: number
-  /** Older runs that wait for the same host class, by their organisations' slugs. */
+  /** Older runs that wait for the same host class, by slug of their organizations. */
   readonly older: ReadonlyMap<string, number>
 }
 
-/** Engines that a run may take, and how many of the older runs take theirs from the same before it. It may go on where the first is more than the second. */
+/**
+ * The engines that a run may take, and the older runs that take theirs from the same share first. The run continues if
+ * `freeSlots` exceeds `ahead`.
+ */
 export interface Share {
   readonly freeSlots: number
   readonly ahead: number
@@ -21,8 +24,8 @@ export interface Share {
 const sum = (numbers: Iterable<number>): number => [...numbers].reduce((total, number) => total + number, 0)
 
 /**
- * A reservation is used first: by the organisation's own runs in their order, before they count on what is for all. What others have set aside and do not use is
- * nobody else's, and runs that have it do not stand in the others' way.
+ * An organization uses its own reservation first, in the order of its runs. Only then do its runs count on the common
+ * share. Unused reservations stay with their organizations, and runs with a reservation do not delay other runs.
  */
 export const share = ({ elsewhere, free, older, organization, reserved }: Claim): Share => {
   const own = Math.min(reserved.get(organization) ?? 0, free)

@@ -21,7 +21,7 @@ const names = {
   screening: "screening"
 } as const satisfies Record<WorkKind, string>
 
-/** What an engine that has ended again and again during the trial says of whose fault that is; null where it has not. */
+/** Decides about an engine that crashed repeatedly during the trial. Null if it has not. */
 const crashed = (seen: Observation): Decision | null => {
   const { engine, pod, run } = seen
   if (pod === null || pod.restarts < bootRestarts || pod.startedAt === null || pod.startedAt <= run.phaseSince || endedWithItsNode(pod)) return null
@@ -36,7 +36,10 @@ const crashed = (seen: Observation): Decision | null => {
   )
 }
 
-/** What to do first where the engine is not ready, although it was when the trial began; null where it is. `kind`: what is done to it now. */
+/**
+ * The decision if the engine, which was ready when the trial began, is not ready now. Null if it is ready. `kind`: the
+ * work that needs it.
+ */
 const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision | null => {
   const { pod, podClass, run } = seen
   if (pod === null) {
@@ -50,7 +53,7 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   if (stopped !== null) return stopped
   if (pod.ready && pod.url !== null) return null
   if (seen.outdated) return replaceOutdated(pod)
-  // Its place was lost, and somebody may be at work to give it another: that has not failed.
+  // The pod lost its place and Kueue or an autoscaler may give it another: it has not failed.
   if (!pod.scheduled && pod.gated) return wait("Waits in Kueue's queue for another place.")
   if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node takes the engine again yet, and one may be on its way.")
   const copied = copying(seen, now)
@@ -60,7 +63,8 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
   const work = goesOn(seen, kind)
-  // Its own exchanges show whether the engine still computes: one that is busy with them may answer no probe, and that work has an end of its own.
+  // The work's own requests show whether the engine still computes. A busy engine may answer no probe, and the work has
+  // its own time limit.
   if (work !== null) return { ...wait("Waits for the engine, which is busy with its trial and answers its probes late."), work }
   if (now >= deadline) {
     const alive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
@@ -74,9 +78,10 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
 }
 
 /**
- * Why work that was in vain at each try ends the run: ours, without blame for the model, unless the repository's own tokenizer or template took more memory than its
- * process has, each time. That limit is the process's own, so that a node under load does not reach it. A time that is over stays no reason to blame them, nor does
- * a process that something else ended: both are a busy node's too.
+ * The failure after the last attempt of a work. By default the trial was unavailable and the model is not at fault. The
+ * exception is a tokenizer or template that exceeded the memory of its process at every attempt: that limit belongs to
+ * the process, so a busy node does not cause it. A timeout or a process that something else ended is no evidence
+ * against the repository.
  */
 const inVain = (kind: WorkKind, { attempts, byRepository, message }: WorkEnded): Decision =>
   byRepository
@@ -86,16 +91,16 @@ const inVain = (kind: WorkKind, { attempts, byRepository, message }: WorkEnded):
       )
     : fail("trial_unavailable", `The ${names[kind]} could not be run (${attempts} times). Nothing was found against the model: deploy again. ${message}`)
 
-/** Keeps one piece of the trial at work while the engine is ready. */
+/** Runs one work of the trial while the engine is ready. */
 const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Decision => {
   const ended = endedOf(seen, kind)
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   if (ended !== null && ended.attempts >= trialAttempts) return inVain(kind, ended)
   const first = engineFirst(seen, now, kind)
   if (first !== null) return first
-  // What the engine has to be held to is known no more; what runs knows it still.
+  // Without the host class the expected values are unknown. Running work has them already.
   if (seen.podClass === null) return { ...classAway(seen), work: goesOn(seen, kind) }
-  // Before anything is found of it: what is verified is this image.
+  // The image is recorded before any result: the result is about this image.
   const noted = noteImage(seen)
   if (noted.length > 0) return act("Notes which image is tried.", ...noted)
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
@@ -104,8 +109,8 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
 }
 
 /**
- * What comes before the checks of an adapter: base and adapter merged answer in the run's own place, and give it to the adapter then. Null where the adapter may be
- * checked.
+ * The step before the checks of an adapter: the merged model answers in the run's place, and then leaves it to the
+ * adapter. Null if the adapter can be checked.
  */
 const mergedFirst = (seen: Observation, now: number): Decision | null => {
   const { merged, pod } = seen
@@ -146,7 +151,10 @@ export const checking = (seen: Observation, now: number): Decision => {
   return enter("measuring", `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`, ...told)
 }
 
-/** Tells the cluster's operator where the arithmetic of the fit does not know the architecture: its estimates of it are wrong, and no more measuring makes them right. */
+/**
+ * Warns the cluster's operator if the engine's KV cache does not match the estimate for the architecture. The estimates
+ * are wrong, and more measuring cannot correct them.
+ */
 const layoutTold = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {
   if (layout === undefined || !layout.differs) return []
   const [told, exact] = [layout.told.toFixed(1), layout.exact.toFixed(1)]
@@ -183,18 +191,22 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
   )
 }
 
-/** Lets the gateways reach the engine, and only then gives it the model's traffic. What served so far is not touched. */
+/**
+ * Publishes the engine to the gateways, and activates it once a gateway reached it. The serving revision is not touched
+ * before.
+ */
 export const activating = (seen: Observation, now: number): Decision => {
   const { pod, run } = seen
-  // Only a run that reuses what serves comes here with it; traffic and engine stay as they are.
+  // Only a run that reuses the serving revision gets here with an active revision. Traffic and engine stay as they are.
   if (run.revision?.status === "active") return act("Its revision serves already.", Action.Activate())
   const first = engineFirst(seen, now, "boot")
   if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
-  // What its status says is from before the silence, and so may be what a gateway saw: it takes no traffic from what serves now. The silence ends, or the pod is lost.
+  // The pod's status and the gateways' observations may be from before the node became unresponsive, so the engine
+  // takes no traffic from the serving revision. Either the node returns or the pod is lost.
   if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not answer.")
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const alone = published !== undefined && run.endpoints.length === 1
-  // Also of one that is published: it may have started again since.
+  // A published engine may have restarted since.
   const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
   if (boot !== null) {
     const another = inAnotherPod(seen)
@@ -207,7 +219,7 @@ export const activating = (seen: Observation, now: number): Decision => {
   const compared = compareFirst(seen, now)
   if (compared !== null) return compared
   if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())
-  // Gateways have their time once they may be told: not while the engine is compared.
+  // The deadline of the gateways starts when the engine can be published, which is after its comparison.
   const comparedAt = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
   const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
   if (now >= deadline)

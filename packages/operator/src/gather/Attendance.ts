@@ -1,17 +1,18 @@
 import { Clock, Effect, Schedule, type Scope } from "effect"
 
-/** Since when somebody has been able to drive the runs without a gap. */
+/** Since when an operator has been able to drive the runs without a gap. */
 export interface Attendance {
-  /** Unix milliseconds, seen at `now`: `now` itself where nothing was heard for too long. */
+  /** Unix milliseconds. `now` itself if the last heartbeat is too old. */
   readonly since: (now: number) => number
 }
 
-/** Milliseconds between two signs that count as no gap. */
+/** The longest pause between two heartbeats that does not count as a gap, milliseconds. */
 const longestPause = 20_000
 
 /**
- * Attends for as long as the scope, by a `sign` that comes every five seconds while all that a run needs is there. A gap in it (this program was suspended, the
- * database away) counts like a change of the leader: deadlines count from its end.
+ * Runs `sign` every five seconds until the scope closes. It succeeds while everything that a run needs is available. A
+ * gap (this process was suspended, the database was unreachable) counts like a change of the leader: deadlines start at
+ * its end.
  */
 export const attend = Effect.fnUntraced(function* (sign: Effect.Effect<void>): Effect.fn.Return<Attendance, never, Scope.Scope> {
   let last = yield* Clock.currentTimeMillis
@@ -23,6 +24,6 @@ export const attend = Effect.fnUntraced(function* (sign: Effect.Effect<void>): E
     last = now
   })
   yield* beat.pipe(Effect.timeout("10 seconds"), Effect.sandbox, Effect.ignore, Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
-  // A clock that was set back has been driven by since no later than now.
+  // If the clock was set back, `since` must not be in the future.
   return { since: (now) => (now - last > longestPause ? now : Math.min(since, now)) }
 })

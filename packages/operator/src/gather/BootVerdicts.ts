@@ -3,15 +3,18 @@ import type { Run } from "@seatrial/store"
 import type { BootSeen, PodSeen } from "../decide/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
-/** What was found of an engine's latest start, by the run whose engine it is. Only a memory: after a restart of ours an engine without traffic is compared once more. */
+/**
+ * The result of comparing an engine's latest start, by the run that owns the engine. Kept only in memory: after a
+ * restart of the operator, an engine without traffic is compared again.
+ */
 export type BootVerdicts = Map<DeploymentId, NonNullable<BootSeen["verdict"]> & { readonly boot: string }>
 
-/** A start of an engine: another one where its container started again. */
+/** Identifies a start of an engine. It changes when the container restarts. */
 const bootOf = ({ restarts, uid }: Pick<PodSeen, "restarts" | "uid">): string => `${uid} ${restarts}`
 
 /**
- * What is known of the engine's latest start; null where there is nothing that it could be compared with: neither fingerprints nor the likelihood of texts, or those of
- * another card.
+ * The latest start of the engine. Null if there is nothing to compare it with: no fingerprints and no likelihoods, or
+ * only those of another kind of GPU.
  */
 export const bootSeen = (verdicts: BootVerdicts, { engineRun, revision }: Run, podClass: PodClass | null, pod: PodSeen | null): BootSeen | null => {
   const checks = revision?.checks ?? null
@@ -25,7 +28,7 @@ export const bootSeen = (verdicts: BootVerdicts, { engineRun, revision }: Run, p
   return { boot, failures: known?.failures ?? 0, verdict: known?.boot === boot ? known : null }
 }
 
-/** Keeps what was found of a start. */
+/** Remembers the result for a start. */
 export const keepVerdict = (
   verdicts: BootVerdicts,
   engineRun: DeploymentId,

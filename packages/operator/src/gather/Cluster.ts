@@ -6,29 +6,32 @@ import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
 
-/** What the operator knows of the cluster, kept by watches: of its own namespace, and of nodes and host classes. */
+/** The operator's watches: its own namespace, nodes and host classes. */
 export interface Cluster {
   readonly namespace: string
-  /** Also of other namespaces that are mapped to organizations. */
+  /** Also those of other namespaces that are mapped to organizations. */
   readonly deployments: Deployments
   readonly pods: Reflector<WatchedPod>
   readonly jobs: Reflector<WatchedJob>
   readonly hostClasses: Reflector<HostClassResource>
   readonly nodes: Reflector<Node>
   readonly budgets: Reflector<WatchedBudget>
-  /** What nodes offer and pods take, as the watches tell of it. */
+  /** The GPUs that nodes offer and pods take, kept current by the watches. */
   readonly ledger: GpuLedger
-  /** Pods that went, as they were last known, by uid; whoever has dealt with one removes it from here. */
+  /** Deleted pods in their last state, by uid. The consumer removes each pod that it has handled. */
   readonly gonePods: Map<string, WatchedPod>
 }
 
-/** Name of the index of pods by the nodes that they are bound to. */
+/** Name of the index of pods by node. */
 export const byNode = "node"
 
-/** Beyond so many nobody deals with them: then they are gone without their last words. */
+/** Limit of unhandled deleted pods. Beyond it their last state is dropped. */
 const gonePodsKept = 10_000
 
-/** Starts the watches, and ends once each has its first list. GPUs that pods of other namespaces hold are not seen: the scheduler says so in its own words. */
+/**
+ * Starts the watches, and returns once each has its first list. GPUs of pods in other namespaces are invisible; the
+ * scheduler reports them.
+ */
 export const watchCluster = Effect.fnUntraced(function* (
   namespace: string,
   others: ReadonlyArray<string>

@@ -1,7 +1,10 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 
-/** Runs that serve with another run's engine and show what becomes of it. Only a memory: after a restart it fills again as runs are looked at. */
+/**
+ * Runs that serve with another run's engine and show its state. Kept only in memory: it fills again with the first pass
+ * over each run.
+ */
 export const makeFollowers = () => {
   const byEngine = new Map<DeploymentId, Set<DeploymentId>>()
   return {
@@ -13,7 +16,7 @@ export const makeFollowers = () => {
         else known.add(id)
       } else if (known?.delete(id) === true && known.size === 0) byEngine.delete(engineRun)
     },
-    /** Those of that run's engine. */
+    /** The followers of that run's engine. */
     of: (engineRun: DeploymentId): ReadonlyArray<DeploymentId> => [...(byEngine.get(engineRun) ?? [])]
   }
 }

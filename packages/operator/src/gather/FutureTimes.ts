@@ -1,21 +1,24 @@
 import type { DeploymentId } from "@seatrial/domain"
 
 /**
- * Of each run the times that lay in the future when this operator saw them first, as those do that were written before its clock was set back, and when that was, Unix
- * milliseconds. What is counted from such a time is counted from there: it lasts no longer than it would anyway. Only a memory.
+ * For each run, the times that lay in the future when this operator first read them, and when that was (Unix
+ * milliseconds). Such times were written before a clock was set back. Durations are counted from the first reading, so
+ * that they last no longer than usual. Kept only in memory.
  */
 export type FutureTimes = Map<DeploymentId, ReadonlyMap<string, number>>
 
-/** For one look at a run; what this look does not ask about is forgotten. */
+/** For one pass over a run. Times that the pass does not read are forgotten. */
 export const lookAtTimes = (known: FutureTimes, id: DeploymentId, now: number) => {
   const before = known.get(id)
   const noted = new Map<string, number>()
-  /** When those of them were first seen that then lay in the future. */
+  /** The first reading of each time that lay in the future. */
   const seen = new Map<number, number>()
   known.delete(id)
   return {
     seen,
-    /** The time, or when it was first seen. `of`: what it is a time of, as the same may be that of several things. */
+    /**
+     * The time, or when it was first read. `of`: the name of the time, because several fields may hold the same value.
+     */
     at: (of: string, time: number): number => {
       const key = `${of} ${time}`
       const first = before?.get(key) ?? (time > now ? now : null)

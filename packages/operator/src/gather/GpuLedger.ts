@@ -17,7 +17,7 @@ const hasLabels = ({ nodeSelector }: PodClass, node: Node): boolean =>
 
 type Closed = "cordoned" | "not ready" | "tainted"
 
-/** Why no engine of the class may be placed on a node of it now; null where one may. */
+/** Why no engine of the class may be placed on the node now; null if one may. */
 const closedBy = ({ tolerations }: PodClass, node: Node): Closed | null => {
   if (node.spec?.unschedulable === true) return "cordoned"
   if (node.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") !== true) return "not ready"
@@ -37,7 +37,9 @@ const closedBy = ({ tolerations }: PodClass, node: Node): Closed | null => {
 /** Whether engines of the class may be placed on the node now. */
 const accepts = (podClass: PodClass, node: Node): boolean => hasLabels(podClass, node) && closedBy(podClass, node) === null
 
-/** Why none of the nodes can take an engine of the class, whatever pods are there; null where one can. In words without a full stop. */
+/**
+ * Why no node can take an engine of the class, even without any pods; null if one can. A phrase without a full stop.
+ */
 const shortageOf = (podClass: PodClass, nodes: ReadonlyArray<Node>): string | null => {
   const { gpuResource, hostClass, nodeSelector } = podClass
   const among = (count: number) => (count === 1 ? "the only node" : `all ${count} nodes`)
@@ -61,18 +63,18 @@ const shortageOf = (podClass: PodClass, nodes: ReadonlyArray<Node>): string | nu
   return `${among(closed.length)} of the class ${closed.length === 1 ? "takes" : "take"} no new pods (${reasons.join(", ")})`
 }
 
-/** What one pod takes. */
+/** The resources of one pod. */
 interface Taken {
   readonly node: string | undefined
   readonly hostClass: string
   readonly organization: string | undefined
-  /** Whether the scheduler has found no room for it. */
+  /** Whether the scheduler has reported it unschedulable. */
   readonly unschedulable: boolean
   /** Amounts by resource. */
   readonly amounts: ReadonlyMap<string, number>
 }
 
-/** Null: it takes nothing any more. */
+/** Null if the pod has ended. */
 const takenBy = (pod: WatchedPod): Taken | null => {
   if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return null
   const resources = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
@@ -86,11 +88,11 @@ const takenBy = (pod: WatchedPod): Taken | null => {
   }
 }
 
-/** What the nodes of a host class have. */
+/** The capacity of a host class's nodes. */
 export interface Capacity {
-  /** Those with its labels. */
+  /** Nodes with the labels of the class. */
   readonly nodes: number
-  /** Of these the ones that take engines now, and the GPUs that they offer. */
+  /** The nodes among them that accept engines now, and their GPUs. */
   readonly openNodes: number
   readonly gpus: number
   readonly freeGpus: number
@@ -98,7 +100,7 @@ export interface Capacity {
   readonly engines: number
 }
 
-/** Sums by several words. */
+/** Sums by composite key. */
 const makeTally = () => {
   const sums = new Map<string, number>()
   const keyOf = (words: ReadonlyArray<string>) => words.join("\n")
@@ -113,7 +115,7 @@ const makeTally = () => {
   }
 }
 
-/** Engines of a class that each node has room for, as of when it was looked at last; `stale` are nodes that have to be looked at again. */
+/** The engines of a class for which each node has room. `stale` lists the nodes to compute again. */
 interface Room {
   readonly podClass: PodClass
   readonly slots: Map<string, number>
@@ -122,19 +124,20 @@ interface Room {
 }
 
 /**
- * GPUs that nodes offer and pods of the namespace take, kept as they change: what is asked costs the same however many there are. Of each question `except` is the name of
- * a pod that does not count. A pod that Kueue holds back takes nothing and is not there.
+ * GPUs that nodes offer and pods of the namespace take, updated with each change, so that the cost of a query does not
+ * depend on their number. `except` names a pod that does not count. A pod that Kueue holds back takes nothing and is
+ * not counted.
  */
 export const makeGpuLedger = () => {
   const nodes = new Map<string, Node>()
-  /** Null: it has ended. */
+  /** Null if the pod has ended. */
   const pods = new Map<string, Taken | null>()
   const onNode = makeTally()
   const used = makeTally()
   const unbound = makeTally()
   const onTheirWay = makeTally()
   const rooms = new Map<string, Room>()
-  /** Changes with every node. */
+  /** Incremented with each change of a node. */
   let look = 0
   const shortages = new Map<string, { readonly podClass: PodClass; readonly look: number; readonly words: string | null }>()
   const listeners: Array<(pod: string, there: boolean) => void> = []
@@ -174,7 +177,7 @@ export const makeGpuLedger = () => {
     room.stale.clear()
     return room
   }
-  /** Goes up with each change of a node or a pod. */
+  /** Incremented with each change of a node or a pod. */
   let change = 0
   const counted = new WeakMap<PodClass, { readonly change: number; readonly gpus: number; readonly freeGpus: number }>()
   const takenOf = (name: string) => pods.get(name) ?? undefined
@@ -200,7 +203,7 @@ export const makeGpuLedger = () => {
       } else pods.delete(name)
       if (there !== wasThere) for (const tell of listeners) tell(name, there)
     },
-    /** Looks at every node and pod. */
+    /** Reads every node and pod. */
     capacity: (podClass: PodClass): Capacity => {
       const { gpuResource, hostClass, nodeSelector } = podClass
       const labelled = [...nodes].filter(([, node]) => Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value))
@@ -214,7 +217,7 @@ export const makeGpuLedger = () => {
         engines: [...pods.values()].filter((taken) => taken?.hostClass === hostClass.name).length
       }
     },
-    /** GPUs of the open nodes of the class, and those of them that no pod has. Counted once after each change of a node or a pod. */
+    /** GPUs of the open nodes of the class, and the free ones among them. Computed once after each change. */
     gpus: (podClass: PodClass): Pick<Capacity, "freeGpus" | "gpus"> => {
       const known = counted.get(podClass)
       if (known?.change === change) return known
@@ -230,9 +233,9 @@ export const makeGpuLedger = () => {
       return sums
     },
     hasPod: (name: string): boolean => pods.has(name),
-    /** Tells from now on of pods that come and go. */
+    /** Registers a listener for pods that appear and go. */
     onPod: (tell: (pod: string, there: boolean) => void): void => void listeners.push(tell),
-    /** Engines of the class for which GPUs are free on one node each. */
+    /** Engines of the class for which one node has enough free GPUs. */
     freeSlots: (podClass: PodClass, except: string): number => {
       const room = roomFor(podClass)
       const free = room.total - unbound.of(podClass.hostClass.name)
@@ -241,7 +244,10 @@ export const makeGpuLedger = () => {
       if (own.node === undefined) return own.hostClass === podClass.hostClass.name ? free + 1 : free
       return free + slotsOn(podClass, own.node, own.amounts.get(podClass.gpuResource) ?? 0) - (room.slots.get(own.node) ?? 0)
     },
-    /** Why no node can take an engine of the class, whatever pods are there: a few words without a full stop; null where one can. */
+    /**
+     * Why no node can take an engine of the class, even without any pods: a phrase without a full stop. Null if one
+     * can.
+     */
     shortage: (podClass: PodClass): string | null => {
       const { name } = podClass.hostClass
       const known = shortages.get(name)
@@ -250,7 +256,7 @@ export const makeGpuLedger = () => {
       shortages.set(name, { podClass, look, words })
       return words
     },
-    /** Whether a node takes engines of the class, were it empty, that is none of these. */
+    /** Whether another node than these accepts engines of the class. */
     hasNodeBeside: (podClass: PodClass, names: ReadonlyArray<string>): boolean => {
       const { gpuResource, hostClass } = podClass
       for (const [name, node] of nodes) {
@@ -258,7 +264,7 @@ export const makeGpuLedger = () => {
       }
       return false
     },
-    /** Why an engine of the class could not have the place of the pod `holder` if that went; null where it could. */
+    /** Why an engine of the class could not take the place of the pod `holder`; null if it could. */
     noPlaceOf: (podClass: PodClass, holder: string): string | null => {
       const taken = takenOf(holder)
       const node = taken?.node === undefined ? undefined : nodes.get(taken.node)
@@ -269,7 +275,7 @@ export const makeGpuLedger = () => {
       const room = slotsOn(podClass, node.metadata.name, taken.amounts.get(podClass.gpuResource) ?? 0) > 0
       return room ? null : `its node would have too few of ${podClass.gpuResource}`
     },
-    /** GPUs of an organisation's pods of the class, or of all organisations' together. */
+    /** GPUs of the class's pods of one organization, or of all organizations. */
     usedGpus: ({ gpuResource, hostClass }: PodClass, except: string, organization?: string): number => {
       const own = takenOf(except)
       const counts = own?.hostClass === hostClass.name && own.organization !== undefined && (organization ?? own.organization) === own.organization
@@ -281,13 +287,13 @@ export const makeGpuLedger = () => {
       const own = takenOf(except)
       return unbound.of(hostClass.name) - (own !== undefined && own.node === undefined && own.hostClass === hostClass.name ? 1 : 0)
     },
-    /** GPUs of pods of the class that have no node yet; not of those that the scheduler has found no room for. */
+    /** GPUs of the class's pods that have no node yet. Unschedulable pods do not count. */
     onTheirWay: ({ gpuResource, hostClass }: PodClass, except: string): number => {
       const own = takenOf(except)
       const counts = own !== undefined && own.node === undefined && !own.unschedulable && own.hostClass === hostClass.name
       return onTheirWay.of(hostClass.name, gpuResource) - (counts ? (own.amounts.get(gpuResource) ?? 0) : 0)
     },
-    /** Whether some node takes engines of both classes. */
+    /** Whether some node accepts engines of both classes. */
     shareNodes: (one: PodClass, other: PodClass): boolean => {
       for (const node of nodes.values()) if (accepts(one, node) && accepts(other, node)) return true
       return false

@@ -4,12 +4,12 @@ import type { MergedModel } from "@seatrial/trial"
 import type { Observation } from "../decide/Observation.ts"
 
 /**
- * What merged models have answered, of runs whose checks are not done: they are the models' own words, and written down nowhere. After a restart the merged model is
- * asked anew.
+ * The answers of merged models, for runs whose checks are not done. Kept only in memory, because they are the models'
+ * output. After a restart the merged model is asked again.
  */
 export type MergedAnswers = Map<DeploymentId, MergedModel>
 
-/** Whether the adapter's fidelity is part of the run's trial: nothing can be merged into a quantized base. */
+/** Whether the trial of the run compares the adapter. Nothing can be merged into a quantized base. */
 const measuresFidelity = ({ engineRun, id, phase, revision }: Run): boolean =>
   revision !== null &&
   revision.facts.adapter !== undefined &&
@@ -18,9 +18,9 @@ const measuresFidelity = ({ engineRun, id, phase, revision }: Run): boolean =>
   engineRun === id &&
   !isFinished(phase)
 
-/** What the run's trial still has to learn from base and adapter merged. Forgets what nobody needs any more. */
+/** What the trial still needs from the merged model. Forgets answers that are no longer needed. */
 export const mergedSeen = (answers: MergedAnswers, run: Run): Observation["merged"] => {
-  // They are of the place that the run has left: an adapter is compared with what the same node has answered.
+  // The answers belong to the place that the run has left. An adapter is compared with answers of the same node.
   if (run.phase === "queued" || run.phase === "waiting") answers.delete(run.id)
   if (measuresFidelity(run)) return answers.has(run.id) ? "answered" : "wanted"
   answers.delete(run.id)

@@ -8,29 +8,29 @@ import { enginePodName } from "../resources/objectNames.ts"
 import { fittingClasses } from "./fittingClasses.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
 
-/** What is remembered of a run that waits for GPUs, or was given some. */
+/** The memory of a run that waits for GPUs or has some. */
 interface Note {
   readonly id: DeploymentId
-  /** The run whose pod is its engine. */
+  /** The run that owns its engine's pod. */
   readonly engineRun: DeploymentId
   readonly organization: string
-  /** The host classes whose queue it is in, or the one that it has. */
+  /** The host classes whose queues it is in, or the one that it has. */
   readonly hostClasses: ReadonlyArray<string>
   readonly gpus: number
   readonly createdAt: number
-  /** `claimed`: let through, or serving; its pod is perhaps not seen, not yet or not any more. */
+  /** `claimed`: the run was granted GPUs or serves. Its pod may not be visible. */
   readonly state: "waiting" | "queued" | "claimed"
   readonly olderRun: DeploymentId | null
-  /** Who has its GPUs instead of it. */
+  /** The run that has its GPUs instead. */
   readonly replacedBy: DeploymentId | null
 }
 
-/** What a run's place is found from. `classes`: all host classes, the run's own among them. */
+/** The input for a run's place. `classes`: all host classes, including the run's own. */
 export interface PoolQuestion {
   readonly run: Run
   readonly podClass: PodClass | null
   readonly classes: ReadonlyArray<PodClass>
-  /** The host classes that the run's request leaves open, in order of preference. */
+  /** The host classes that the run's request allows, in order of preference. */
   readonly options?: ReadonlyArray<Pick<ClassOption, "plan" | "podClass">>
   readonly reservations: ReadonlyArray<Reservation>
 }
@@ -40,7 +40,9 @@ export type PoolView = ClassView & Pick<Observation, "options" | "organizationGp
 const noClass: ClassView = { freeSlots: 0, ahead: 0, asked: 0, classGpus: 0, nodeGpus: 0, freeGpus: 0, setAside: false, shortage: null }
 export const noView: PoolView = { ...noClass, organizationGpus: 0, options: [], roomOn: null }
 
-/** What of a run's decision counts for others: the host class that it got, or those whose queue it is in. */
+/**
+ * The part of a run's decision that matters to other runs: the host class that it got, or those whose queues it is in.
+ */
 export interface NotedChoice {
   readonly plan?: ServingPlan | undefined
   readonly open?: { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null
@@ -49,18 +51,18 @@ export interface NotedChoice {
 const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
 /**
- * Who waits for which host class, and who was let through although their pods are not seen yet: so that two runs never go for the same GPU, and the older goes
- * first. Only a memory: after a restart it fills again as runs are looked at. A question looks at those who wait and at those whose pods are not seen, not at those
- * who have their engines.
+ * The runs that wait for each host class, and the runs that were granted GPUs before their pods are visible. Two runs
+ * never take the same GPU, and the older run goes first. Kept only in memory: it fills again with the first pass over
+ * each run. A query reads the waiting runs and those without a visible pod, not the runs that have their engines.
  */
 export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   const notes = new Map<DeploymentId, Note>()
   const waiting = new Map<DeploymentId, Note>()
-  /** Those who were let through or serve, by the pod that is their engine. */
+  /** Runs that were granted GPUs or serve, by name of their engine's pod. */
   const claims = new Map<string, Map<DeploymentId, Note>>()
-  /** Pods of `claims` that are not seen. */
+  /** Pods of `claims` that are not visible. */
   const unseenPods = new Set<string>()
-  /** Host classes on which each queued run fits, by the classes that there were. */
+  /** Host classes on which each queued run fits, for a given list of classes. */
   const fits = new Map<DeploymentId, { readonly classes: ReadonlyArray<PodClass>; readonly fitting: ReadonlyArray<PodClass> }>()
   ledger.onPod((pod, there) => {
     if (there || !claims.has(pod)) unseenPods.delete(pod)
@@ -69,7 +71,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   const before = (one: Pick<Note, "createdAt" | "id">, other: Pick<Note, "createdAt" | "id">) =>
     one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id)
 
-  /** Whether anything was remembered. */
+  /** Returns whether the run was remembered. */
   const forget = (id: DeploymentId): boolean => {
     fits.delete(id)
     const known = notes.get(id)
@@ -86,7 +88,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   }
   const remember = (made: Note): void => {
     const known = notes.get(made.id)
-    // Where it only says the same again it keeps its place among those who share its engine.
+    // An unchanged note keeps its position among the runs that share its engine.
     if (known?.state !== made.state || known.engineRun !== made.engineRun) forget(made.id)
     notes.set(made.id, made)
     if (made.state !== "claimed") {
@@ -102,7 +104,8 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
 
   const note = (run: Run, phase: Phase, idle = false, { open = null, plan }: NotedChoice = {}): boolean => {
     const queues = phase === "waiting" || phase === "queued"
-    // What serves, or is on trial, has its GPUs before any run that still waits: where its pod is lost, nobody else is let through on them.
+    // A serving run or a run on trial has its GPUs before any waiting run. If its pod is lost, no other run is granted
+    // them.
     const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id && !idle
     const state = queues ? phase : placed.has(phase) || serves ? "claimed" : null
     if (state === null || run.revision === null) return forget(run.id)
@@ -115,10 +118,10 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     return false
   }
 
-  /** Runs that were let through and whose pods are not seen; of several that share an engine the first. */
+  /** Runs that were granted GPUs and whose pods are not visible. If several share an engine, the first counts. */
   const unseen = (run: Run): ReadonlyArray<Note> => {
     const own = enginePodName(run.engineRun)
-    // What stands in for it holds its GPUs, until it comes back to them.
+    // The replacement holds its GPUs until the run gets them back.
     const counts = ({ id, replacedBy }: Note) =>
       id !== run.id && !(replacedBy !== null && (replacedBy === run.id || notes.get(replacedBy)?.state === "claimed"))
     return [...unseenPods].flatMap((pod) => {
@@ -146,7 +149,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
         (sum, claim) => sum + (claim.hostClasses[0] === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0),
         0
       )
-    /** GPUs of an organisation on a host class: of pods there, and of those who were let through. */
+    /** GPUs of an organization on a host class: of visible pods and of granted runs. */
     const usedBy = (each: PodClass, organization?: string) => ledger.usedGpus(each, own, organization) + claimedOf(each.hostClass.name, organization)
     let organizationGpus = asked
     let elsewhere = 0
@@ -156,7 +159,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       organizationGpus += usedBy(each, run.orgSlug)
       const same = each.hostClass.name === name
       if (!same && (each.gpuResource !== podClass.gpuResource || !ledger.shareNodes(each, podClass))) continue
-      // What engines of another class of the same nodes go for and have not got yet.
+      // GPUs that engines of another class of the same nodes were promised and have not got yet.
       if (!same) promised += ledger.onTheirWay(each, own) + claimedOf(each.hostClass.name)
       for (const { gpus, hostClass, organization } of reservations) {
         if (hostClass !== each.hostClass.name) continue
@@ -201,8 +204,9 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   return {
     ledger,
     /**
-     * Remembers the run as being in that phase; what serves and is `idle` has no claim. Must follow `view` without a pause where the phase was decided by it. True where
-     * the run asks for nothing any more and holds nothing, and did before.
+     * Remembers the phase of the run. An `idle` serving run has no claim. Call it right after `view` in the same
+     * synchronous step if the phase was decided from that. Returns true if the run gave up a claim or a place in a
+     * queue.
      */
     note,
     forget,
@@ -215,8 +219,9 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       return { ...noView, ...view, options, roomOn: waits ? roomOnOf(question, own) : null }
     },
     /**
-     * Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. Of each organisation the first few on each
-     * class: whoever goes on has the next ones looked at, so that what a change costs does not depend on how many wait behind them.
+     * Runs that may continue when GPUs of any class are freed or taken: runs that wait for GPUs or for their
+     * organization's limit. Only the first few of each organization and class are returned. A run that continues
+     * triggers the next ones, so that the cost of a change does not depend on the length of the queue.
      */
     queued: (): ReadonlyArray<DeploymentId> => {
       const mayGoOn = [...waiting.values()].filter(({ olderRun, state }) => state === "queued" || olderRun === null)

@@ -17,10 +17,10 @@ const workload = (version: "v1beta2" | "v1beta1") =>
     })
   })
 const newer = workload("v1beta2")
-/** Of a Kueue that does not know the newer one; what is read is the same in both. */
+/** For older versions of Kueue. The fields are the same in both versions. */
 const older = workload("v1beta1")
 
-/** What Kueue says of why it holds a pod back, in its own words; null where it says nothing, or may not be asked. */
+/** Why Kueue holds a pod back, as Kueue reports it. Null if it reports nothing or the operator may not read it. */
 export const admissionOf = Effect.fnUntraced(function* (uid: string, namespace: string): Effect.fn.Return<string | null, never, KubeClient> {
   const kube = yield* KubeClient
   const selection = { namespace, labelSelector: `kueue.x-k8s.io/job-uid=${uid}` }

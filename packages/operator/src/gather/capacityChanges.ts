@@ -16,13 +16,13 @@ const nodeSays = (node: Node) => [
 ]
 
 /**
- * Tells whether a change of a pod or a node may let a run go on that waits for GPUs. Most do not: a pod that becomes ready, a node's heartbeat. So what one change costs
- * does not depend on how many wait.
+ * Detects the changes of pods and nodes that may let a waiting run continue. Most do not: a pod becomes ready, a node
+ * sends its heartbeat. The cost of a change does not depend on the number of waiting runs.
  */
 export const makeCapacityChanges = () => {
   const pods = new Map<string, string>()
   const nodes = new Map<string, string>()
-  /** What was known before and what is now; undefined: no such object. */
+  /** The previous and the current state; undefined if the object does not exist. */
   const told = (known: Map<string, string>, name: string, now: string | undefined) => {
     const before = known.get(name)
     if (now === undefined) known.delete(name)
@@ -30,13 +30,13 @@ export const makeCapacityChanges = () => {
     return before
   }
   return {
-    /** A pod that appears only takes; one that goes, ends or is placed elsewhere may free something. */
+    /** A new pod only takes GPUs. A pod that ends, goes or is placed on another node may free some. */
     ofPod: (name: string, pod: WatchedPod | undefined): boolean => {
       const now = pod === undefined ? undefined : JSON.stringify(podSays(pod))
       const before = told(pods, name, now)
       return before !== undefined && before !== now
     },
-    /** Also a node that appears, or says something else of what it offers or of its health. */
+    /** Also true for a new node, and for a change of what the node offers or of its health. */
     ofNode: (name: string, node: Node | undefined): boolean => {
       const now = node === undefined ? undefined : JSON.stringify(nodeSays(node))
       return told(nodes, name, now) !== now

@@ -4,14 +4,17 @@ import { checkContainer, copyContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 import type { WatchedPod } from "./watched.ts"
 
-/** Exit code of a container for which another try would be no better. */
+/** Exit code of a container for which another attempt cannot help. */
 export const final = 3
 
-/** The container that comes before the engine, by its name; null where the pod has none. */
+/** The name of the pod's init container for weights; null if it has none. */
 export const firstContainer = ({ spec }: WatchedPod): string | null =>
   (spec?.initContainers ?? []).find(({ name }) => name === copyContainer || name === checkContainer)?.name ?? null
 
-/** How the copy of the weights to the pod's node goes on, or the look at those in the store; null where the pod has neither to make. `log`: the end of what it says. */
+/**
+ * The state of the copy to the pod's node, or of the check of the weights in the store. Null if the pod has neither.
+ * `log`: the end of its log.
+ */
 export const copySeen = (pod: WatchedPod, log = ""): CopySeen | null => {
   const first = firstContainer(pod)
   if (first === null) return null

@@ -10,11 +10,11 @@ const unexplained: NamedFailure = {
   text: "The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
 }
 
-/** The pod of a download whose log says how it goes on. */
+/** The pod of a download whose log shows its progress. */
 export const fetchingPod = (pods: ReadonlyArray<WatchedPod>): WatchedPod | undefined =>
   pods.find(({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.state?.running !== undefined)
 
-/** Characters of the cluster's words that are shown. */
+/** The longest quotation of the cluster, in characters. */
 const length = 300
 
 const sentence = (text: string) => `${text.trim().replace(/\s+/gu, " ").slice(0, length).replace(/\.$/u, "")}.`
@@ -23,16 +23,16 @@ const millis = (time: string | null | undefined): number => Date.parse(time ?? "
 
 const ended = (pod: WatchedPod) => pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded" || pod.metadata.deletionTimestamp !== undefined
 
-/** A time of the cluster as things are counted from it, Unix milliseconds. */
+/** Maps a time of the cluster to the one from which to count, Unix milliseconds. */
 type CountedAs = (time: number) => number
 
-/** Why no pod of the Job runs; null where one does. */
+/** Why no pod of the Job runs; null if one does. */
 const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): FetchObstacle | null => {
   if (fetchingPod(pods) !== undefined) return null
   const pod = pods.find((candidate) => !ended(candidate))
   const name = pod?.metadata.name ?? job.metadata.name
   if (pod === undefined) {
-    // One that failed is followed by another a little later.
+    // The Job controller creates a new pod some time after one has failed.
     const after = pods.flatMap(({ metadata, status }) => [
       millis(metadata.creationTimestamp),
       millis(status?.containerStatuses?.[0]?.state?.terminated?.finishedAt)
@@ -49,7 +49,7 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs:
   const scheduling = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
   if (scheduling?.status === "False") {
     const why = scheduling.message ?? "no node takes it"
-    // The scheduler does not always say of which.
+    // The scheduler does not always name the volume.
     const which = /persistentvolume|volume/iu.test(why) && !claims.some((claim) => why.includes(claim)) ? ` Its volume claim is ${claims.join(", ")}.` : ""
     return { says: `its pod ${name} is not scheduled: ${sentence(why)}${which}`, usualUntil: null }
   }
@@ -70,7 +70,7 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs:
   }
 }
 
-/** The latest cause that a try named as it ended; null where none has. */
+/** The latest cause that an attempt reported; null if none has. */
 const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
   pods
     .flatMap((pod) => {
@@ -82,7 +82,10 @@ const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
     .map(({ message }) => lastWords(message))
     .find((failure) => failure !== null) ?? null
 
-/** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. `outdated`: another would be made by now. */
+/**
+ * The state of the download Job. `pods`: the Job's pods. `log`: the end of the running pod's log. `outdated`: the
+ * operator would create a different Job now.
+ */
 export const fetchSeen = (
   job: WatchedJob | undefined,
   pods: ReadonlyArray<WatchedPod>,

@@ -3,7 +3,10 @@ import { engines } from "@seatrial/engines"
 import type { Run } from "@seatrial/store"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
-/** The host classes on which the run's model fits as it was requested, but for the host class, and within its organization's limit; the best first. */
+/**
+ * The host classes on which the run's model fits with the requested settings (except the host class) and within its
+ * organization's limit, best first.
+ */
 export const fittingClasses = ({ gpuLimit, revision, servingRequest }: Run, classes: ReadonlyArray<PodClass>): ReadonlyArray<PodClass> => {
   if (revision === null) return []
   const { host_class: _, ...request } = servingRequest

@@ -28,7 +28,9 @@ import { podSeen } from "./podSeen.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
 import { weightsSeen, weightsStore } from "./weightsSeen.ts"
 
-/** What a pass reads, before the pool is asked: `observe` adds that in the same instant as the decision is made. */
+/**
+ * The result of reading everything that a pass needs. `observe` adds the pool's state at the moment of the decision.
+ */
 export interface Gathered {
   readonly run: Run
   readonly resource: ModelDeployment | null
@@ -36,26 +38,35 @@ export interface Gathered {
   readonly hostClasses: ReadonlyArray<HostClass>
   /** All pods of the run. */
   readonly pods: ReadonlyArray<WatchedPod>
-  /** The engine's; undefined where it has none, or none is known of that name. */
+  /** The engine's node; undefined if the engine has none or the node is unknown. */
   readonly node: Node | undefined
-  /** Which copies of weights the nodes of its host class have to keep, in the words of `seatrial copy-weights`; null where nobody has to be told. */
+  /**
+   * The copies of weights that the nodes of the host class must keep, as `seatrial copy-weights` reads them; null if no
+   * pod needs the list.
+   */
   readonly copiesInUse: string | null
-  /** What the engine that the run needs next is to serve: base and adapter merged, where it is an adapter's that is to be compared with them. */
+  /** Whether the next engine must serve base and adapter merged, for the comparison of an adapter. */
   readonly merged: Observation["merged"]
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
   readonly observe: () => Observation
 }
 
-/** Since when nothing of a revision that gives its engine back has been seen published; only a memory, so that a restart at worst drains for longer. */
+/**
+ * When the last endpoint of a revision was withdrawn, for revisions that give their engine back. Kept only in memory:
+ * after a restart draining takes longer at worst.
+ */
 export type Withdrawn = Map<Run["id"], number>
 
-/** Whether the run's engine is to go once its requests have ended, or may be. */
+/** Whether the run's engine is, or may soon be, deleted once its requests have ended. */
 const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }: Run) =>
   phase === "activated" &&
   (modelDeleted || modelDisabled || revision?.status === "superseded" || replacedBy !== null || revision?.settings.hold_seconds !== undefined)
 
-/** Since when the containers of runs cannot be started; only a memory, so that a restart at worst waits for longer. */
+/**
+ * When this operator first observed that the containers of runs cannot start. Kept only in memory: after a restart the
+ * deadline is later at worst.
+ */
 export type Blocked = Map<Run["id"], number>
 
 export interface GatherFrom {
@@ -70,28 +81,36 @@ export interface GatherFrom {
   readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
   readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "weightsClaim">
-  /** Pods that were made, by name, with the version that this gave them, until the watch tells of them; undefined: a pass has missed it since. */
+  /**
+   * Created pods that no watch has shown yet, by name, with their resource version; undefined if a pass has missed the
+   * pod since.
+   */
   readonly madePods: Map<string, string | undefined>
-  /** Whose disruption budgets were made that no watch has told of yet, and when, Unix milliseconds. */
+  /** When disruption budgets were created that no watch has shown yet, Unix milliseconds. */
   readonly madeBudgets: Map<Run["id"], number>
-  /** Runs that were released lately. */
+  /** Recently released runs. */
   readonly released: Set<Run["id"]>
 }
 
-/** Since when the nodes of runs' pods are not there; only a memory, so that a restart at worst waits for longer. */
+/**
+ * When the nodes of runs' pods were first missing. Kept only in memory: after a restart the deadline is later at worst.
+ */
 export type Nodeless = Map<Run["id"], { readonly uid: string; readonly since: number }>
 
-/** Phases that an engine's failed start ends, if it names its cause. */
+/** Phases that a failed start of the engine ends, if the engine names the cause. */
 const ofEngine: ReadonlySet<Run["phase"]> = new Set(["booting", "checking", "measuring", "benchmarking", "activating"])
 
 const logTail = 200
-/** How long a watch is waited for to tell of what was made, milliseconds. */
+/** How long to wait for a watch to show a created object, milliseconds. */
 const untilTold = 10_000
 const dayMillis = 86_400_000
 
 const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wanted !== null && wanted.metadata.annotations?.[madeFromAnnotation] !== madeFrom
 
-/** Whether the Job would be another one by now: the hub's address, say, has changed. One that does not tell what it was made from is none. */
+/**
+ * Whether the operator would create a different Job now, for example because the address of the hub has changed. A Job
+ * without the annotation is never outdated.
+ */
 const isOldFetch = (job: WatchedJob | undefined, { revision, ...run }: Run, podClass: PodClass | null, settings: GatherFrom["settings"]): boolean => {
   const madeFrom = job?.metadata.annotations?.[madeFromAnnotation]
   if (madeFrom === undefined || revision === null || podClass === null) return false
@@ -99,7 +118,9 @@ const isOldFetch = (job: WatchedJob | undefined, { revision, ...run }: Run, podC
   return isOutdated(madeFrom, fetchJob({ run: { ...run, revision }, revision, settings, weightsClaim, owner: null }, false))
 }
 
-/** Whether a run's decisions depend on free GPUs and on who goes first: where it is on its way to them, or may have lost them. */
+/**
+ * Whether the run's decisions depend on free GPUs and on the queue: it is on its way to GPUs, or may have lost them.
+ */
 const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   phase === "materializing" ||
   phase === "waiting" ||
@@ -107,11 +128,17 @@ const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   (phase === "screening" && revision !== null) ||
   (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
-/** Whether it is the host class of that plan. One that was made anew with other cards is none on which anything of it was estimated or verified. */
+/**
+ * Whether this is the host class of the plan. A class that was created again with other GPUs is not: nothing was
+ * estimated or verified for it.
+ */
 const isChosen = ({ gpu_count, gpu_pool, name }: HostClass, plan: Pick<ServingPlan, "estimate" | "settings"> | null): boolean =>
   plan !== null && name === plan.settings.host_class && gpu_pool === plan.estimate.gpu_pool && gpu_count === plan.estimate.gpu_count
 
-/** The host classes on which the run may be placed now: those that its request leaves open, are there, and read weights from the store that has or gets the run's. */
+/**
+ * The host classes that can take the run now: allowed by its request, present, and with the store that holds or gets
+ * the run's weights.
+ */
 const classOptions = (run: Run, own: PodClass | null, classes: ReadonlyArray<PodClass>, settings: Pick<OperatorSettings, "namespace" | "weightsClaim">) =>
   run.placements.flatMap((plan) => {
     const podClass = classes.find(({ hostClass, nodes, queueName }) => nodes === 1 && queueName === null && isChosen(hostClass, plan))
@@ -120,7 +147,10 @@ const classOptions = (run: Run, own: PodClass | null, classes: ReadonlyArray<Pod
     return sharesStore || weightsSeen(run, podClass, settings) !== null ? [{ plan, podClass }] : []
   })
 
-/** Since when its node does not answer. One that is not there has its time from when that was first seen: it may come back, as a kubelet that registers it anew. */
+/**
+ * Since when the pod's node does not respond. The time of a missing node starts when it was first missed: it may
+ * return, for example if the kubelet registers it again.
+ */
 const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: PodSeen, node: Option.Option<Node>, now: number): number | null => {
   const before = nodeless.get(id)
   nodeless.delete(id)
@@ -130,7 +160,7 @@ const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: Po
   return Math.max(nodeDownSince, since)
 }
 
-/** Those of its times that something is counted from. */
+/** The times of a pod from which something is counted. */
 const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, scheduledAt, startedAt, unschedulable }: PodSeen) => [
   createdAt,
   scheduledAt,
@@ -142,7 +172,7 @@ const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, schedu
   merge?.endedAt ?? null
 ]
 
-/** The last words of a download or a copy that works; none where its node does not tell them at once. */
+/** The end of the log of a running download or copy; empty if the node does not return it at once. */
 const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
   const kube = yield* KubeClient
   return yield* kube.podLog(pod, namespace, { tailLines: 5, ...(container === undefined ? {} : { container }) }).pipe(
@@ -151,13 +181,16 @@ const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, con
   )
 })
 
-/** What the container that ended last had to say: the log is already that of the next one where it runs again. */
+/**
+ * The last output of the container that ended last. If the container runs again, the log already belongs to its new
+ * start.
+ */
 const lastWords = (pod: WatchedPod | undefined): string => {
   const container = pod?.status?.containerStatuses?.[0]
   return (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
 }
 
-/** The custom resource that shows the run; one that somebody applied only while it is the object that the run stands for. */
+/** The custom resource that shows the run. An applied object counts only while the run is bound to it. */
 const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
   if (run.applied !== null && run.applied.current === null) return null
   const place = resourcePlace(run, cluster.namespace)
@@ -165,7 +198,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
   return run.applied === null || found?.metadata.uid === run.applied.current?.uid ? found : null
 })
 
-/** Reads the world once for one run. */
+/** Reads the state of the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
   {
     attendance,
@@ -194,7 +227,8 @@ export const gather = Effect.fnUntraced(function* (
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
   const podName = enginePodName(run.engineRun)
   const enginePod = engines.find((pod: WatchedPod) => pod.metadata.name === podName)
-  // Made, and not told of yet: what is decided now may be without it, so that it is news when it comes.
+  // The pod was created but is not visible yet. The decision may be made without it, so its appearance must trigger a
+  // pass.
   if (enginePod === undefined && madePods.has(podName)) madePods.set(podName, undefined)
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))

@@ -1,7 +1,10 @@
 import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 
-/** What `seatrial fetch`, `seatrial copy-weights` and `seatrial merge-weights` may name as the cause in their last line. */
+/**
+ * Failure codes that `seatrial fetch`, `seatrial copy-weights` and `seatrial merge-weights` may report in their last
+ * line.
+ */
 const codes = FailureCode.pick([
   "weights_mismatch",
   "weights_store_full",
@@ -17,8 +20,8 @@ const decodeCode = Schema.decodeUnknownOption(codes)
 const codeOf = (line: string): string => line.slice(0, Math.max(0, line.indexOf(": ")))
 
 /**
- * The cause that a container left among its last words, `<code>: <text>`. The command indents it; and it comes by another pipe than the lines of progress, so that those
- * which were written before it may follow it.
+ * The failure that a container reported as `<code>: <text>` at the end of its output. The command indents the line.
+ * Lines of progress come through another pipe, so that some may follow it.
  */
 export const lastWords = (message: string): NamedFailure | null => {
   const line = message

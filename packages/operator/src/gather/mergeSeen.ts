@@ -4,7 +4,7 @@ import { final } from "./copySeen.ts"
 import { lastWords } from "./lastWords.ts"
 import type { WatchedPod } from "./watched.ts"
 
-/** How the merge of the adapter into its base goes on, of a pod whose engine is to serve that; null of any other pod. */
+/** The state of the merge of an adapter into its base; null for any other pod. */
 export const mergeSeen = ({ spec, status }: WatchedPod): MergeSeen | null => {
   if (spec?.initContainers?.some(({ name }) => name === mergeContainer) !== true) return null
   const container = status?.initContainerStatuses?.find(({ name }) => name === mergeContainer)

@@ -24,7 +24,10 @@ const millisOrNull = (time: string | null | undefined): number | null => {
 
 const millis = (time: string | null | undefined, fallback: number): number => millisOrNull(time) ?? fallback
 
-/** Since when the pod's node does not answer or is not there, Unix milliseconds; null where it is well. A node that is not known yet counts from the binding. */
+/**
+ * Since when the pod's node does not respond or is missing, Unix milliseconds; null if it is healthy. For an unknown
+ * node the time of the binding counts.
+ */
 export const nodeDownSince = (pod: WatchedPod, node: Node | undefined, createdAt: number): number | null => {
   if (pod.spec?.nodeName === undefined) return null
   const ready = node?.status?.conditions?.find(({ type }) => type === "Ready")
@@ -33,12 +36,13 @@ export const nodeDownSince = (pod: WatchedPod, node: Node | undefined, createdAt
   return Math.max(millis(bound, createdAt), millis(ready?.lastTransitionTime, 0))
 }
 
-/** Whether somebody (Kueue) holds the pod back from the scheduler: it takes nothing from anybody. */
+/** Whether a scheduling gate (of Kueue) holds the pod back. Such a pod takes no resources. */
 export const isGated = (pod: WatchedPod): boolean => (pod.spec?.schedulingGates ?? []).length > 0
 
 /**
- * Whether its kubelet says that the pod is ready. Of pods on a node that has fallen silent Kubernetes itself takes their readiness back and leaves that of their containers as it
- * was: nobody has asked them, and they may well answer. How long such a node is believed is for the decision, which knows of the silence.
+ * Whether the pod's kubelet reports it ready. If a node stops responding, Kubernetes clears the readiness of its pods
+ * and leaves that of their containers. The engines may still respond. The decision knows about the node and limits how
+ * long such a status counts.
  */
 const isReady = (pod: WatchedPod): boolean => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
@@ -46,7 +50,7 @@ const isReady = (pod: WatchedPod): boolean => {
   return said?.status === "True" || (said?.status === "False" && said.reason !== "ReadinessGatesNotReady" && condition("ContainersReady")?.status === "True")
 }
 
-/** An engine's pod in the words of the decisions. `node`: the one that it is bound to, where known. */
+/** The state of an engine's pod. `node`: its node, if known. */
 export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
   const createdAt = millis(pod.metadata.creationTimestamp, 0)
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
@@ -57,7 +61,7 @@ export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
   const readiness = condition("Ready")
   const restarts = container?.restartCount ?? 0
   const copy = copySeen(pod)
-  // While a container comes first, the other waits for it and says nothing.
+  // While an init container runs, the main container waits and reports nothing.
   const waiting = (pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined) ?? container)?.state?.waiting?.reason
   const address = pod.status?.podIP
   const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort

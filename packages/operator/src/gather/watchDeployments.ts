@@ -3,23 +3,29 @@ import { Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { keptDeployment } from "./kept.ts"
 
-/** The `ModelDeployment`s of several namespaces. `changes` gives their keys (`namespace/name`). */
+/** The `ModelDeployment`s of several namespaces. `changes` emits their keys (`namespace/name`). */
 export interface Deployments {
   readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<ModelDeployment>>
   readonly list: () => Effect.Effect<ReadonlyArray<ModelDeployment>>
-  /** Whether the status of one names that deployment, or may, since one of the namespaces cannot be read, or was not yet. */
+  /**
+   * Whether the status of an object names that deployment. Also true while a namespace cannot be read or is not read
+   * yet.
+   */
   readonly mayShow: (deploymentId: string) => Effect.Effect<boolean>
   readonly changes: Stream.Stream<string, KubeError>
   readonly synced: Effect.Effect<void, KubeError>
 }
 
-/** Keys that may wait to be looked at before the watches of other namespaces wait with them. */
+/** Number of unprocessed keys from which the watches of other namespaces pause. */
 const waiting = 256
 
 const byDeployment = "deployment"
 const options = { keep: keptDeployment, indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
 
-/** Watches the operator's own namespace, without which nothing goes, and others, of which one that cannot be read is tried again every minute and stops nothing else. */
+/**
+ * Watches the operator's own namespace, which is required, and other namespaces. A namespace that cannot be read is
+ * tried again every minute and delays nothing else.
+ */
 export const watchDeployments = Effect.fnUntraced(function* (
   own: string,
   others: ReadonlyArray<string>
@@ -45,7 +51,7 @@ export const watchDeployments = Effect.fnUntraced(function* (
   )
   for (const namespace of others) yield* Effect.forkScoped(watch(namespace))
   return {
-    // Its status is read once for whoever asks.
+    // The status is parsed once for each caller.
     get: (name, namespace) =>
       Effect.map(
         (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,

@@ -10,8 +10,8 @@ import {
   weightsInUseAnnotation
 } from "../resources/objectNames.ts"
 
-// The kinds of which there are as many objects as deployments, as far as anybody here asks: what these schemas do not name is neither looked at nor kept. A start reads all of
-// them, and most of what the cluster says of each concerns others.
+// Schemas of the kinds with as many objects as there are deployments. They name only the fields that the operator uses;
+// all other fields are neither parsed nor kept. A start of the operator reads all objects.
 
 const { Array: List, Struct, optionalKey: optional, String: Text } = Schema
 const TextOrNull = Schema.NullOr(Text)
@@ -73,7 +73,7 @@ const ContainerStatus = Struct({
   lastState: optional(ContainerState)
 })
 
-/** What its containers are told is for the kubelet, but for those that copy weights: these say what must stay on the node. */
+/** Container arguments are only kept for containers that copy weights: they say which copies must stay on the node. */
 const PodSpec = Struct({
   nodeName: optional(Text),
   schedulingGates: optional(List(Struct({ name: Text }))),
@@ -89,7 +89,7 @@ const PodSpec = Struct({
   volumes: optional(List(Struct({ name: Text, persistentVolumeClaim: optional(Struct({ claimName: Text })) })))
 })
 
-/** Where a pod is, what it holds and mounts, and how it is. */
+/** A pod: its place, its resources, its mounts and its state. */
 export const WatchedPod = defineResource({
   ...Pod,
   schema: Struct({
@@ -111,7 +111,7 @@ export const WatchedPod = defineResource({
 
 export type WatchedPod = typeof WatchedPod.schema.Type
 
-/** How a Job goes. */
+/** A Job: its state. */
 export const WatchedJob = defineResource({
   ...Job,
   schema: Struct({ metadata: Metadata, status: optional(Struct({ conditions: optional(List(Condition)) })) })
@@ -119,6 +119,6 @@ export const WatchedJob = defineResource({
 
 export type WatchedJob = typeof WatchedJob.schema.Type
 
-/** That a disruption budget is there. */
+/** A disruption budget: only its existence. */
 export const WatchedBudget = defineResource({ ...PodDisruptionBudget, schema: Struct({ metadata: Struct(named) }) })
 export type WatchedBudget = typeof WatchedBudget.schema.Type

@@ -2,10 +2,13 @@ import type { OpenHold } from "@seatrial/store"
 import { Clock, Effect } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 
-/** How long a deployment that gave its GPUs back is shown, milliseconds: for longer than anybody waits between two scrapes, and no longer, as deployments are without end. */
+/**
+ * How long the metrics keep a deployment that returned its GPUs, milliseconds. This is longer than any scrape interval,
+ * and bounded because the number of deployments is not.
+ */
 const shownFor = 600_000
 
-/** Shows in the metrics what is held, each time that it is called; `none` where nobody knows any more. */
+/** `count` writes the held GPUs to the metrics; `none` removes them when this operator stops leading. */
 export const countHeld = (held: () => ReadonlyArray<OpenHold>) => {
   const shown = new Map<string, { readonly organization: string; readonly host_class: string }>()
   const deployments = new Map<string, { readonly labels: { readonly organization: string; readonly deployment: string }; heldAt: number }>()

@@ -8,7 +8,7 @@ const millis = (time: string | null | undefined): number | null => {
 
 const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
 
-/** Milliseconds for which the kubelet lets it be, as it says itself; null where it says nothing. */
+/** The kubelet's back-off as stated in its message, milliseconds; null if it states none. */
 const backOff = (message: string): number | null => {
   const [, text = ""] = /back-off ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)/.exec(message) ?? []
   const parts = [...text.matchAll(/([\d.]+)(h|ms|m|s)/g)]
@@ -16,8 +16,8 @@ const backOff = (message: string): number | null => {
 }
 
 /**
- * That an engine's container ends whenever it starts: the last time it ended it had not been ready since it began. Null where it has not ended, is ready, or ended at its
- * work. Its next start is by the kubelet's own back-off.
+ * Detects an engine whose container ends at every start: it ended last without becoming ready. Null if it has not
+ * ended, is ready, or ended after it was ready. The next start follows the kubelet's back-off.
  */
 export const failedStarts = (pod: WatchedPod): FailedStarts | null => {
   const [container] = pod.status?.containerStatuses ?? []

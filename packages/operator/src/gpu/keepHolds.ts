@@ -8,27 +8,27 @@ import { hostClassLabel } from "../resources/objectNames.ts"
 import { countHeld } from "./countHeld.ts"
 import { podHold } from "./podHold.ts"
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two passes over all pods. */
 const lookEvery = 10_000
 
-/** What is known of pods by their names; `released`: uids of pods that are still there although their GPUs are free. */
+/** The memory of pods of one name. `released`: uids of pods that still exist but whose GPUs are free. */
 interface Known {
   readonly open: Map<string, OpenHold>
   readonly released: Set<string>
 }
 
 export interface HoldKeeper {
-  /** The pod of that name appeared, changed, or went, or its node did. */
+  /** The pod of that name, or its node, has changed. */
   readonly pass: (name: string) => Effect.Effect<void>
-  /** Records the GPUs that this pod holds, before it is deleted: a pod that is gone cannot be counted by the next operator. */
+  /** Records the GPUs of this pod before its deletion. The next operator cannot count a deleted pod. */
   readonly record: (pod: WatchedPod) => Effect.Effect<void>
-  /** Everything that is held, as far as is recorded. */
+  /** All recorded holds. */
   readonly held: () => ReadonlyArray<OpenHold>
 }
 
 /**
- * Records what engine pods hold, from what is seen of them. It begins with what was recorded before: a pass over each of those releases what went while nobody looked.
- * A pass that ends in the middle is repeated without harm.
+ * Records the GPUs that engine pods hold, from the state of the pods. It starts with the recorded holds: the first pass
+ * over each releases pods that went while no operator watched. Passes are idempotent.
  */
 export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Effect.fn.Return<HoldKeeper, never, GpuHolds> {
   const holds = yield* GpuHolds
@@ -103,7 +103,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
   }
 })
 
-/** Keeps the record of held GPUs for as long as the scope. `enqueue` asks for a pass over the pod of that name. */
+/** Keeps the record of held GPUs until the scope closes. `enqueue` requests a pass over the pod of that name. */
 export const keepHolds = Effect.fnUntraced(function* (
   cluster: Cluster
 ): Effect.fn.Return<{ readonly enqueue: (name: string) => Effect.Effect<void>; readonly record: HoldKeeper["record"] }, never, GpuHolds | Scope.Scope> {
@@ -111,7 +111,7 @@ export const keepHolds = Effect.fnUntraced(function* (
   const keeper = yield* makeHoldKeeper(cluster)
   const queue = yield* WorkQueue.make({ name: "gpu-holds", concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
   for (const { pod } of keeper.held()) yield* queue.add(pod)
-  // Nothing was looked at while something of it is still to be recorded.
+  // The record is current only if no change waits to be recorded.
   const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.looked : Effect.void))
   const counted = countHeld(keeper.held)
   yield* Effect.addFinalizer(() => counted.none)

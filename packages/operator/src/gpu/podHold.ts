@@ -8,14 +8,14 @@ import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
 import { failedStarts } from "./failedStarts.ts"
 
-/** What an engine's pod says of its GPUs. Times are Unix milliseconds, the pod's own. */
+/** The GPUs that an engine's pod holds. Times are Unix milliseconds from the pod's status. */
 export interface PodHold {
   readonly placement: Placement
   /** Slug. */
   readonly organization: string
-  /** Its containers have ended for good, so that its GPUs are free; `at` null: it does not say when. */
+  /** Set if its containers have ended for good and its GPUs are free. `at` is null if the time is unknown. */
   readonly released: { readonly at: number | null } | null
-  /** Null where its node is well. */
+  /** When its node stopped responding; null if the node is healthy. */
   readonly silentSince: number | null
   readonly failing: FailedStarts | null
 }
@@ -31,7 +31,7 @@ const release = (pod: WatchedPod): PodHold["released"] => {
   const containers = pod.status?.containerStatuses ?? []
   const ends = containers.map(({ state }) => state?.terminated)
   if (ends.length === 0 || ends.includes(undefined)) {
-    // One that was evicted has no containers to tell of any more.
+    // An evicted pod no longer reports its containers.
     const unready = pod.status?.conditions?.find(({ status, type }) => type === "Ready" && status === "False")
     return over ? { at: millis(unready?.lastTransitionTime) } : null
   }
@@ -39,7 +39,10 @@ const release = (pod: WatchedPod): PodHold["released"] => {
   return { at: times.length === 0 ? null : Math.max(...times) }
 }
 
-/** GPUs of an engine, also where its class is gone or names another resource by now: it asks for no other extended one by itself. */
+/**
+ * GPUs of an engine. If its class is gone or names another resource, its extended resources count: an engine requests
+ * no others.
+ */
 const gpusHeld = (pod: WatchedPod, podClass: PodClass | undefined): number => {
   const named = podClass === undefined ? 0 : gpusOf(pod, podClass.gpuResource)
   if (named > 0) return named
@@ -47,10 +50,13 @@ const gpusHeld = (pod: WatchedPod, podClass: PodClass | undefined): number => {
   return [...asked].filter((resource) => resource.includes("/")).reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
 }
 
-/** One that can be recorded: whatever somebody has written on a pod, what others hold is counted on. */
+/** A price that can be recorded. The annotation may hold any text, and the GPUs are counted anyway. */
 const decodePrice = Schema.decodeUnknownOption(Schema.BigIntFromString.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 2n ** 63n - 1n })))
 
-/** Null for a pod that is no engine's or has no node. `podClass`: its host class, where that is still there. A node that is gone fell silent `now`: it says no more. */
+/**
+ * Null if the pod is not an engine's or has no node. `podClass`: its host class, if it exists. If the node is gone,
+ * `silentSince` is `now`.
+ */
 export const podHold = (pod: WatchedPod, node: Node | undefined, podClass: PodClass | undefined, now: number): PodHold | null => {
   const { annotations, creationTimestamp, labels, name, uid } = pod.metadata
   const deploymentId = Option.getOrNull(deploymentOf(labels))

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 
 const text = (description: string) => Schema.String.annotate({ description })
 
-/** A condition as Kubernetes' own objects have them. */
+/** A Kubernetes condition. */
 export const Condition = Schema.Struct({
   type: text("What is told of."),
   status: Schema.Literals(["True", "False", "Unknown"]).annotate({ description: "Whether the condition holds." }),

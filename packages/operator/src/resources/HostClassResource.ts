@@ -18,7 +18,7 @@ const Toleration = Schema.Struct({
 const claimName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u))
 const bytes = atLeastOne
 
-/** Where nodes keep copies of weights. */
+/** The node-local copies of weights. */
 const WeightsCache = Schema.Struct({
   claimName: optional(
     claimName.annotate({
@@ -55,7 +55,7 @@ const PodSecurity = Schema.Struct({
   )
 }).annotate({ description: "What an engine needs beyond the restricted Pod Security Standard. Default: nothing." })
 
-/** What a kind of GPU host offers, and how pods get onto it. */
+/** A kind of GPU host: its hardware, and how pods are scheduled onto it. */
 export const HostClassSpec = Schema.Struct({
   runtimes: Schema.NonEmptyArray(
     Schema.Struct({
@@ -169,7 +169,7 @@ export type HostClassSpec = typeof HostClassSpec.Type
 const count = (description: string) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description })
 const text = (description: string) => Schema.String.annotate({ description })
 
-/** What the operator tells of a host class; nothing reads it back as truth. */
+/** The status that the operator writes. Nothing reads it as truth. */
 export const HostClassStatus = Schema.Struct({
   writtenBy: optional(
     text("Namespace of the operator that writes this. Of several installations that share the class one writes, and tells of its own models and pods.")
@@ -199,38 +199,41 @@ export const HostClassResource = defineResource({
 })
 export type HostClassResource = (typeof HostClassResource.schema)["Type"]
 
-/** A host class with its defaults filled in: what pods are made from. */
+/** A host class with defaults applied, from which pods are created. */
 export interface PodClass {
   readonly hostClass: HostClass
   readonly gpuResource: string
   readonly nodeSelector: Readonly<Record<string, string>>
   readonly tolerations: NonNullable<HostClassSpec["tolerations"]>
-  /** Null: the operator's own default. */
+  /** Null for the operator's default. */
   readonly weightsClaim: string | null
-  /** Null: engines read the claim. */
+  /** Null if engines read the claim directly. */
   readonly weightsCache: WeightsCache | null
   readonly benchmarkSeconds: number
   readonly bootDeadlineSeconds: number
   readonly nodes: number
   readonly runtimeClassName: string | null
-  /** As Kubernetes writes it; null: none is asked for. */
+  /** A Kubernetes quantity; null to request none. */
   readonly cpu: string | null
   readonly memoryBytes: number | null
   readonly sharedMemoryBytes: number
   readonly scratch: VolumeOf
-  /** Null: in the scratch volume. */
+  /** Null to use the scratch volume. */
   readonly compileCache: VolumeOf | null
   readonly podSecurity: { readonly runAsRoot: boolean; readonly writableRoot: boolean; readonly addCapabilities: ReadonlyArray<string> }
   readonly drainSeconds: number
   readonly evictable: boolean
   readonly rollout: "surge" | "replace"
-  /** Of Kueue; null where our own order holds. */
+  /** The queue of Kueue; null if the operator's own order applies. */
   readonly queueName: string | null
   readonly autoscaling: boolean
   readonly maxGpus: number | null
 }
 
-/** Where a node keeps copies of weights: on a claim for all its pods, else each pod its own, on a volume of that StorageClass or the node's disk. */
+/**
+ * Where a node keeps copies of weights: on a claim that all its pods share, or on a volume of each pod (of that
+ * StorageClass, or on the node's disk).
+ */
 export interface WeightsCache {
   readonly claimName: string | null
   readonly storageClassName: string | null
@@ -238,7 +241,7 @@ export interface WeightsCache {
   readonly verify: "recorded" | "full"
 }
 
-/** Null: the node's own disk, and no limit on it. */
+/** Null for the node's own disk, without a limit. */
 export interface VolumeOf {
   readonly claimName: string | null
   readonly sizeBytes: number | null
@@ -254,7 +257,7 @@ const cacheOf = (cache: typeof WeightsCache.Type | undefined): WeightsCache | nu
         verify: cache.verify ?? "recorded"
       }
 
-/** A copy of the pod's own has a size, a claim's is not known. */
+/** A copy of the pod's own has a size. The size of a claim is unknown. */
 const weightsLimit = ({ weightsCache }: HostClassSpec) =>
   weightsCache?.sizeBytes === undefined || weightsCache.claimName !== undefined ? {} : { weights_limit_bytes: weightsCache.sizeBytes }
 
@@ -306,7 +309,9 @@ const read = (object: HostClassResource): Option.Option<PodClass> =>
 
 const known = new WeakMap<HostClassResource, Option.Option<PodClass>>()
 
-/** What the object says; none if no host class can have its name. The same object gives the same class. */
+/**
+ * The class of the object; none if its name cannot be a host class's. The same object always gives the same instance.
+ */
 export const toPodClass = (object: HostClassResource): Option.Option<PodClass> => {
   const before = known.get(object)
   if (before !== undefined) return before

@@ -62,7 +62,7 @@ const Serving = Schema.Struct({
   )
 }).annotate({ description: "How the model is served; what is left out is chosen." })
 
-/** What a `ModelDeployment` asks for. */
+/** The specification of a `ModelDeployment`. */
 export const ModelDeploymentSpec = Schema.Struct({
   organization: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u))
@@ -92,7 +92,8 @@ export const ModelDeploymentSpec = Schema.Struct({
     repo: RepoName.check(Schema.isMaxLength(193)).annotate({
       description: "Repository on the model hub, owner/name. Cannot be changed: another repository is another model."
     }),
-    // Without the API's look-ahead, which the API server's regular expressions do not have; a rule of its own says the same.
+    // Without the API's look-ahead, which the API server's regular expressions do not support. A separate rule covers
+    // it.
     ref: optional(
       Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u))
         .check(Schema.isMaxLength(200))
@@ -109,7 +110,9 @@ export const ModelDeploymentSpec = Schema.Struct({
 })
 export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
 
-/** What the operator shows of a run: a mirror of Postgres and of the run's pods, never read back as truth. */
+/**
+ * The state of a run as the operator shows it: a mirror of Postgres and of the run's pods, never read back as truth.
+ */
 export const ModelDeploymentStatus = Schema.Struct({
   deploymentId: optional(text("Id of the run in the API, for the specification that was accepted last.")),
   model: optional(text("Name of the model, <organization>/<model>, which callers send once it is served.")),
@@ -246,8 +249,8 @@ export const ModelDeploymentStatus = Schema.Struct({
 export type ModelDeploymentStatus = typeof ModelDeploymentStatus.Type
 
 /**
- * A model as the cluster's own people see and deploy it: namespaced, `kubectl get mdep`. One that a person applied is named after its model and shows the newest run of it; one
- * that the API's run made is named after that run.
+ * A model as cluster users deploy it and follow it: namespaced, `kubectl get mdep`. An applied object is named after
+ * its model and shows the newest run. An object that the operator creates for an API run is named after that run.
  */
 export const ModelDeployment = defineResource({
   group: "seatrial.dev",
@@ -259,7 +262,7 @@ export const ModelDeployment = defineResource({
 })
 export type ModelDeployment = (typeof ModelDeployment.schema)["Type"]
 
-/** The custom resource's way to write a serving request. */
+/** A serving request in the format of the custom resource. */
 export const toSpecServing = (request: ServingRequest): NonNullable<ModelDeploymentSpec["serving"]> => ({
   ...(request.runtime === undefined ? {} : { runtime: request.runtime }),
   ...(request.host_class === undefined ? {} : typeof request.host_class === "string" ? { hostClass: request.host_class } : { hostClasses: request.host_class }),

@@ -21,13 +21,16 @@ interface Definition {
   readonly properties: Readonly<Record<string, JsonSchema.JsonSchema>>
   readonly columns: ReadonlyArray<Column>
   readonly rules: ReadonlyArray<Pick<Rule<never>, "path" | "rule" | "message">>
-  /** Fields by which the items of a list are told apart, by the path of the list. */
+  /** The key fields of list items, by path of the list. */
   readonly listKeys: Readonly<Record<string, ReadonlyArray<string>>>
-  /** Fields that one writer writes as a whole, by their paths. Who owns each part of them is nobody's question then, and to keep that costs as much as all else of a write. */
+  /**
+   * Paths of fields that one writer always writes as a unit. The API server then tracks no owner for their parts, which
+   * would cost as much as the rest of the write.
+   */
   readonly atomic: ReadonlyArray<string>
 }
 
-/** Puts these members into the part of a schema at that path; see `Rule.path`. Throws where there is none. */
+/** Adds these members to the part of a schema at that path; see `Rule.path`. Throws if the path does not exist. */
 const extended = (schema: unknown, path: string, members: JsonSchema.JsonSchema): JsonSchema.JsonSchema => {
   if (!Predicate.isObject(schema)) throw new TypeError(`no schema at ${path}`)
   if (path === "") return { ...schema, ...members }
@@ -88,7 +91,7 @@ const definition = ({ atomic, columns, description, listKeys, properties, resour
   }
 })
 
-/** The definitions of our custom resources, by the name of their file in `k8s/crds`. */
+/** The custom resource definitions, by file name in `k8s/crds`. */
 export const customResourceDefinitions = {
   "modeldeployments.yaml": definition({
     resource: ModelDeployment,

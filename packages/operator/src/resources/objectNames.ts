@@ -11,23 +11,29 @@ export const hostClassLabel = "seatrial.dev/host-class"
 export const queueLabel = "kueue.x-k8s.io/queue-name"
 /** Label of a run's pods: `engine` or `fetch`. */
 export const roleLabel = "seatrial.dev/role"
-/** Annotation of an engine's pod: micro-dollars per GPU and hour, from then on its price. */
+/** Annotation of an engine's pod: its price in micro-dollars per GPU and hour. */
 export const gpuPriceAnnotation = "seatrial.dev/price-per-gpu-hour"
-/** Annotation of an engine's pod: the trace of the request that made the deployment, as W3C Trace Context writes it. */
+/** Annotation of an engine's pod: the trace of the request that created the deployment, in W3C Trace Context format. */
 export const traceparentAnnotation = "seatrial.dev/traceparent"
 
-/** Annotation of an engine's pod: which copies of weights on its node others may use, as `seatrial copy-weights` reads it. */
+/**
+ * Annotation of an engine's pod: the copies of weights on its node that other pods may use, in the format of `seatrial
+ * copy-weights`.
+ */
 export const weightsInUseAnnotation = "seatrial.dev/weights-in-use"
 
 /** Container of an engine's pod that copies the weights to its node. */
 export const copyContainer = "copy-weights"
-/** Container of an engine's pod that looks whether the weights in the store are what was downloaded, where the engine reads them there. */
+/** Container of an engine's pod that checks the weights in the store, if the engine reads them there. */
 export const checkContainer = "check-weights"
 
-/** Container of a pod whose engine is to serve base and adapter as one model, for comparison: merges them. */
+/** Container that merges base and adapter for an engine that serves the merged model for comparison. */
 export const mergeContainer = "merge-weights"
 
-/** Annotation of an engine's pod and of a download's Job: what it was made from, so that a pod that has not started yet, or a download, is known to be an old one. */
+/**
+ * Annotation of an engine's pod and of a download's Job: a digest of its specification. It identifies an outdated Job,
+ * or an outdated pod that has not started.
+ */
 export const madeFromAnnotation = "seatrial.dev/made-from"
 
 /** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */
@@ -38,14 +44,14 @@ export const hubSecretName = (id: DeploymentId): string => `${objectName(id)}-hu
 
 const decodeId = Schema.decodeUnknownOption(DeploymentId)
 
-/** The run that an object carries the label of. */
+/** The run of the object's label. */
 export const deploymentOf = (labels: Readonly<Record<string, string>> | undefined): Option.Option<DeploymentId> => decodeId(labels?.[deploymentLabel])
 
-/** The run that an object of that name was made for. */
+/** The run for which an object of that name was created. */
 export const deploymentOfName = (name: string): Option.Option<DeploymentId> => decodeId(name.slice(0, 30).replace("-", "_"))
 
-/** The run that a custom resource of that name shows: the name is the id's and nothing more. */
+/** The run that a custom resource of that name shows: the name must be exactly the run's. */
 export const deploymentOfResource = (name: string): Option.Option<DeploymentId> => Option.filter(deploymentOfName(name), (id) => objectName(id) === name)
 
-/** Of the event that tells of a reason once for what it is about: a pod's uid or a deployment's id. */
+/** Name of an event that is recorded once for its subject: a pod's uid or a deployment's id. */
 export const toldName = (id: DeploymentId, reason: string, about: string): string => `${objectName(id)}.${reason.toLowerCase()}.${about.replaceAll("_", "-")}`

@@ -3,11 +3,12 @@ import type { HostClassResource } from "./HostClassResource.ts"
 import type { ModelDeployment } from "./ModelDeployment.ts"
 
 /**
- * What a definition's types cannot say. `rule` is for the API server, in CEL; `holds` says the same to the operator, for clusters that do not evaluate CEL. A rule about
- * a change has no `holds`: nobody but the API server sees what was there before.
+ * Constraints that the types of a definition cannot express. `rule` is CEL for the API server. `holds` repeats it for
+ * the operator, for clusters that do not evaluate CEL. A rule about a change has no `holds`: only the API server has
+ * the old object.
  */
 export interface Rule<A> {
-  /** The schema that the rule belongs to, from the root, with dots; `[]` for the items of a list. */
+  /** The path of the schema from the root, with dots; `[]` for the items of a list. */
   readonly path: string
   readonly rule: string
   readonly message: string
@@ -55,7 +56,7 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   },
   {
     path: "spec",
-    // Taking it away is the way out of one that was refused.
+    // Removing the field lets a user correct a refused object.
     rule: "!has(oldSelf.organization) || !has(self.organization) || self.organization == oldSelf.organization",
     message: "organization cannot be changed, but taken away: it is the one that the namespace is mapped to"
   },
@@ -102,7 +103,7 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
     message: "hostClasses lists each class once",
     holds: ({ spec: { serving } }) => new Set(serving?.hostClasses).size === (serving?.hostClasses ?? []).length
   },
-  // Rules and no bounds of the types: objects that an earlier definition took can still be read.
+  // Rules instead of bounds in the types: objects that an earlier definition accepted can still be read.
   {
     path: "spec.serving",
     rule: `!has(self.maxContext) || self.maxContext >= ${leastContext}`,
@@ -121,13 +122,15 @@ const labelKey = "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0
 const labelValue = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
 const [isLabelKey, isLabelValue] = [new RegExp(labelKey, "u"), new RegExp(labelValue, "u")]
 
-/** The first of these that is no label of a node; null where all may be. */
+/** The problem of the first entry that is not a valid node label; null if all are valid. */
 export const nodeSelectorProblem = (nodeSelector: Readonly<Record<string, string>>): string | null => {
   const found = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey.test(key) || !isLabelValue.test(value))
   return found === undefined ? null : `nodeSelector has ${found[0]}=${found[1]}, which is no label that a node can have`
 }
 
-/** The rules of a `HostClass`. What was measured on a card says nothing of another, so the card of a class stays. */
+/**
+ * The rules of a `HostClass`. Measurements on one GPU type do not apply to another, so the GPU of a class is immutable.
+ */
 export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "",
@@ -194,5 +197,5 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   }
 ]
 
-/** The first rule that the object breaks, in words; null where it breaks none. */
+/** The message of the first rule that the object breaks; null if it breaks none. */
 export const brokenRule = <A>(rules: ReadonlyArray<Rule<A>>, object: A): string | null => rules.find(({ holds }) => holds?.(object) === false)?.message ?? null

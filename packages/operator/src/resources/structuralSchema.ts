@@ -17,7 +17,7 @@ const keywords = new Set([
   "required"
 ])
 
-/** Bounds that are only JavaScript's own range of integers. */
+/** Bounds that only state JavaScript's range of integers. */
 const isNoBound = (value: unknown) => value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER
 
 const convertAll = (schemas: Readonly<Record<PropertyKey, unknown>>) =>
@@ -42,8 +42,8 @@ const convert = (schema: unknown): JsonSchema.JsonSchema => {
 }
 
 /**
- * The structural OpenAPI 3 schema of a custom resource's field: no references, no unions, closed by pruning. Throws where the schema says something that a
- * definition cannot.
+ * The structural OpenAPI 3 schema of a custom resource's field: no references, no unions, closed by pruning. Throws if
+ * the schema contains something that a definition cannot express.
  */
 export const structuralSchema = (schema: Schema.Constraint): JsonSchema.JsonSchema => {
   const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema)

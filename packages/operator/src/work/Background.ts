@@ -6,24 +6,27 @@ import { operatorMetrics } from "../metrics.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export interface Background {
-  /** Whether something runs for the run and with which start of its engine that was begun, and how the last that could not record a result ended. */
+  /**
+   * The running work of the run and the start of the engine with which it began, and how the last work without a
+   * recorded result ended.
+   */
   readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly with: string; readonly ended: WorkEnded | null }>
-  /** From now on this work and no other runs for the run; null: none. What runs already goes on, but where its engine has started again. */
+  /** From now on this is the run's only work; null for none. Running work continues unless the engine has restarted. */
   readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
 }
 
-/** `about`: what its tries are counted for. `with`: which start of the engine it is done to. */
+/** `about`: what the attempts are counted for. `with`: the start of the engine that the work uses. */
 interface Wanted extends Pick<WorkEnded, "kind" | "about"> {
   readonly with: string
 }
 
 interface Entry {
   running: WorkKind | null
-  /** Which start of the engine what runs is done to. */
+  /** The start of the engine that the running work uses. */
   readonly with: string
   ended: WorkEnded | null
-  /** When what runs was begun, Unix milliseconds. */
+  /** When the running work began, Unix milliseconds. */
   begunAt: number
 }
 
@@ -44,16 +47,19 @@ const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done"
   return failureOf(exit.cause).failure === null ? "unavailable" : "refused"
 }
 
-/** Long work beside the reconciler: at most one fibre a run, of the scope that made this; its result is seen by the next look. `done` is told whenever one ends. */
+/**
+ * Runs long work outside of the reconciler: at most one fiber for each run, in the scope of the caller. The next pass
+ * reads the result. `done` is called whenever work ends.
+ */
 export const makeBackground = Effect.fnUntraced(function* (done: (id: DeploymentId) => Effect.Effect<void>): Effect.fn.Return<Background, never, Scope.Scope> {
   const fibres = yield* FiberMap.make<DeploymentId>()
   const entries = new Map<DeploymentId, Entry>()
-  // Before the work itself is interrupted, so that it does not count as ended.
+  // Before the work is interrupted, so that it does not count as ended.
   yield* Effect.addFinalizer(() => Effect.sync(() => entries.clear()))
 
   const finish = (id: DeploymentId, entry: Entry, { about, kind }: Pick<WorkEnded, "kind" | "about">, exit: Exit.Exit<void, WorkRefused | WorkUnavailable>) =>
     Effect.gen(function* () {
-      // Another work took its place, or it was stopped on purpose.
+      // Other work replaced it, or it was stopped on purpose.
       if (entries.get(id) !== entry || entry.running !== kind) return
       entry.running = null
       const at = yield* Clock.currentTimeMillis
@@ -73,7 +79,7 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
     seen: (id) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const entry = entries.get(id)
-        // As after a clock that was set back: the next try waits no longer for that.
+        // If the clock was set back, the next attempt must not wait for the old time.
         if (Predicate.isNotNullish(entry?.ended) && entry.ended.at > now) entry.ended = { ...entry.ended, at: now }
         return { running: entry?.running ?? null, with: entry?.with ?? "", ended: entry?.ended ?? null }
       }),
@@ -93,7 +99,8 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       yield* FiberMap.run(
         fibres,
         id,
-        // Also work that was interrupted by something else than `want` and `forget`: it runs no more, and nothing would begin it again.
+        // Also handles work that is interrupted by something other than `want` and `forget`, because nothing else would
+        // start it again.
         Effect.onExit(start, (exit) => finish(id, made, work, exit))
       )
     }),

@@ -9,7 +9,7 @@ import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
-/** One engine that is ready, and what it was started for. */
+/** A ready engine, and what it was started for. */
 export interface EngineUnderTrial {
   readonly run: Run
   readonly revision: RunRevision
@@ -18,16 +18,16 @@ export interface EngineUnderTrial {
   readonly namespace: string
   readonly pod: PodSeen
   readonly url: string
-  /** Its pod as the watch told of it last, and the node that this is bound to, where that is known. */
+  /** The latest watched state of its pod, and of its node if known. */
   readonly enginePod: WatchedPod | undefined
   readonly node: Node | undefined
-  /** What a capability does that its check did not see working. */
+  /** The consequence of a capability that fails its check. */
   readonly failedCapability: "withdraw" | "fail"
-  /** What an adapter is compared with; null where it is compared with nothing. */
+  /** The answers that an adapter is compared with; null if it is not compared. */
   readonly merged: MergedModel | null
 }
 
-/** What the trial is made against; `timeout` bounds each exchange. */
+/** The subject of the trial. `timeout` bounds each request. */
 export const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
   const { gpu_count, gpu_pool } = podClass.hostClass
   const name = nameInEngine(engine.wire, run.model)

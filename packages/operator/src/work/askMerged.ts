@@ -8,10 +8,10 @@ import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
-/** Longest that all items may take: as long as a row of the check suite that takes as many answers, for the slowest of engines. */
+/** The time limit for all items: that of a check with as many answers, for the slowest engine. */
 const limit = "10 minutes"
 
-/** An engine that answers valid requests with HTTP 5xx on two attempts. The merged weights are the cause, or the engine. */
+/** The engine answered valid requests with HTTP 5xx on two attempts. The merged weights or the engine cause it. */
 const reproducedError = (detail: string) =>
   new WorkRefused({
     failure: {
@@ -26,7 +26,10 @@ export const mergedFault = ({ detail, status = 0 }: Pick<Unexpected, "detail" | 
   return isEngineError && wasEngineError ? reproducedError(detail) : new WorkUnavailable({ message: `The merged model's engine: ${detail}.`, isEngineError })
 }
 
-/** Asks base and adapter merged every item, and keeps the answers for the checks of the adapter, which come next in the same place. */
+/**
+ * Sends every item to the merged model, and keeps the answers for the checks of the adapter, which run next in the same
+ * place.
+ */
 export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTrial, answers: MergedAnswers, wasEngineError?: boolean) {
   const kube = yield* KubeClient
   const { engine, namespace, pod, revision, run } = trial
@@ -36,7 +39,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   )
   const agreement = readAgreement(log)
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
-  // It is served like every whole model, and asked as the adapter will be.
+  // The merged model is served like a full model, and gets the same requests as the adapter.
   const name = nameInEngine(engine.wire, run.model)
   const found = yield* withSuiteSubject(trial, "60 seconds", (subject) => {
     const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }

@@ -7,7 +7,7 @@ import { Effect, Semaphore, Struct } from "effect"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 
-/** The GPU driver's version by the labels of NVIDIA's feature discovery, or null. */
+/** The version of the GPU driver from the labels of NVIDIA's feature discovery, or null. */
 const driverOf = (node: Node | undefined): string | null => {
   const labels = node?.metadata.labels ?? {}
   const of = (prefix: string, names: ReadonlyArray<string>) => {
@@ -21,14 +21,17 @@ const driverOf = (node: Node | undefined): string | null => {
   )
 }
 
-/** Whether pods share the node's GPUs, by the labels of NVIDIA's feature discovery: in turns or at once. A slice of a card is one pod's own. */
+/**
+ * Whether pods share the node's GPUs by time slicing or MPS, according to the labels of NVIDIA's feature discovery. A
+ * MIG slice is not shared.
+ */
 export const sharesGpus = (node: Node | undefined): boolean => {
   const labels = node?.metadata.labels ?? {}
   const strategy = labels["nvidia.com/gpu.sharing-strategy"] ?? "none"
   return (strategy !== "none" && strategy !== "") || Number(labels["nvidia.com/gpu.replicas"] ?? 1) > 1
 }
 
-/** All that a benchmark's figures depend on. */
+/** Everything that affects the figures of a benchmark. */
 export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial, "node" | "podClass" | "revision">): BenchmarkKey => {
   const { gpu_count, gpu_pool } = podClass.hostClass
   const { base } = revision.facts.adapter ?? {}
@@ -37,7 +40,7 @@ export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial
     ...(base === undefined ? {} : { adapter_commit: revision.facts.commit }),
     engine_version: revision.engineVersion,
     engine_digest: revision.engineDigest,
-    // How long it is held and what its host class is called makes no engine faster.
+    // The hold time and the name of the host class do not affect the speed.
     flags_sha256: createHash("sha256")
       .update(canonicalJson(Struct.omit(revision.settings, ["hold_seconds", "host_class"])))
       .digest("hex"),
@@ -49,11 +52,14 @@ export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial
   }
 }
 
-/** Benchmarks at once on one node, and on one kind of card: neighbours share what is outside the GPUs. */
+/** Concurrent benchmarks on one node, and on one GPU type. Neighbors share the resources outside of the GPUs. */
 const mostOnNode = 1
 const mostOnPool = 2
 
-/** Lets one benchmark run on a node and two on a kind of card. Only the operator that leads makes any, so that its own memory is lease enough. */
+/**
+ * Limits the concurrent benchmarks on a node and on a GPU type. Only the leading operator runs benchmarks, so a
+ * semaphore in memory is enough.
+ */
 export const makeBenchmarkTurns = () => {
   const turns = new Map<string, Semaphore.Semaphore>()
   const turn = (name: string, most: number) => {
@@ -64,27 +70,33 @@ export const makeBenchmarkTurns = () => {
   return ({ node, podClass }: Pick<EngineUnderTrial, "node" | "podClass">) =>
     <A, E, R>(benchmark: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
       const onPool = turn(`pool ${podClass.hostClass.gpu_pool}`, mostOnPool)
-      // The node first: who waits for it must not keep another from the second place of its kind of card.
+      // The node's turn first: a benchmark that waits for its node must not occupy a place of its GPU type.
       return node === undefined ? onPool(benchmark) : turn(`node ${node.metadata.name}`, mostOnNode)(onPool(benchmark))
     }
 }
 export type BenchmarkTurns = ReturnType<typeof makeBenchmarkTurns>
 
-/** Why it failed, where that may come over an engine once, as one connection of some sixty that broke: a wrong count of tokens is no such thing. */
+/**
+ * The fault of a benchmark that may be transient, such as one broken connection out of sixty. A wrong token count is
+ * not transient.
+ */
 const passingFault = (benchmark: Benchmark): string | null =>
   benchmark.steps.some(({ figures }) => (figures?.wrong_counts ?? 0) > 0) ? null : benchmarkFault(benchmark)
 
-/** What two together say: the second decides, unless our own fault has cut it short, which takes nothing back of what the first has found. */
+/**
+ * The result of two benchmarks. The second decides, unless a fault of the operator cut it short: then the finding of
+ * the first stays.
+ */
 export const decided = (first: Benchmark, fault: string, second: Benchmark): Benchmark =>
   second.missing === undefined || second.missing === "client_limited" ? { ...second, first_failed: fault } : first
 
-/** Loads the engine within the host class's budget and records what came. */
+/** Loads the engine within the budget of the host class and records the figures. */
 export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
   Effect.fn("benchmarkEngine")(function* (trial: EngineUnderTrial) {
     const runs = yield* Runs
     const { node, podClass, revision, run, url } = trial
     const subject = yield* subjectOf(trial, "10 seconds")
-    // An engine that is away is no slow engine.
+    // An unreachable engine must not be measured as a slow one.
     yield* Effect.mapError(subject.client.get("/v1/models"), unavailable)
     const plan = workload(podClass.benchmarkSeconds, revision.settings.max_context, revision.measured?.kv_cache_tokens ?? null, revision.settings)
     const key = benchmarkKey(trial)

@@ -7,16 +7,19 @@ import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 
-/** The report as it is recorded: a capability that failed its check ends the run where the installation says so. What no check came to see is only taken from the model. */
+/**
+ * The report to record. A capability that fails its check ends the run if the installation is configured so.
+ * Capabilities that no check covered are only withdrawn.
+ */
 export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
   failedCapability === "fail" && report.outcomes.some((outcome) => outcome.class === "capability" && isFailedCheck(outcome))
     ? { ...report, passed: false }
     : report
 
-/** One repository's headers are read at a time: they may be megabytes. */
+/** One repository's headers are read at a time, because they may take megabytes. */
 const reading = Semaphore.makeUnsafe(1)
 
-/** The first values of some of the commit's tensors, from the hub: for an engine that tells what it has loaded. */
+/** The first values of some of the commit's tensors, from the hub, for an engine that reports what it has loaded. */
 const firstValuesOf = Effect.fnUntraced(function* ({ revision: { facts }, run }: EngineUnderTrial) {
   const hub = yield* Hub
   const runs = yield* Runs
@@ -25,7 +28,9 @@ const firstValuesOf = Effect.fnUntraced(function* ({ revision: { facts }, run }:
   return yield* reading.withPermits(1)(hub.readTensors({ repo, commit, files, names: comparedTensors, values: thresholds.loadedValues, token }))
 })
 
-/** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */
+/**
+ * Runs the checks against the engine and records their report. Capabilities that failed are removed from the revision.
+ */
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
   const { engine, failedCapability, revision, run } = trial
@@ -39,7 +44,7 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
   const { withdrawn = [] } = report
   const kept = {
     ...(likelihood === null ? {} : { likelihood }),
-    // What another node showed of it is over.
+    // The findings of another node no longer apply.
     ...(withdrawn.length === 0 && run.nodeFaults.length === 0
       ? {}
       : { capabilities: withdrawCapabilities(revisionCapabilities(engine, revision.facts, revision.settings), withdrawn) })

@@ -7,13 +7,13 @@ import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTria
 import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
-/** Longest that the fingerprints may take, and after them the likelihood of texts: callers wait for the model. */
+/** Time limits of the fingerprints and of the likelihoods. Callers wait for the model. */
 const [fingerprintsLimit, likelihoodLimit] = ["60 seconds", "40 seconds"] as const
 
 const within = (limit: typeof fingerprintsLimit | typeof likelihoodLimit) =>
   Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(new WorkUnavailable({ message: `The engine did not answer within ${limit}.` })) })
 
-/** What fingerprints need of a model: nothing has to be read from the hub, which may be away when a model wakes. */
+/** The subject for fingerprints. It needs nothing from the hub, which may be unreachable when a model wakes. */
 const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
   const { engine, pod, podClass, revision, run } = trial
   const { facts, settings } = revision
@@ -42,9 +42,10 @@ const describeTexts = LikelihoodComparison.$match({
 })
 
 /**
- * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ, or there are none, or its container was
- * started again in its pod, where nothing has looked at the weights first, the likelihood of texts. That reads the repository, where its tokenizer is one that we read: where
- * it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass for not compared.
+ * Compares a restarted engine with its verified revision. Fingerprints come first. The likelihood of texts follows if
+ * fingerprints differ or are missing, or if the container restarted in its pod, where no init container checked the
+ * weights. The likelihood needs the repository if its tokenizer is supported. If that is unavailable at the last
+ * attempt (`last`), the fingerprints alone decide: different answers must not pass as not compared.
  */
 export const compareStart = Effect.fn("compareStart")(
   function* (trial: EngineUnderTrial, verdicts: BootVerdicts, last: boolean) {
@@ -57,18 +58,19 @@ export const compareStart = Effect.fn("compareStart")(
     const none = fingerprints.length === 0
     if (differing === 0 && !none && pod.restarts === 0) return yield* same
     const kept = yield* runs.likelihood(run.orgId, revision.id)
-    // Of other texts it says nothing.
+    // The recorded likelihoods belong to other texts.
     const likelihood = kept === null || kept.suiteVersion < suite.textsSince ? null : kept.likelihood
     if (differing === 0 && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
-    // Of the repository only the tokenizer is needed; where we read none, texts are sent as they are, and the hub may be away.
+    // Only the tokenizer is read from the repository. Without a supported tokenizer, texts are sent as they are and the
+    // hub is not needed.
     const compared = (known: SuiteSubject) => compareLikelihood({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
     const reads = readsTokenizer(weightCommits(revision.facts)[0].files)
     const comparison = within(likelihoodLimit)(reads ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
     const notCompared = LikelihoodComparison.NotCompared()
     const texts = likelihood === null ? notCompared : yield* last && !none ? Effect.orElseSucceed(comparison, () => notCompared) : comparison
     if (differing === 0 && texts._tag !== "Differs") return yield* same
-    // Without likelihoods only the number of differing answers separates a card's rounding from other weights.
+    // Without likelihoods, only the number of different answers separates rounding of the GPU from other weights.
     const differs = texts._tag === "NotCompared" ? differing * 2 > fingerprints.length : texts._tag === "Differs"
     const message = `${answers}${describeTexts(texts)}.`
     yield* Effect.logWarning(`${run.id} after a start of its engine: ${message}`)

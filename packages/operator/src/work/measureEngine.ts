@@ -14,7 +14,8 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const { client } = yield* subjectOf(trial, "30 seconds")
   const metrics = yield* Effect.mapError(client.get("/metrics"), unavailable)
   if (metrics.status !== 200) return yield* new WorkUnavailable({ message: `The engine's metrics answered with status ${metrics.status}.` })
-  // From its beginning: what is read is of the start, and since then the checks may have made thousands of lines, as of each prompt that SGLang reads.
+  // Reads the log from its beginning, which has the figures of the start. The checks may have added thousands of lines
+  // since: SGLang logs each prompt.
   const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace), () => unavailable({ message: "The engine's log could not be read." }))
   const told = trial.engine.measured({ metrics: metrics.text, log })
   const { estimate, facts, settings } = trial.revision

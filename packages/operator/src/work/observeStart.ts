@@ -9,7 +9,7 @@ import { copyContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 
-/** Longest that image and weights take which are on the node already, seconds. */
+/** The longest time for an image or weights that are already on the node, seconds. */
 const there = 5
 
 const millisOf = (time: string | null | undefined): number | null => {
@@ -19,7 +19,7 @@ const millisOf = (time: string | null | undefined): number | null => {
 
 const between = (from: number | null, to: number | null): number | null => (from === null || to === null ? null : Math.max(0, to - from) / 1_000)
 
-/** How long the parts of a pod's start took, by its own status and by its log with times; `first`: seconds to the first token. */
+/** The durations of the parts of a pod's start, from its status and its log. `first`: seconds to the first token. */
 export const startOf = (pod: WatchedPod, loadedAt: number | null, first: number | null): EngineStart => {
   const initial = pod.status?.initContainerStatuses?.at(-1)
   const copied = initial?.state?.terminated
@@ -39,12 +39,15 @@ export const startOf = (pod: WatchedPod, loadedAt: number | null, first: number 
   return { podUid: pod.metadata.uid ?? "", kind: (image_pull ?? 0) <= there && (weights_to_node ?? 0) <= there ? "warm" : "cold", parts }
 }
 
-/** Asks the engine its first question, and records how long it took to start. What cannot be seen is left out: a start fails no run. */
+/**
+ * Sends the first request to the engine and records how long its start took. Unknown parts are omitted: this never
+ * fails a run.
+ */
 export const observeStart = Effect.fn("observeStart")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
   const kube = yield* KubeClient
   const { engine, enginePod, namespace, pod, run } = trial
-  // One that started again is neither cold nor warm.
+  // A restarted engine is neither cold nor warm.
   if (enginePod === undefined || (enginePod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0) return
   const first = yield* firstToken(yield* subjectOf(trial, "60 seconds"))
   const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { timestamps: true }), () => Effect.succeed(""))

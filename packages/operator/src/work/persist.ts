@@ -1,6 +1,8 @@
 import { Effect, Schedule } from "effect"
 
-/** Writes a result that took long to get: where the database is away, again and again until it is back or nobody wants the result any more. */
+/**
+ * Writes an expensive result. If the database is unavailable, tries again until it returns or the work is interrupted.
+ */
 export const persist = <A>(write: Effect.Effect<A>): Effect.Effect<A> =>
   Effect.sandbox(write).pipe(
     Effect.tapError(() => Effect.logWarning("a result could not be recorded yet; it is tried again")),

@@ -8,7 +8,10 @@ import { forItsReader } from "../decide/forItsReader.ts"
 import { persist } from "./persist.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
-/** What the run's revision is on that host class. Who chose what, and where the bytes go, stays with it, for those who compare it with what the engine reports. */
+/**
+ * The plan of the run's revision on that host class. It records who chose each setting and where the memory goes, for a
+ * comparison with what the engine reports.
+ */
 const planOf = Effect.fnUntraced(function* (run: Run, facts: RepositoryFacts, option: ServingOption, hostClasses: ReadonlyArray<HostClass>) {
   const { capabilities, engine: contract, estimate: decided, serving: settings } = option
   const engine = engineFor(contract.runtime)
@@ -25,7 +28,7 @@ const planOf = Effect.fnUntraced(function* (run: Run, facts: RepositoryFacts, op
   return plan
 })
 
-/** Pins and reads the repository, decides how it is served, and records it. Refused as a preview would refuse it. */
+/** Pins and reads the repository, decides how it is served, and records that. Refuses what a preview refuses. */
 export const screenRepository = Effect.fn("screenRepository")(function* (run: Run, hostClasses: ReadonlyArray<HostClass>) {
   const runs = yield* Runs
   const hub = yield* Hub
@@ -38,7 +41,8 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   )
   const calibrations = yield* runs.measuredStarts(run.orgId, facts.config.architecture)
   const asked = { facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations }
-  // A limit may be raised while the run waits for it, so it is a reason to choose another host class and none to refuse.
+  // A limit may be raised while the run waits for it. It affects the choice of the host class, but does not refuse the
+  // model.
   const within = decideServing({ ...asked, gpuLimit: run.gpuLimit })
   const decided = within.estimate === null ? decideServing(asked) : within
   if (decided.estimate === null) {

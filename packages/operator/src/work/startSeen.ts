@@ -6,11 +6,14 @@ import type { PodSeen } from "../decide/Observation.ts"
 import { firstContainer } from "../gather/copySeen.ts"
 import { weightsPath, weightsWords } from "../resources/weightFiles.ts"
 
-/** How the engine's pod was started, as the API server tells: which files were looked at before, and what the engine's container may read. */
+/**
+ * How the engine's pod was started, as the API server reports it: which files were checked before, and what the
+ * engine's container can read.
+ */
 export const startSeen = (pod: Pod | undefined, seen: PodSeen, revision: RunRevision): ObservedStart => {
   const first = pod?.spec?.initContainers?.find(({ name }) => name === firstContainer(pod))
   const engine = pod?.spec?.containers[0]
-  // The list of files in one hash, which the container that came first held every file to.
+  // The hash of the list of files, which the init container verified.
   const manifests = weightsWords(revision, null).filter((word) => word.includes("manifest="))
   const looked = seen.copy?.done === true && manifests.every((word) => first?.args?.includes(word) === true)
   const mounts = engine?.volumeMounts?.filter(({ name }) => name === "weights") ?? []

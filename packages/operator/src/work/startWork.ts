@@ -20,10 +20,10 @@ import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 
-/** The background work of that kind for a run. It records its own result, or says why there is none. */
+/** The background work of that kind for a run. It records its own result, or fails with the reason. */
 export type StartWork = (gathered: Gathered, seen: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
 
-/** Screening reads the hub; the rest is done to the engine of the run's ready pod. */
+/** Screening reads the hub. All other work uses the engine of the run's ready pod. */
 export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
   const trials = {
     checking: (trial: EngineUnderTrial) => Effect.andThen(observeStart(trial), checkEngine(trial)),
@@ -41,7 +41,7 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
     if (kind === "fidelity") return askMerged(trial, mergedAnswers, endedOf(seen, "fidelity")?.isEngineError)
     if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(seen, "boot")?.attempts ?? 0) >= trialAttempts - 1)
-    // What was checked is what its fingerprints are of.
+    // The fingerprints were taken from the engine that was checked.
     const checked = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "", at }))
     return kind === "checking" ? Effect.andThen(trials.checking(trial), checked) : trials[kind](trial)
   }

@@ -9,24 +9,26 @@ import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { startSeen } from "./startSeen.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
-/** Files of the commit that the engine's answers are held against. */
+/** Files of the commit that the engine's answers are compared with. */
 const wanted = new Set(["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"])
 
-/** Largest of them that is read, in bytes; a model with a larger tokenizer is tried without ours. */
+/** The largest of these files to read, in bytes. A model with a larger tokenizer is tried without it. */
 const largestSmall = 40 * 1024 * 1024
 
 /**
- * One tokenizer is read at a time, and that is all that suites wait for one another: the larger ones take hundreds of megabytes while they are, and after a change of
- * leader all runs in their checks begin together. A suite itself may take an hour, on GPUs that its organization pays for.
+ * One tokenizer is read at a time, and suites do not wait for each other otherwise. Reading a large tokenizer takes
+ * hundreds of megabytes, and after a change of the leader all checks start at once. A suite may take an hour, on GPUs
+ * that its organization pays for.
  */
 const reading = Semaphore.makeUnsafe(1)
 
-/** Longest that it may take to read one: some seconds where the machine is busy, and for ever where its author wants that. */
+/** The time limit for reading a tokenizer: some seconds on a busy machine, and unbounded for a malicious one. */
 const readingLimit = "2 minutes"
 
 /**
- * MiB of tokenizers' files that suites hold at once. In memory a tokenizer is five times as large, so this is a quarter of what the chart gives an operator; most files have
- * less than 20, and only who would be beyond it waits for another suite to end.
+ * MiB of tokenizer files that all suites may hold at once. In memory a tokenizer is five times as large, so this is a
+ * quarter of the operator's memory in the chart. Most files have less than 20 MiB; a suite that exceeds the limit waits
+ * for another one to end.
  */
 const mostHeld = 96
 const holding = Semaphore.makeUnsafe(mostHeld)
@@ -36,7 +38,10 @@ const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {
   return typeof told === "number" ? told : 32
 }
 
-/** What the check suite needs beside: the pinned repository read by us, how the engine was started, what the catalog would show, and earlier trials. */
+/**
+ * The inputs of the check suite: the pinned repository, how the engine was started, the catalog entry, and earlier
+ * trials.
+ */
 const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, timeout: Duration.Input) {
   const hub = yield* Hub
   const runs = yield* Runs
@@ -56,7 +61,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     ),
     reading.withPermits(1)
   )
-  // As it stands with the API server: what is kept of pods in memory does not say what their containers were told.
+  // Read from the API server: the watched pods in memory omit the arguments of their containers.
   const pods = yield* Effect.mapError(
     kube.list(Pod, { namespace, labelSelector: `${deploymentLabel}=${run.engineRun}` }),
     () => new WorkUnavailable({ message: "The cluster did not tell of the engine's pod." })
@@ -85,7 +90,9 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
   return subject
 })
 
-/** Does something with what the check suite needs. The pinned repository's tokenizer and template are held for as long as that takes, and end with it at once. */
+/**
+ * Provides the inputs of the check suite. The repository's tokenizer and template are released as soon as `use` ends.
+ */
 export const withSuiteSubject = <A, E, R>(trial: EngineUnderTrial, timeout: Duration.Input, use: (subject: SuiteSubject) => Effect.Effect<A, E, R>) => {
   const [{ files }] = weightCommits(trial.revision.facts)
   const { size = 0 } = files.find(({ path }) => path === "tokenizer.json") ?? {}
