@@ -70,10 +70,10 @@ export class BodyBudget {
     let large = 0
     return {
       take: (bytes) => {
-        const beginning = Math.min(bytes, smallBody - small)
-        const isSmall = beginning > 0 && this.#small.take(orgId, beginning) === "taken"
-        if (isSmall) small += beginning
-        const rest = isSmall ? bytes - beginning : bytes
+        const smallBytes = Math.min(bytes, smallBody - small)
+        const isSmall = smallBytes > 0 && this.#small.take(orgId, smallBytes) === "taken"
+        if (isSmall) small += smallBytes
+        const rest = isSmall ? bytes - smallBytes : bytes
         const taken = rest === 0 ? "taken" : this.#large.take(orgId, rest)
         if (taken === "taken") {
           large += rest

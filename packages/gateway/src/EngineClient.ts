@@ -2,10 +2,10 @@ import { Readable } from "node:stream"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
 import { type Dispatcher, errors } from "undici"
-import type { Signal } from "./Departure.ts"
 import { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
+import type { Signal } from "./RequestAbort.ts"
 
 /**
  * No answer came. `refused`: there was no connection. `stale`: a kept connection ended at once, most likely before anything was worked on. `broken`: the connection

@@ -8,11 +8,9 @@ import { makeAuthenticate } from "./authenticate.ts"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
 import { makeCrossOrigin } from "./crossOrigin.ts"
-import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
-import { codedByOldVersion, hostless } from "./endConnection.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { Inference } from "./Inference.ts"
 import { ImageFetcher } from "./images/ImageFetcher.ts"
@@ -20,6 +18,7 @@ import { inlineImages } from "./images/inlineImages.ts"
 import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
+import { codedByOldVersion, hostless } from "./malformedRequests.ts"
 import { makeMayCost } from "./mayCost.ts"
 import { requestError } from "./Outcome.ts"
 import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
@@ -28,11 +27,12 @@ import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { pathOf } from "./pathOf.ts"
 import { ReceiptDigests } from "./ReceiptDigests.ts"
 import { RecordedRefusals } from "./RecordedRefusals.ts"
+import { RequestAbort } from "./RequestAbort.ts"
 import { RequestRates } from "./RequestRates.ts"
 import { makeChunkCounter, paceReads, readBody } from "./readBody.ts"
 import { faultOf, keyEnded, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
-import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
+import type { RoutedRequest } from "./routing/RoutedRequest.ts"
 import { Routing } from "./routing/Routing.ts"
 import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
@@ -97,11 +97,11 @@ interface Admission {
   readonly exchange: Exchange
   readonly caller: Caller
   readonly endpoint: InferencePath
-  readonly departure: Departure
+  readonly requestAbort: RequestAbort
   readonly share: BodyShare
   streamed: boolean | null
   route: Route | null
-  passage: Passage | null
+  routedRequest: RoutedRequest | null
   /** Whether it counts among those that its caller has under way. */
   placed: boolean
   /** Whether it has its engine, so that it may go on for a while once its key has ended. */
@@ -181,7 +181,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       // Made once, and so is every generator function that a request runs: V8 gives each one's generators a shape of their own, and one that is new to it costs many times the rest.
       /** Up to its place at an engine. */
       const letIn = Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
-        const { caller, departure, exchange, share } = admission
+        const { caller, requestAbort, exchange, share } = admission
         const { id, request, response, startedAt } = exchange
         const tooMany = rates.draw(caller, clock.currentTimeMillisUnsafe())
         if (tooMany !== null) return yield* tooMany
@@ -196,7 +196,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         }
         let received: Buffer | null = yield* readBody(request, config, share)
         if (admission.digests !== null) yield* admission.digests.hashRequest(received)
-        let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
+        let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, requestAbort)
         if (body instanceof Refusal) return yield* body
         // It has the bytes, from which it is parsed each time.
         if (body instanceof LargeBody) received = null
@@ -209,19 +209,19 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let prepared = prepare(admission, route, body)
         if (prepared instanceof Refusal) return yield* prepared
         let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
-        if (departure.reason === "revoked") return yield* keyEnded
-        const passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
-        admission.passage = passage
-        if (!passage.enter()) {
-          const waiting = passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
+        if (requestAbort.reason === "revoked") return yield* keyEnded
+        const routedRequest = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
+        admission.routedRequest = routedRequest
+        if (!routedRequest.enter()) {
+          const waiting = routedRequest.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), requestAbort })
           // Parsed it may take many times its text, which is enough to parse it anew.
           if (received !== null) body = unparsed
           yield* waiting
-          if (caller.spendLimited) yield* affordable(caller, passage.route)
+          if (caller.spendLimited) yield* affordable(caller, routedRequest.route)
         }
-        if (passage.route.revisionId !== route.revisionId) {
+        if (routedRequest.route.revisionId !== route.revisionId) {
           // Another revision took over while the request waited: what that one cannot do is refused too.
-          route = passage.route
+          route = routedRequest.route
           admission.route = route
           if (received !== null) body = parseBody(received)
           if (body instanceof Refusal) return yield* body
@@ -235,7 +235,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           admission.downloads = undefined
           share.release()
         }
-        return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), digests: admission.digests, letGo }
+        return { id, caller, checked, routedRequest, response, requestAbort, startedAt, traceparent: traceparentOf(request), digests: admission.digests, letGo }
       })
 
       /** Records a refusal, unless there are records enough of its kind. */
@@ -257,11 +257,11 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         return Effect.void
       }
 
-      const giveBack = ({ caller, passage, placed, route, share }: Admission) => {
-        passage?.leave()
+      const giveBack = ({ caller, routedRequest, placed, route, share }: Admission) => {
+        routedRequest?.leave()
         if (placed) concurrency.give(caller)
         share.release()
-        if (passage !== null && route !== null && route.endpoints.length > 0) use(route)
+        if (routedRequest !== null && route !== null && route.endpoints.length > 0) use(route)
       }
 
       /** From an authenticated caller on, every outcome is recorded, repeated refusals excepted. */
@@ -269,21 +269,21 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const { request, response } = exchange
         const known = authenticate(request)
         const caller = Effect.isEffect(known) ? yield* known : known
-        const departure = new Departure()
-        response.once("close", () => departure.abort("gone"))
-        onStopping(response, () => departure.abort("stopped"))
+        const requestAbort = new RequestAbort()
+        response.once("close", () => requestAbort.abort("gone"))
+        onStopping(response, () => requestAbort.abort("stopped"))
         // Who left while the key was looked up is not told of any more.
-        if (response.destroyed) departure.abort("gone")
+        if (response.destroyed) requestAbort.abort("gone")
         const share = bodies.open(caller.orgId)
         const admission: Admission = {
           exchange,
           caller,
           endpoint,
-          departure,
+          requestAbort,
           share,
           streamed: null,
           route: null,
-          passage: null,
+          routedRequest: null,
           placed: false,
           isServed: false,
           end: undefined,
@@ -291,8 +291,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           digests: null
         }
         const unwatch = keys.watch(caller, () => {
-          if (!admission.isServed) departure.abort("revoked")
-          else admission.end = setTimeout(() => departure.abort("revoked"), config.revoked)
+          if (!admission.isServed) requestAbort.abort("revoked")
+          else admission.end = setTimeout(() => requestAbort.abort("revoked"), config.revoked)
         })
         yield* Effect.onExit(
           // What was only needed for the check is let go of meanwhile: bodies may be large, and streams long.

@@ -2,7 +2,6 @@ import type { ReceiptDigests, RequestId } from "@seatrial/domain"
 import { Metering, type RequestStart } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { type Admitted, makeAskEngine, type Work } from "./askEngine.ts"
-import { Beginning } from "./Beginning.ts"
 import { closeDigests, deliver, handedOver } from "./deliver.ts"
 import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
@@ -11,6 +10,7 @@ import { elapsed, round } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, type Outcome, requestError } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
+import { PendingInsert } from "./PendingInsert.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { faultOf } from "./refusals.ts"
@@ -29,7 +29,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const { ask, departed } = makeAskEngine(config, engine)
 
       const record = (
-        { passage: { route }, startedAt }: Admitted,
+        { routedRequest: { route }, startedAt }: Admitted,
         start: RequestStart,
         { error, finishReason, note, state, status, usage }: Outcome,
         firstContentAt: number | null,
@@ -65,14 +65,14 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
 
       // Made once: V8 gives the generators of each function a shape of their own, and a new one costs it many times what runs in it.
       const serveMasked = Effect.fnUntraced(function* (admitted: Admitted, restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
-        const { caller, checked, departure, id, passage, response } = admitted
-        const { model, modelId, revisionId } = passage.route
+        const { caller, checked, requestAbort, id, routedRequest, response } = admitted
+        const { model, modelId, revisionId } = routedRequest.route
         const dialect = dialects[checked.endpoint]
         const observed = { id, endpoint: checked.endpoint, given: admitted.traceparent, startedAt: admitted.startedAt }
-        const observation = observer.begin(observed, caller, passage.route)
+        const observation = observer.begin(observed, caller, routedRequest.route)
         const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
         const { heartbeat, writeStall } = config
-        const onStall = () => departure.abort("gone")
+        const onStall = () => requestAbort.abort("gone")
         const stream = checked.stream
           ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall, digests: admitted.digests })
           : null
@@ -86,14 +86,14 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           model,
           revisionId
         }
-        const beginning = new Beginning()
+        const pendingInsert = new PendingInsert()
         let over = false
         metering.enter(start, (exit) => {
-          beginning.settle(exit)
-          if (Exit.isFailure(exit)) departure.abort("unrecorded")
+          pendingInsert.settle(exit)
+          if (Exit.isFailure(exit)) requestAbort.abort("unrecorded")
           else if (!over) {
             running.add({ id, orgId: caller.orgId }, progress)
-            if (!departure.aborted) stream?.open()
+            if (!requestAbort.aborted) stream?.open()
           }
         })
         const work: Work = {
@@ -102,7 +102,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           stream,
           reader: dialect.makeReader(checked),
           progress,
-          beginning,
+          pendingInsert,
           observation,
           cut: false,
           askedAt: 0,
@@ -110,7 +110,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         }
         const outcome = yield* restore(ask(work)).pipe(
           Effect.catchCause((cause) => {
-            departure.abort("stopped")
+            requestAbort.abort("stopped")
             if (Cause.hasInterruptsOnly(cause)) return departed(work)
             return Effect.map(logged(id, "inference failed")(cause), (error) => failed(error, "The gateway failed.", progress))
           })
@@ -120,7 +120,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
         }
         over = true
-        const unrecorded = beginning.exit !== null && Exit.isFailure(beginning.exit) ? beginning.exit : null
+        const unrecorded = pendingInsert.exit !== null && Exit.isFailure(pendingInsert.exit) ? pendingInsert.exit : null
         const delivery = { response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error }
         const digests = admitted.digests === null ? null : closeDigests(admitted.digests, delivery)
         const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt, digests)).pipe(
@@ -129,8 +129,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         )
         running.remove(id)
         const { firstContentAt } = progress
-        observer.ended(observed, observation, { caller, route: passage.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
-        passage.leave()
+        observer.ended(observed, observation, { caller, route: routedRequest.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
+        routedRequest.leave()
         // Nobody may take an answer for complete that is not recorded.
         delivery.error ??= committed
         deliver(delivery)

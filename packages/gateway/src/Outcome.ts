@@ -1,5 +1,5 @@
 import type { RequestError, Usage } from "@seatrial/domain"
-import type { ToldUsage } from "./dialects/Dialect.ts"
+import type { ReportedUsage } from "./dialects/Dialect.ts"
 import type { Progress } from "./Progress.ts"
 import type { Refusal } from "./refusals.ts"
 
@@ -8,7 +8,7 @@ export interface Outcome {
   /** `refused`: the engine turned the request away before any work. */
   readonly state: "completed" | "refused"
   readonly status: number
-  readonly usage: ToldUsage
+  readonly usage: ReportedUsage
   readonly finishReason: string | null
   /** Null: the answer is complete. */
   readonly error: Refusal | null

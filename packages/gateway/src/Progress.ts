@@ -1,4 +1,4 @@
-import type { Dialect, ToldUsage } from "./dialects/Dialect.ts"
+import type { Dialect, ReportedUsage } from "./dialects/Dialect.ts"
 
 /** What has been seen of an answer so far, for its record and its checkpoints. */
 export class Progress {
@@ -8,7 +8,7 @@ export class Progress {
   /** `performance.now()` when the first content was handed over. */
   firstContentAt: number | null = null
   readonly #usageOf: Dialect["usageOf"]
-  #usage: ToldUsage | null = null
+  #usage: ReportedUsage | null = null
   #unread: string | null = null
 
   readonly #observe: ((seconds: number) => void) | undefined
@@ -38,7 +38,7 @@ export class Progress {
   }
 
   /** Usage as the engine last told it; null where it told none. */
-  get told(): ToldUsage | null {
+  get told(): ReportedUsage | null {
     if (this.#unread !== null) {
       this.#usage = this.#usageOf(this.#unread) ?? this.#usage
       this.#unread = null
@@ -52,7 +52,7 @@ export class Progress {
   }
 
   /** Usage as far as it is known. */
-  get usage(): ToldUsage {
+  get usage(): ReportedUsage {
     const told = this.told ?? { input_tokens: 0, output_tokens: this.contentFrames, cache_read_tokens: null, cache_write_tokens: null }
     return this.countsDelivered ? { ...told, output_tokens: this.contentFrames } : told
   }

@@ -2,10 +2,8 @@ import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
 import type { Caller } from "@seatrial/store"
 import { Effect } from "effect"
-import type { Beginning } from "./Beginning.ts"
+import { abortRefusal } from "./abortRefusal.ts"
 import { countPrompt } from "./countPrompt.ts"
-import type { Departure } from "./Departure.ts"
-import { departureRefusal } from "./departureRefusal.ts"
 import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import type { EngineClient } from "./EngineClient.ts"
 import type { EventStream } from "./EventStream.ts"
@@ -16,26 +14,28 @@ import { holdEngine } from "./holdEngine.ts"
 import { failed, noUsage, type Outcome, refused } from "./Outcome.ts"
 import type { Observation } from "./observability/Observer.ts"
 import { routingMetrics } from "./observability/RoutingMetrics.ts"
+import type { PendingInsert } from "./PendingInsert.ts"
 import type { Progress } from "./Progress.ts"
 import { type PromptSample, samplePrompt } from "./PromptSample.ts"
 import type { ReceiptDigests } from "./ReceiptDigests.ts"
+import type { RequestAbort } from "./RequestAbort.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, keyEnded, modelOverloaded, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
-import type { Passage } from "./routing/Passage.ts"
+import type { RoutedRequest } from "./routing/RoutedRequest.ts"
 import { cutAnswer } from "./vocabulary/answerLimit.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
-import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
+import { restoreModelName } from "./vocabulary/restoreModelName.ts"
 
 export interface Admitted {
   readonly id: RequestId
   readonly caller: Caller
   readonly checked: CheckedRequest
   /** Its way to an engine, which it has entered. */
-  readonly passage: Passage
+  readonly routedRequest: RoutedRequest
   readonly response: ServerResponse
   /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
-  readonly departure: Departure
+  readonly requestAbort: RequestAbort
   /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
   /** As the caller sent it. */
@@ -54,7 +54,7 @@ export interface Work {
   /** Of the attempt under way: each engine's stream is read anew. */
   reader: StreamReader
   readonly progress: Progress
-  readonly beginning: Beginning
+  readonly pendingInsert: PendingInsert
   readonly observation: Observation
   /** Whether it was asked again for an answer that its prompt leaves room for. */
   cut: boolean
@@ -72,23 +72,23 @@ const maxAnswer = 16 * 1024 * 1024
 
 /** An error of the engine before any frame; only one of the engine itself may have cost work, and tells of the engine. `status` is the answer's. */
 const turnedAway = (said: string, status: number, work: Work): Outcome | Again => {
-  const { checked, passage } = work.admitted
+  const { checked, routedRequest } = work.admitted
   const room = work.cut ? null : roomLeft(said)
   const shorter = room === null ? null : cutAnswer(checked.engineBody, room)
   if (shorter !== null) {
     work.cut = true
-    routingMetrics.retried(passage.route.model, "cut")
+    routingMetrics.retried(routedRequest.route.model, "cut")
     checked.engineBody = shorter
     return { retry: "cut" }
   }
-  const error = readEngineError(said, status, { endpoint: checked.endpoint, maxModelLen: passage.route.maxModelLen })
+  const error = readEngineError(said, status, { endpoint: checked.endpoint, maxModelLen: routedRequest.route.maxModelLen })
   if (error === modelOverloaded) return { retry: "full", outcome: refused(error) }
   if (error !== engineFailed) return refused(error)
-  passage.failed()
+  routedRequest.failed()
   return failed(error, "The engine failed.", work.progress)
 }
 
-const untold = "The engine told no usage: the output counts what was delivered, the input is unknown."
+const noUsageNote = "The engine told no usage: the output counts what was delivered, the input is unknown."
 
 const byTokenizer = "the input was counted with the model's tokenizer"
 const byLength = "the input is an estimate from the prompt's length"
@@ -107,9 +107,9 @@ const undelivered = (outcome: Outcome, { progress }: Work): Outcome =>
       }
 
 /** Tokens that an engine wrote of an answer that is not streamed until it was aborted: only the time shows how many. */
-const estimateOutput = ({ admitted: { checked, passage } }: Work, millis: number, promptTokens: number): number => {
-  const room = Math.max(0, passage.route.maxModelLen - Math.floor(promptTokens / checked.prompts))
-  return checked.choices * Math.min(passage.estimateTokens(millis), checked.outputLimit ?? room, room)
+const estimateOutput = ({ admitted: { checked, routedRequest } }: Work, millis: number, promptTokens: number): number => {
+  const room = Math.max(0, routedRequest.route.maxModelLen - Math.floor(promptTokens / checked.prompts))
+  return checked.choices * Math.min(routedRequest.estimateTokens(millis), checked.outputLimit ?? room, room)
 }
 
 /** Asks engines for an answer, until one has given it or none is to be asked any more. */
@@ -117,15 +117,15 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
   /** The outcome if nobody is there to answer any more. What an engine may have computed for a caller who left is counted, if the engine has not reported it. */
   const departed = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
     const { admitted, progress } = work
-    const { checked, departure, id, passage } = admitted
-    const error = departureRefusal(departure)
+    const { checked, requestAbort, id, routedRequest } = admitted
+    const error = abortRefusal(requestAbort)
     if (error === unavailable) return failed(error, "The gateway was stopped.", progress)
     const what = error === keyEnded ? "The API key ended" : "The caller left"
     if (isMetered(work) || checked.endpoint === "/v1/messages/count_tokens") return failed(error, `${what}.`, progress)
     const engineMillis = performance.now() - work.askedAt
     const sample = work.sample ?? samplePrompt(checked)
-    const most = passage.route.maxModelLen * checked.prompts
-    const counted = yield* countPrompt(engine, { url: passage.url, requestId: id, sample, most })
+    const most = routedRequest.route.maxModelLen * checked.prompts
+    const counted = yield* countPrompt(engine, { url: routedRequest.url, requestId: id, sample, most })
     const output = checked.stream ? "counts what was received" : "is an estimate from the time that the engine worked"
     const note = `${what} before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output ${output}.`
     const usage = checked.stream ? progress.usage : { ...progress.usage, output_tokens: estimateOutput(work, engineMillis, counted.tokens) }
@@ -137,59 +137,59 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     }
   })
 
-  const relayStream = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, stream: EventStream, signal: Departure) {
+  const relayStream = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, stream: EventStream, signal: RequestAbort) {
     const { admitted, progress } = work
-    const { checked, departure, passage, startedAt } = admitted
-    const { route } = passage
+    const { checked, requestAbort, routedRequest, startedAt } = admitted
+    const { route } = routedRequest
     work.reader = work.dialect.makeReader(checked)
     const relayed = yield* relay({
       upstream,
       stream,
       progress,
-      pulse: passage.pulse,
+      pulse: routedRequest.pulse,
       begun: () => {
         if (!isMetered(work)) work.sample ??= samplePrompt(checked)
         admitted.letGo()
       },
-      answered: () => passage.answered(),
+      answered: () => routedRequest.answered(),
       reader: work.reader,
-      rename: namedAsAsked(route, checked),
+      rename: restoreModelName(route, checked),
       firstFrame: config.firstFrame - (performance.now() - startedAt),
       silence: config.silence,
       whole: config.stream - (performance.now() - startedAt),
       isMetered: () => isMetered(work),
-      departure,
+      requestAbort,
       signal
     })
-    if (relayed._tag === "Departed" || (relayed._tag === "Silent" && departure.aborted)) return yield* departed(work)
+    if (relayed._tag === "Departed" || (relayed._tag === "Silent" && requestAbort.aborted)) return yield* departed(work)
     if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
     if (relayed._tag === "Broken") {
       const outcome = failed(engineFailed, "The engine's stream broke off.", progress)
       if (relayed.first) return { retry: "lost", outcome } as const
-      if (progress.firstContentAt === null) passage.failed()
+      if (progress.firstContentAt === null) routedRequest.failed()
       return outcome
     }
     if (relayed._tag === "Failed") {
       if (relayed.first) return turnedAway(relayed.payload, 200, work)
       // Some begin each answer before they do anything for it.
       const at = { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }
-      if (progress.firstContentAt === null && readEngineError(relayed.payload, 200, at) === engineFailed) passage.failed()
+      if (progress.firstContentAt === null && readEngineError(relayed.payload, 200, at) === engineFailed) routedRequest.failed()
       return failed(engineFailed, "The engine failed.", progress)
     }
     const { finishReason, told, usage } = progress
     if (told === null) yield* Effect.logWarning("the engine told no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
-    return { state: "completed", status: 200, usage, finishReason, error: null, note: told === null ? untold : null, body: null } satisfies Outcome
+    return { state: "completed", status: 200, usage, finishReason, error: null, note: told === null ? noUsageNote : null, body: null } satisfies Outcome
   })
 
-  const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, signal: Departure) {
+  const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, signal: RequestAbort) {
     const { admitted, progress } = work
-    const { checked, departure, passage, startedAt } = admitted
-    const { route } = passage
+    const { checked, requestAbort, routedRequest, startedAt } = admitted
+    const { route } = routedRequest
     const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), signal)
-    if (signal.aborted || (body === "late" && departure.aborted)) return yield* departed(work)
+    if (signal.aborted || (body === "late" && requestAbort.aborted)) return yield* departed(work)
     if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
     if (body === "broken") {
-      passage.failed()
+      routedRequest.failed()
       return failed(engineFailed, "The engine's answer broke off.", progress)
     }
     const text = body.toString("utf8")
@@ -197,12 +197,12 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     if (answer === null) return turnedAway(text, 200, work)
     const { finished, finishReason, usage } = answer
     if (!finished) {
-      passage.failed()
+      routedRequest.failed()
       return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
     }
-    passage.answered()
-    if (usage !== null) passage.observePace(usage.output_tokens / checked.choices, performance.now() - work.askedAt)
-    const told = namedAsAsked(route, checked)(answer.body)
+    routedRequest.answered()
+    if (usage !== null) routedRequest.observePace(usage.output_tokens / checked.choices, performance.now() - work.askedAt)
+    const told = restoreModelName(route, checked)(answer.body)
     return {
       state: "completed",
       status: 200,
@@ -215,14 +215,14 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
   })
 
   /** One engine's answer; `retry` where another one may be asked. */
-  const attempt = Effect.fnUntraced(function* (work: Work, signal: Departure) {
-    const { admitted, beginning, progress, stream } = work
-    const { checked, departure, id, passage } = admitted
+  const attempt = Effect.fnUntraced(function* (work: Work, signal: RequestAbort) {
+    const { admitted, pendingInsert, progress, stream } = work
+    const { checked, requestAbort, id, routedRequest } = admitted
     work.askedAt = performance.now()
     const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
     const opened = yield* Effect.result(
       engine.call({
-        url: passage.url,
+        url: routedRequest.url,
         path: checked.endpoint,
         method: "POST",
         body: () => checked.engineBody,
@@ -233,16 +233,16 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
       })
     )
     // Nothing of a stream goes out before the row is committed; the engine works meanwhile. A whole answer waits for its end, which is the same row's.
-    if (stream !== null && beginning.exit === null) yield* beginning.ended
+    if (stream !== null && pendingInsert.exit === null) yield* pendingInsert.ended
     if (signal.aborted) return yield* departed(work)
     if (opened._tag === "Failure") {
       const { reason } = opened.failure
-      if (reason === "late") return departure.aborted ? yield* departed(work) : failed(engineTimeout, "The engine did not answer in time.", progress)
+      if (reason === "late") return requestAbort.aborted ? yield* departed(work) : failed(engineTimeout, "The engine did not answer in time.", progress)
       const what = reason === "broken" ? "The engine gave no answer." : "No engine could be reached."
       return { retry: reason === "stale" ? "stale" : "lost", outcome: failed(engineFailed, what, progress) } as const
     }
     const upstream = opened.success
-    passage.pulse.at = performance.now()
+    routedRequest.pulse.at = performance.now()
     const status = upstream.statusCode ?? 500
     if (status === 200) return yield* stream === null ? readAnswer(work, upstream, signal) : relayStream(work, upstream, stream, signal)
     const body = yield* readWhole(upstream, 64 * 1024, 10_000, signal)
@@ -250,23 +250,23 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
   })
 
   /** Asks the first engine, and one other where that took no work and the caller is still there. */
-  const askAll = Effect.fnUntraced(function* (work: Work, signal: Departure): Effect.fn.Return<Outcome> {
-    const { departure, passage } = work.admitted
+  const askAll = Effect.fnUntraced(function* (work: Work, signal: RequestAbort): Effect.fn.Return<Outcome> {
+    const { requestAbort, routedRequest } = work.admitted
     for (;;) {
       const answer = yield* attempt(work, signal)
-      if (!("retry" in answer)) return answer.error === clientClosed || departure.reason !== "gone" ? answer : undelivered(answer, work)
-      if (departure.reason === "gone") return undelivered(answer.retry === "cut" ? refused(clientClosed) : answer.outcome, work)
-      if (answer.retry !== "cut" && !passage.another(answer.retry)) return answer.outcome
+      if (!("retry" in answer)) return answer.error === clientClosed || requestAbort.reason !== "gone" ? answer : undelivered(answer, work)
+      if (requestAbort.reason === "gone") return undelivered(answer.retry === "cut" ? refused(clientClosed) : answer.outcome, work)
+      if (answer.retry !== "cut" && !routedRequest.retry(answer.retry)) return answer.outcome
     }
   })
 
   const ask = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
     const { admitted, progress, stream } = work
-    const { checked, departure } = admitted
+    const { checked, requestAbort } = admitted
     // No engine was asked for it.
-    if (departure.aborted) return failed(departureRefusal(departure), "No engine was asked.", progress)
+    if (requestAbort.aborted) return failed(abortRefusal(requestAbort), "No engine was asked.", progress)
     // A stream ends with its first usage. An answer that is not streamed reports none before its end: its engine would write all of it for no one.
-    const hold = holdEngine(departure, checked.stream ? config.abandoned : 0, () => {
+    const hold = holdEngine(requestAbort, checked.stream ? config.abandoned : 0, () => {
       stream?.close()
       // The engine has it, and no other is asked.
       if (!progress.hasUsage || checked.prompts > 1) work.sample ??= samplePrompt(checked)

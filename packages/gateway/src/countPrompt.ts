@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
-import { Departure } from "./Departure.ts"
 import type { EngineClient } from "./EngineClient.ts"
 import { type PromptSample, textOf } from "./PromptSample.ts"
+import { RequestAbort } from "./RequestAbort.ts"
 import { readWhole } from "./readWhole.ts"
 
 export interface CountedPrompt {
@@ -33,7 +33,7 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ 
 /** Counts the tokens of a prompt with the tokenizer of the engine that has it, which computes nothing for that. */
 export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Service"], { most, requestId, sample, url }: CountOptions) {
   const text = textOf(sample)
-  const signal = new Departure()
+  const signal = new RequestAbort()
   const body = () => JSON.stringify({ prompt: text, add_special_tokens: true })
   const counted =
     text === ""

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer } from "node:net"
 import { Data, Effect, type Scope } from "effect"
-import { tellMalformed } from "./endConnection.ts"
+import { refuseMalformedRequests } from "./malformedRequests.ts"
 
 /** The address cannot be listened on. */
 export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string; readonly taken: boolean }> {}
@@ -33,7 +33,7 @@ export const makeServer = (): Server => {
   const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true, requireHostHeader: false })
   // Whatever else is expected of us, the request itself is answered: an answer of Node's own would have neither an id nor a body.
   server.on("checkExpectation", (request, response) => void server.emit("request", request, response))
-  tellMalformed(server)
+  refuseMalformedRequests(server)
   return server
 }
 

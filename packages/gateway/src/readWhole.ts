@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { Signal } from "./Departure.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
+import type { Signal } from "./RequestAbort.ts"
 
 /** Reads a whole answer of at most `limit` bytes; `late` after `timeout` milliseconds, `broken` where it breaks off, is larger, or `signal` is aborted. */
 export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | "late" | "broken"> =>

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
-import type { Departure, Signal } from "./Departure.ts"
 import type { StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
+import type { RequestAbort, Signal } from "./RequestAbort.ts"
 import type { Pulse } from "./routing/EngineState.ts"
 
 /** How an engine's stream ended. The terminal frame is not sent yet: that waits for the record. */
@@ -40,7 +40,7 @@ export interface RelayOptions {
   /** Whether enough is known of the usage to end the engine's work once the caller has left. */
   readonly isMetered: () => boolean
   /** A caller who leaves gets no more frames; they are read until the usage is known. */
-  readonly departure: Departure
+  readonly requestAbort: RequestAbort
   /** Ends the engine's work. */
   readonly signal: Signal
 }
@@ -49,7 +49,7 @@ export interface RelayOptions {
 export const relay = ({
   answered,
   begun,
-  departure,
+  requestAbort,
   firstFrame,
   isMetered,
   progress,
@@ -75,7 +75,7 @@ export const relay = ({
       upstream.off("data", onData).off("end", onEnd).off("close", onEnd)
       response.off("drain", onDrain)
       signal.removeEventListener("abort", onAbort)
-      departure.removeEventListener("abort", onDeparture)
+      requestAbort.removeEventListener("abort", onRequestAbort)
       // What follows `[DONE]` is read, so that the connection can be used again.
       if (end._tag === "Done") {
         upstream.resume()
@@ -100,7 +100,7 @@ export const relay = ({
         first = false
         progress.finishReason = frame.finishReason ?? progress.finishReason
         if (frame._tag === "Done") break
-        if (frame.text !== null && !departure.aborted) out += rename(frame.text)
+        if (frame.text !== null && !requestAbort.aborted) out += rename(frame.text)
         if (frame.hasContent) {
           hasContent = true
           progress.contentFrames++
@@ -112,7 +112,7 @@ export const relay = ({
       }
       if (hasContent) {
         if (progress.firstContentAt === null) answered()
-        if (!departure.aborted) progress.handedContent(performance.now())
+        if (!requestAbort.aborted) progress.handedContent(performance.now())
       }
       return end
     }
@@ -129,11 +129,11 @@ export const relay = ({
       pulse.at = lastFrameAt
       const end = take(frames)
       if (end !== null) settle(end)
-      else if (departure.aborted && isMetered()) onAbort()
+      else if (requestAbort.aborted && isMetered()) onAbort()
     }
     const onEnd = () => settle(upstream.complete && reader.finished ? { _tag: "Done" } : { _tag: "Broken", first })
     const onAbort = () => settle({ _tag: "Departed" })
-    const onDeparture = () => {
+    const onRequestAbort = () => {
       if (isMetered()) onAbort()
       else if (waiting) onDrain()
     }
@@ -147,7 +147,7 @@ export const relay = ({
     // It may have broken off while the row was committed: then nothing is left of it, and nothing more will be heard.
     if (upstream.destroyed) return onEnd()
     signal.addEventListener("abort", onAbort)
-    departure.addEventListener("abort", onDeparture)
+    requestAbort.addEventListener("abort", onRequestAbort)
     response.on("drain", onDrain)
     upstream.on("data", onData).on("end", onEnd).on("close", onEnd).resume()
     return Effect.sync(onAbort)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Departure } from "../src/Departure.ts"
 import { EngineAnswer } from "../src/engine/EngineAnswer.ts"
+import { RequestAbort } from "../src/RequestAbort.ts"
 
 const afterTicks = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
@@ -78,20 +78,20 @@ describe("an engine's answer", () => {
   )
 })
 
-describe("a departure", () => {
+describe("a requestAbort", () => {
   it("is told once to all who still listen, with its first reason", () => {
     const told: Array<string> = []
-    const departure = new Departure()
+    const requestAbort = new RequestAbort()
     const second = () => told.push("second")
-    departure.addEventListener("abort", () => {
+    requestAbort.addEventListener("abort", () => {
       told.push("first")
-      departure.removeEventListener("abort", second)
+      requestAbort.removeEventListener("abort", second)
     })
-    departure.addEventListener("abort", second)
-    departure.addEventListener("abort", () => told.push("third"))
-    assert.isNull(departure.reason)
-    departure.abort("stopped")
-    departure.abort("gone")
-    assert.deepStrictEqual([told, departure.reason, departure.aborted], [["first", "third"], "stopped", true])
+    requestAbort.addEventListener("abort", second)
+    requestAbort.addEventListener("abort", () => told.push("third"))
+    assert.isNull(requestAbort.reason)
+    requestAbort.abort("stopped")
+    requestAbort.abort("gone")
+    assert.deepStrictEqual([told, requestAbort.reason, requestAbort.aborted], [["first", "third"], "stopped", true])
   })
 })

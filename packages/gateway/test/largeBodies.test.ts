@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { OrgId } from "@seatrial/domain"
 import { Effect, Fiber, Schema } from "effect"
-import { Departure } from "../src/Departure.ts"
+import { RequestAbort } from "../src/RequestAbort.ts"
 import { LargeBodies } from "../src/vocabulary/LargeBodies.ts"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
 import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
@@ -82,17 +82,17 @@ describe("a body of more than 64 KiB", () => {
     Effect.gen(function* () {
       const bodies = yield* opened()
       const ended: Array<string> = []
-      const read = (model: string, org: number, departure = new Departure()) =>
+      const read = (model: string, org: number, requestAbort = new RequestAbort()) =>
         bodies
-          .read(bytesOf(model), orgOf(org), departure)
+          .read(bytesOf(model), orgOf(org), requestAbort)
           .pipe(
             Effect.matchCause({ onSuccess: () => ended.push(model), onFailure: () => ended.push(`${model} left`) }),
             Effect.forkChild({ startImmediately: true })
           )
-      const departure = new Departure()
-      const all = yield* Effect.forEach([1, 2, 3, 4], (which) => read(`a${which}`, 1, which === 3 ? departure : new Departure()))
+      const requestAbort = new RequestAbort()
+      const all = yield* Effect.forEach([1, 2, 3, 4], (which) => read(`a${which}`, 1, which === 3 ? requestAbort : new RequestAbort()))
       const other = yield* read("b", 2)
-      departure.abort("gone")
+      requestAbort.abort("gone")
       yield* Effect.forEach([...all, other], Fiber.join)
       assert.deepStrictEqual(ended, ["a3 left", "a1", "a2", "b", "a4"])
     })
@@ -102,7 +102,7 @@ describe("a body of more than 64 KiB", () => {
     Effect.forEach(
       all,
       (bytes, which) =>
-        Effect.match(bodies.read(bytes, orgOf(which), new Departure()), {
+        Effect.match(bodies.read(bytes, orgOf(which), new RequestAbort()), {
           onSuccess: ({ model }) => model,
           onFailure: ({ code, status }) => `${status} ${code}`
         }),
@@ -120,7 +120,7 @@ describe("a body of more than 64 KiB", () => {
     Effect.gen(function* () {
       const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
       const both = (which: number) =>
-        Effect.flatMap(bodies.read(Buffer.from(JSON.stringify({ ...chat, seed: which })), orgOf(which), new Departure()), (body) =>
+        Effect.flatMap(bodies.read(Buffer.from(JSON.stringify({ ...chat, seed: which })), orgOf(which), new RequestAbort()), (body) =>
           body.check("/v1/chat/completions", targetWith())
         )
       const checked = yield* Effect.forEach([1, 2, 3], both, { concurrency: "unbounded" })

@@ -1,11 +1,11 @@
 import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { Departure } from "../src/Departure.ts"
 import { chat as chatDialect } from "../src/dialects/openAi.ts"
 import { EventStream } from "../src/EventStream.ts"
 import { EngineAnswer } from "../src/engine/EngineAnswer.ts"
 import { Progress } from "../src/Progress.ts"
+import { RequestAbort } from "../src/RequestAbort.ts"
 import { relay } from "../src/relay.ts"
 import { type Call, chunk, done, errorFrame, finish, makeEngine, opening, openStream, streams, withRole } from "./fakeEngine.ts"
 import { endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
@@ -214,7 +214,7 @@ describe("what waits for a caller", () => {
         inResponse = () => response.writableLength
         const stream = new EventStream({ response, heartbeat: 1_000, keepAlive: "", writeStall: 10_000, onStall: () => {}, digests: null })
         const reader = chatDialect.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false })
-        const signal = new Departure()
+        const signal = new RequestAbort()
         response.once("close", () => signal.abort("gone"))
         const times = { firstFrame: 10_000, silence: 10_000, whole: 10_000 }
         const progress = new Progress(chatDialect.usageOf)
@@ -229,7 +229,7 @@ describe("what waits for a caller", () => {
             reader,
             rename: (text) => text,
             isMetered: () => true,
-            departure: signal,
+            requestAbort: signal,
             signal,
             ...times
           })

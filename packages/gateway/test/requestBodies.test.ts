@@ -3,9 +3,9 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { Departure } from "../src/Departure.ts"
 import { EngineClient } from "../src/EngineClient.ts"
 import { GatewayConfig } from "../src/GatewayConfig.ts"
+import { RequestAbort } from "../src/RequestAbort.ts"
 import { readWhole } from "../src/readWhole.ts"
 import { chunk, makeEngine, opening, streams } from "./fakeEngine.ts"
 import { chatStream, makeStage, send, soon } from "./stage.ts"
@@ -23,7 +23,7 @@ describe("a request to an engine", () => {
       yield* soon(() => engine.listening)
       const address = engine.address()
       const { call } = yield* EngineClient
-      const signal = new Departure()
+      const signal = new RequestAbort()
       const url = `http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`
       const answer = yield* call({ url, path: "/v1/completions", method: "POST", body: () => large, requestId: "r", timeout: 5_000, signal })
       const body = yield* readWhole(answer, 10_000_000, 5_000, signal)

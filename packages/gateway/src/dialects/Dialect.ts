@@ -2,7 +2,7 @@ import type { Usage } from "@seatrial/domain"
 import type { Refusal } from "../refusals.ts"
 
 /** Usage as an engine told it; `clipped`: it told of more cached tokens than its prompt has, and of those above it the record does not tell. */
-export type ToldUsage = Usage & { readonly clipped?: true }
+export type ReportedUsage = Usage & { readonly clipped?: true }
 
 /** One frame of an engine's stream, read. */
 export type Frame =
@@ -51,7 +51,7 @@ export interface StreamOptions {
 /** An answer that is not a stream, read. */
 export interface WholeAnswer {
   /** Null where the engine told none. */
-  readonly usage: ToldUsage | null
+  readonly usage: ReportedUsage | null
   /** Whether the answer came to an end that an answer can have. */
   readonly finished: boolean
   readonly finishReason: string | null
@@ -65,7 +65,7 @@ export interface Dialect {
   /** Null: no answer, which may be an error. */
   readonly readWhole: (text: string) => WholeAnswer | null
   /** The usage that a frame told; null where it cannot be read. */
-  readonly usageOf: (json: string) => ToldUsage | null
+  readonly usageOf: (json: string) => ReportedUsage | null
   /** What keeps a silent stream's connection alive. */
   readonly heartbeat: string
   /** The Error object. */

@@ -1,8 +1,8 @@
-import type { ToldUsage } from "./Dialect.ts"
+import type { ReportedUsage } from "./Dialect.ts"
 import { countOf, isObject, parseJson } from "./json.ts"
 
 /** Four disjoint classes that add up to the prompt and the output: what was read from or written to the cache is not counted as input again, and there is no more of it than prompt. */
-export const disjoint = (input: number, output: number, read: number | null, written: number | null): ToldUsage => {
+export const disjoint = (input: number, output: number, read: number | null, written: number | null): ReportedUsage => {
   const excess = Math.max(0, (read ?? 0) + (written ?? 0) - input)
   const fromWritten = Math.min(excess, written ?? 0)
   return {
@@ -15,7 +15,7 @@ export const disjoint = (input: number, output: number, read: number | null, wri
 }
 
 /** OpenAI's usage as vLLM and SGLang report it; cached and created tokens only where the engine counts them. Null where it is none. */
-export const classesOf = (usage: unknown): ToldUsage | null => {
+export const classesOf = (usage: unknown): ReportedUsage | null => {
   if (!isObject(usage)) return null
   const prompt = countOf(usage.prompt_tokens)
   if (prompt === null) return null
@@ -24,4 +24,4 @@ export const classesOf = (usage: unknown): ToldUsage | null => {
 }
 
 /** Reads the `usage` member of a chat or completion. */
-export const openAiUsage = (json: string): ToldUsage | null => classesOf(parseJson(json))
+export const openAiUsage = (json: string): ReportedUsage | null => classesOf(parseJson(json))

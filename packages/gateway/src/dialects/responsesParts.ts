@@ -1,5 +1,5 @@
 import { Option, Schema } from "effect"
-import type { ToldUsage } from "./Dialect.ts"
+import type { ReportedUsage } from "./Dialect.ts"
 import { disjoint } from "./openAiUsage.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -14,11 +14,11 @@ export const ResponsesUsage = Schema.Struct({
 
 const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(ResponsesUsage))
 
-export const classesOfResponse = ({ input_tokens, input_tokens_details, output_tokens }: typeof ResponsesUsage.Type): ToldUsage =>
+export const classesOfResponse = ({ input_tokens, input_tokens_details, output_tokens }: typeof ResponsesUsage.Type): ReportedUsage =>
   disjoint(input_tokens, output_tokens, input_tokens_details?.cached_tokens ?? null, input_tokens_details?.cache_write_tokens ?? null)
 
 /** Reads the `usage` member of a response. */
-export const responsesUsage = (json: string): ToldUsage | null => Option.getOrNull(Option.map(decodeUsage(json), classesOfResponse))
+export const responsesUsage = (json: string): ReportedUsage | null => Option.getOrNull(Option.map(decodeUsage(json), classesOfResponse))
 
 /** What is read of a response, streamed or whole. */
 export const Answer = Schema.Struct({

@@ -1,8 +1,8 @@
 import type { ImageInput, OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
+import { abortRefusal } from "../abortRefusal.ts"
 import type { BodyShare } from "../BodyBudget.ts"
-import type { Departure } from "../Departure.ts"
-import { departureRefusal } from "../departureRefusal.ts"
+import type { RequestAbort } from "../RequestAbort.ts"
 import { Refusal, unsupportedValue } from "../refusals.ts"
 import type { CheckedRequest } from "../vocabulary/checkRequest.ts"
 import { checkImageBytes, checkImages, type RemoteImage } from "./checkImages.ts"
@@ -10,17 +10,17 @@ import type { ImageFetcher } from "./ImageFetcher.ts"
 import { type CheckedImage, fillPlaces } from "./ImagePlaces.ts"
 
 /** Fails when there is nobody to answer any more. */
-const departed = (departure: Departure): Effect.Effect<never, Refusal> =>
+const departed = (requestAbort: RequestAbort): Effect.Effect<never, Refusal> =>
   Effect.callback((resume) => {
-    const leave = () => resume(Effect.fail(departureRefusal(departure)))
-    if (departure.aborted) return leave()
-    departure.addEventListener("abort", leave)
-    return Effect.sync(() => departure.removeEventListener("abort", leave))
+    const leave = () => resume(Effect.fail(abortRefusal(requestAbort)))
+    if (requestAbort.aborted) return leave()
+    requestAbort.addEventListener("abort", leave)
+    return Effect.sync(() => requestAbort.removeEventListener("abort", leave))
   })
 
 /** What a request holds on its way in. */
 interface ImageHolder {
-  readonly departure: Departure
+  readonly requestAbort: RequestAbort
   readonly share: BodyShare
   downloads: Map<string, Buffer> | undefined
 }
@@ -37,7 +37,7 @@ export const inlineImages = Effect.fnUntraced(function* (
   holder: ImageHolder
 ): Effect.fn.Return<CheckedRequest, Refusal> {
   const { engineBody, images } = request
-  const { departure, share } = holder
+  const { requestAbort, share } = holder
   const downloads = holder.downloads ?? new Map<string, Buffer>()
   holder.downloads = downloads
   if (limits === null) return yield* unsupportedValue("The model takes no images.", images[0]?.param ?? null)
@@ -57,6 +57,6 @@ export const inlineImages = Effect.fnUntraced(function* (
     return typeof mediaType === "string" ? { mediaType, base64: bytes.toString("base64") } : yield* mediaType
   })
   const known = Effect.forEach(checked, inline, { concurrency: "unbounded" })
-  const whole = checked.some((image) => "url" in image) ? Effect.raceFirst(known, departed(departure)) : known
+  const whole = checked.some((image) => "url" in image) ? Effect.raceFirst(known, departed(requestAbort)) : known
   return { ...request, images: [], imageCount: images.length, withoutImages: engineBody, engineBody: fillPlaces(engineBody, images, yield* whole) }
 })

@@ -1,7 +1,7 @@
 import type { MetricFamily, Usage } from "@seatrial/domain"
 import { gatewayMetrics } from "../metrics.ts"
+import { formatFamily, quoted } from "./formatFamily.ts"
 import { Histogram } from "./Histogram.ts"
-import { quoted, tellFamily } from "./tellFamily.ts"
 
 const answerBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 3_600]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 60, 300]
@@ -83,7 +83,7 @@ export class InferenceMetrics {
     const all = [...this.#models.values(), ...Object.values(this.#others).filter(({ outcomes }) => outcomes.size > 0)]
     const lines: Array<string> = []
     const tell = (told: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
-      lines.push(...tellFamily(told, openMetrics, of))
+      lines.push(...formatFamily(told, openMetrics, of))
     }
     const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, refusals, requestSeconds, tokens, unrecordedRefusals, withoutUsage } = gatewayMetrics
     tell(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))

@@ -1,6 +1,6 @@
 import { gatewayMetrics } from "../metrics.ts"
+import { formatFamily, quoted } from "./formatFamily.ts"
 import { Histogram } from "./Histogram.ts"
-import { quoted, tellFamily } from "./tellFamily.ts"
 
 const waitBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60]
 
@@ -18,7 +18,7 @@ export type WaitOutcome = "served" | "refused" | "left" | "gone" | "stopped"
 export type RetryReason = "lost" | "full" | "stale" | "cut"
 
 /** A model's engines as one look at them shows. */
-export interface PoolSeen {
+export interface ObservedPool {
   readonly model: string
   readonly queued: number
   readonly engines: Readonly<Record<"open" | "full" | "ejected", number>>
@@ -40,7 +40,7 @@ export class RoutingMetrics {
   readonly #models = new Map<string, RoutingSeries>()
   readonly #others = new RoutingSeries("other")
   /** Reads the models that are asked for. */
-  pools: () => ReadonlyArray<PoolSeen> = () => []
+  pools: () => ReadonlyArray<ObservedPool> = () => []
 
   #of(model: string): RoutingSeries {
     let series = this.#models.get(model)
@@ -77,21 +77,21 @@ export class RoutingMetrics {
     const pools = this.pools()
     const shown = pools.slice(0, maxModels)
     const others = pools.slice(maxModels)
-    const sum = (of: (pool: PoolSeen) => number) => others.reduce((total, pool) => total + of(pool), 0)
+    const sum = (of: (pool: ObservedPool) => number) => others.reduce((total, pool) => total + of(pool), 0)
     if (others.length > 0) {
       const engines = { open: sum(({ engines }) => engines.open), full: sum(({ engines }) => engines.full), ejected: sum(({ engines }) => engines.ejected) }
       shown.push({ model: "other", queued: sum(({ queued }) => queued), engines })
     }
     const { engines, queued, retries, waitSeconds } = gatewayMetrics
     const lines = [
-      ...tellFamily(queued, openMetrics, (name) => shown.map((pool) => `${name}{model="${quoted(pool.model)}"} ${pool.queued}`)),
-      ...tellFamily(engines, openMetrics, (name) =>
+      ...formatFamily(queued, openMetrics, (name) => shown.map((pool) => `${name}{model="${quoted(pool.model)}"} ${pool.queued}`)),
+      ...formatFamily(engines, openMetrics, (name) =>
         shown.flatMap((pool) => Object.entries(pool.engines).map(([state, count]) => `${name}{model="${quoted(pool.model)}",state="${state}"} ${count}`))
       ),
-      ...tellFamily(waitSeconds, openMetrics, (name) =>
+      ...formatFamily(waitSeconds, openMetrics, (name) =>
         series.flatMap(({ waits }) => [...waits].flatMap(([labels, histogram]) => histogram.lines(name, labels, openMetrics)))
       ),
-      ...tellFamily(retries, openMetrics, (name) =>
+      ...formatFamily(retries, openMetrics, (name) =>
         series.flatMap(({ label, retries }) => [...retries].map(([reason, count]) => `${name}{${label},reason="${reason}"} ${count}`))
       )
     ]

@@ -1,6 +1,6 @@
 import type { ModelId, OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
-import type { PoolSeen } from "../observability/RoutingMetrics.ts"
+import type { ObservedPool } from "../observability/RoutingMetrics.ts"
 import { DecodePace } from "./DecodePace.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
@@ -62,7 +62,7 @@ export class ModelPool {
   }
 
   /** How its engines stand, and how many wait for one. */
-  seen(): PoolSeen {
+  observe(): ObservedPool {
     const now = this.#options.now()
     const engines = { open: 0, full: 0, ejected: 0 }
     for (const engine of this.engines) engines[engine.isEjected(now) ? "ejected" : engine.isFull(now) ? "full" : "open"]++

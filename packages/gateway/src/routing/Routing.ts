@@ -5,7 +5,7 @@ import { EngineClient } from "../EngineClient.ts"
 import { GatewayConfig } from "../GatewayConfig.ts"
 import { routingMetrics } from "../observability/RoutingMetrics.ts"
 import { ModelPool } from "./ModelPool.ts"
-import { type Asked, Passage, type PassageWorld } from "./Passage.ts"
+import { type Asked, RoutedRequest, type RoutingDependencies } from "./RoutedRequest.ts"
 import { watchEngines } from "./watchEngines.ts"
 
 /** Decides which engine a request goes to, and when. */
@@ -13,7 +13,7 @@ export class Routing extends Context.Service<
   Routing,
   {
     /** The way of one request to an engine of the route, or of what that has become when it enters; its `leave` must be called. */
-    readonly open: (route: Route, asked: Asked) => Passage
+    readonly open: (route: Route, asked: Asked) => RoutedRequest
   }
 >()("seatrial/Routing") {
   static readonly layer = Layer.effect(
@@ -24,13 +24,13 @@ export class Routing extends Context.Service<
       const routes = yield* Routes
       const now = () => performance.now()
       const pools = new Map<ModelId, ModelPool>()
-      routingMetrics.pools = () => [...pools.values()].map((pool) => pool.seen())
+      routingMetrics.pools = () => [...pools.values()].map((pool) => pool.observe())
       yield* Effect.addFinalizer(() =>
         Effect.sync(() => {
           for (const pool of pools.values()) pool.close()
         })
       )
-      const world: PassageWorld = {
+      const dependencies: RoutingDependencies = {
         settings,
         known: routes.known,
         now,
@@ -53,7 +53,7 @@ export class Routing extends Context.Service<
       yield* watchEngines({ engine, now, pools, settings, use: routes.use, placedEngine: routes.placedEngine })
 
       return Routing.of({
-        open: (route, asked) => new Passage(world, route, asked)
+        open: (route, asked) => new RoutedRequest(dependencies, route, asked)
       })
     })
   )

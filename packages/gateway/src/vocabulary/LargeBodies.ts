@@ -1,7 +1,7 @@
 import type { InferencePath, OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { Departure } from "../Departure.ts"
-import { departureRefusal } from "../departureRefusal.ts"
+import { abortRefusal } from "../abortRefusal.ts"
+import type { RequestAbort } from "../RequestAbort.ts"
 import { invalidBody, Refusal, unavailable } from "../refusals.ts"
 import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
@@ -35,7 +35,7 @@ interface ReceivedBody {
   readonly id: number
   readonly bytes: Uint8Array
   readonly orgId: OrgId
-  readonly departure: Departure
+  readonly requestAbort: RequestAbort
 }
 
 const noBytes = new Uint8Array()
@@ -157,23 +157,23 @@ class Lane {
   }
 
   ask(received: ReceivedBody, check: LargeBodyCheck): Effect.Effect<Answered, Refusal> {
-    const { departure, orgId } = received
+    const { requestAbort, orgId } = received
     return Effect.callback<Answered, Refusal>((resume) => {
       const asking: Asking = {
         received,
         check,
         isRepeated: false,
         settle: (answer) => {
-          departure.removeEventListener("abort", leave)
+          requestAbort.removeEventListener("abort", leave)
           resume(answer)
         }
       }
       const leave = () => {
         this.#waiting.remove(orgId, asking)
-        asking.settle(Effect.fail(departureRefusal(departure)))
+        asking.settle(Effect.fail(abortRefusal(requestAbort)))
       }
-      if (departure.aborted) return leave()
-      departure.addEventListener("abort", leave)
+      if (requestAbort.aborted) return leave()
+      requestAbort.addEventListener("abort", leave)
       if (this.#asking === null && check !== null && this.#heldId === received.id) this.#ask(asking)
       else {
         this.#waiting.add(orgId, asking)
@@ -212,8 +212,8 @@ export class LargeBodies {
   }
 
   /** Reads a body as far as the name of its model, as long as there is a caller to answer. */
-  read(bytes: Uint8Array, orgId: OrgId, departure: Departure): Effect.Effect<LargeBody, Refusal> {
-    const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, departure }
+  read(bytes: Uint8Array, orgId: OrgId, requestAbort: RequestAbort): Effect.Effect<LargeBody, Refusal> {
+    const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, requestAbort }
     const check: LargeBody["check"] = (endpoint, target) =>
       Effect.flatMap(this.#ask(received, { endpoint, target }), ({ answer, body }) =>
         answer._tag === "Checked"

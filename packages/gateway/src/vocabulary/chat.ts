@@ -1,12 +1,12 @@
 import { advisory, anyMembers, boolean, type Check, integer, only, text } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { chatMessages } from "./chatMessages.ts"
+import { fillSamplingDefaults } from "./fillSamplingDefaults.ts"
 import { checkChoices, limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
 import { chatTemplateKwargs, reasoningEffort, reasoningTogether, thinkingTokenBudget } from "./reasoning.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { sampling, tokenLimit } from "./sampling.ts"
-import { sayDefaults } from "./sayDefaults.ts"
 import { parallelToolCalls, toolForms } from "./tools.ts"
 
 const mostPairs = 16
@@ -41,7 +41,7 @@ const together = (body: Record<string, unknown>, at: Checking): void => {
   checkChoices(body, at)
   toolsTogether(body, at)
   reasoningTogether(body, at)
-  sayDefaults(body, at.target)
+  fillSamplingDefaults(body, at.target)
 }
 
 /** `/v1/chat/completions`. */

@@ -1,8 +1,8 @@
 import { boolean, type Check, integer, list, only } from "./Check.ts"
+import { fillSamplingDefaults } from "./fillSamplingDefaults.ts"
 import { checkChoices, limitTokens } from "./maxTokens.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { sampling } from "./sampling.ts"
-import { sayDefaults } from "./sayDefaults.ts"
 
 const mostPrompts = 8
 
@@ -37,6 +37,6 @@ export const completions: Vocabulary<"/v1/completions"> = {
   together: (body, at) => {
     limitTokens(body, at, "max_tokens", "cut")
     checkChoices(body, at)
-    sayDefaults(body, at.target)
+    fillSamplingDefaults(body, at.target)
   }
 }

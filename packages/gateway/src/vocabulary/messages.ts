@@ -3,11 +3,11 @@ import { anthropicMessages, cacheControl, system } from "./anthropicBlocks.ts"
 import { anthropicChoice, anthropicTools, anthropicToolsTogether } from "./anthropicTools.ts"
 import { advisory, anyMembers, boolean, type Check, integer, list, nonEmptyText, number, numberAbove, only, text } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
+import { fillSamplingDefaults, inMessages } from "./fillSamplingDefaults.ts"
 import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { tokenLimit } from "./sampling.ts"
-import { inMessages, sayDefaults } from "./sayDefaults.ts"
 import { outputConfig, thinking, thinkingTogether } from "./thinking.ts"
 
 /** Of what was thought in earlier turns nothing is kept for the caller to manage, so that clearing it is done by itself. */
@@ -76,7 +76,7 @@ export const messages: Vocabulary<"/v1/messages"> = {
   together: (body, at) => {
     together(body, at)
     limitTokens(body, at, "max_tokens", "cut")
-    sayDefaults(body, at.target, inMessages)
+    fillSamplingDefaults(body, at.target, inMessages)
   }
 }
 

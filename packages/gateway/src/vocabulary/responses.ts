@@ -1,12 +1,12 @@
 import { advisory, anyMembers, boolean, type Check, integer, list, members, never, number, numberAbove, only, text, variant } from "./Check.ts"
 import { metadata } from "./chat.ts"
+import { fillSamplingDefaults } from "./fillSamplingDefaults.ts"
 import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
 import { reasoningEffort, responseReasoningTogether } from "./reasoning.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { responsesInput } from "./responsesInput.ts"
 import { tokenLimit } from "./sampling.ts"
-import { sayDefaults } from "./sayDefaults.ts"
 import { functionName, parallelToolCalls, toolForms } from "./tools.ts"
 
 const logprobs = "message.output_text.logprobs"
@@ -83,7 +83,7 @@ export const responses: Vocabulary<"/v1/responses"> = {
     toolsTogether(body, at)
     for (const name of ["text", "reasoning"]) if (nothing(body[name])) delete body[name]
     responseReasoningTogether(body, at)
-    sayDefaults(body, at.target)
+    fillSamplingDefaults(body, at.target)
     if (at.target.wire.overridesSamplingDefaults) {
       body.temperature ??= 1
       body.top_p ??= 1

@@ -3,10 +3,10 @@ import type { ModelId } from "@seatrial/domain"
 import type { FailedStarts } from "@seatrial/store"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { Departure } from "../../src/Departure.ts"
 import { EngineAnswer } from "../../src/engine/EngineAnswer.ts"
+import { RequestAbort } from "../../src/RequestAbort.ts"
 import type { ModelPool } from "../../src/routing/ModelPool.ts"
-import { Passage } from "../../src/routing/Passage.ts"
+import { RoutedRequest } from "../../src/routing/RoutedRequest.ts"
 import { watchEngines } from "../../src/routing/watchEngines.ts"
 import { makePool, waiting } from "./pool.ts"
 
@@ -74,9 +74,9 @@ it.effect("who waits for an engine keeps it on its way, and is told where there 
     pool.coldSince = 0
     const got = waiting(pool, "org")
     const refusal = Effect.fnUntraced(function* () {
-      const passageWorld = { settings, poolOf: () => pool, known: () => world.route, now: () => world.now }
-      const passage = new Passage(passageWorld, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
-      return yield* Effect.flip(passage.wait({ patience: null, departure: new Departure() }))
+      const routingDependencies = { settings, poolOf: () => pool, known: () => world.route, now: () => world.now }
+      const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
+      return yield* Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
     })
     const code = Effect.map(refusal(), (told) => told.code)
     yield* pass(10)
@@ -107,10 +107,10 @@ it.effect(
       world.serve([], { startSeconds: 12 })
       pool.coldSince = 0
       waiting(pool, "org")
-      const passageWorld = { settings: { ...settings, coldWait: 20_000 }, poolOf: () => pool, known: () => world.route, now: () => world.now }
+      const routingDependencies = { settings: { ...settings, coldWait: 20_000 }, poolOf: () => pool, known: () => world.route, now: () => world.now }
       const refusal = Effect.suspend(() => {
-        const passage = new Passage(passageWorld, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
-        return Effect.flip(passage.wait({ patience: null, departure: new Departure() }))
+        const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
+        return Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
       })
       seen.placed = true
       // The clock of the pods is that of the test, which begins at 0 as the pool's does.

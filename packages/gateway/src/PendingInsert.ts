@@ -1,7 +1,7 @@
 import { Effect, type Exit } from "effect"
 
 /** The commit of a request's row, beside which the engine is asked already. */
-export class Beginning {
+export class PendingInsert {
   /** Null while it is under way. */
   exit: Exit.Exit<void> | null = null
   #waiter: ((exit: Effect.Effect<Exit.Exit<void>>) => void) | null = null

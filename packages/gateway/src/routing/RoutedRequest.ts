@@ -1,9 +1,9 @@
 import type { OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { Effect } from "effect"
-import type { Departure } from "../Departure.ts"
-import { departureRefusal } from "../departureRefusal.ts"
+import { abortRefusal } from "../abortRefusal.ts"
 import { routingMetrics, type WaitOutcome } from "../observability/RoutingMetrics.ts"
+import type { RequestAbort } from "../RequestAbort.ts"
 import { modelNotFound, modelOverloaded, modelStarting, noCapacity, type Refusal } from "../refusals.ts"
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
@@ -24,11 +24,11 @@ export interface WaitOptions {
   /** Milliseconds that the caller waits as it says; null where it says nothing. */
   readonly patience: number | null
   /** Tells when there is nobody to answer any more. */
-  readonly departure: Departure
+  readonly requestAbort: RequestAbort
 }
 
 /** What a passage needs of the gateway's routing. */
-export interface PassageWorld {
+export interface RoutingDependencies {
   readonly settings: RoutingSettings
   readonly poolOf: (route: Route) => ModelPool
   readonly known: (orgId: OrgId, model: string) => Route | undefined
@@ -39,8 +39,8 @@ export interface PassageWorld {
  * A request's way to an engine: it enters at once or waits for its turn, may be sent on to one other engine, and leaves. Whoever makes one has to call `leave` in the end,
  * however it ends, as often as may be.
  */
-export class Passage {
-  readonly #world: PassageWorld
+export class RoutedRequest {
+  readonly #dependencies: RoutingDependencies
   readonly #orgId: OrgId
   readonly #streamed: boolean
   /** Let go of when it has entered, or waits. */
@@ -54,8 +54,8 @@ export class Passage {
   #sentOn = false
   #left = false
 
-  constructor(world: PassageWorld, route: Route, asked: Asked) {
-    this.#world = world
+  constructor(dependencies: RoutingDependencies, route: Route, asked: Asked) {
+    this.#dependencies = dependencies
     this.#route = route
     this.#orgId = asked.orgId
     this.#streamed = asked.streamed
@@ -96,7 +96,7 @@ export class Passage {
     this.#pool = pool
     this.#engine = engine
     this.#members = null
-    const route = this.#world.known(this.#orgId, this.#route.model)
+    const route = this.#dependencies.known(this.#orgId, this.#route.model)
     if (this.#left || route === undefined || route.modelId !== this.#route.modelId) {
       this.#drop()
       return false
@@ -112,15 +112,15 @@ export class Passage {
 
   /** Whether there was an engine with room, which the request has now. */
   enter(): boolean {
-    const pool = this.#world.poolOf(this.#route)
+    const pool = this.#dependencies.poolOf(this.#route)
     const engine = pool.take(this.#key, this.#streamed, this.#orgId)
     return engine !== undefined && this.#enter(pool, engine)
   }
 
   /** Waits for an engine, in turn with others and no longer than the caller. Fails where there is none in time, or too many wait. */
-  wait({ departure, patience }: WaitOptions): Effect.Effect<void, Refusal> {
+  wait({ requestAbort, patience }: WaitOptions): Effect.Effect<void, Refusal> {
     return Effect.callback((resume) => {
-      const { now, poolOf, settings } = this.#world
+      const { now, poolOf, settings } = this.#dependencies
       const startedAt = now()
       const pool = poolOf(this.#route)
       const cold = pool.engines.length === 0
@@ -133,11 +133,11 @@ export class Passage {
       const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
         routingMetrics.waited(this.#route.model, cold ? "start" : "room", outcome, (now() - startedAt) / 1_000)
         clearTimeout(timer)
-        departure.removeEventListener("abort", onAbort)
+        requestAbort.removeEventListener("abort", onAbort)
         pool.queue.remove(this.#orgId, waiter)
         resume(end)
       }
-      const onAbort = () => settle(Effect.fail(departureRefusal(departure)), departure.reason === "gone" ? "left" : "stopped")
+      const onAbort = () => settle(Effect.fail(abortRefusal(requestAbort)), requestAbort.reason === "gone" ? "left" : "stopped")
       const gone = () => settle(Effect.fail(modelNotFound(this.#route.model)), "gone")
       const waiter: Waiter = {
         orgId: this.#orgId,
@@ -148,8 +148,8 @@ export class Passage {
       }
       this.#members = null
       const timer = setTimeout(() => settle(Effect.fail(refusal()), "refused"), limit)
-      if (departure.aborted) return onAbort()
-      departure.addEventListener("abort", onAbort)
+      if (requestAbort.aborted) return onAbort()
+      requestAbort.addEventListener("abort", onAbort)
       pool.queue.add(this.#orgId, waiter)
       pool.dispatch()
       return Effect.sync(onAbort)
@@ -158,11 +158,11 @@ export class Passage {
 
   #starting({ coldSince, failing, lastStart, route: { startSeconds } }: ModelPool): Refusal {
     if (failing !== null) {
-      const left = failing.nextStart === null ? null : Math.max(0, failing.nextStart - this.#world.now())
+      const left = failing.nextStart === null ? null : Math.max(0, failing.nextStart - this.#dependencies.now())
       const doubt = { ends: failing.ends, next: left === null ? null : Math.ceil(left / 1_000) }
       return modelStarting(secondsUntilNextStart({ lastStart, startSeconds }, left ?? 0), doubt)
     }
-    const starting = { lastStart, startSeconds, passed: coldSince === null ? 0 : this.#world.now() - coldSince }
+    const starting = { lastStart, startSeconds, passed: coldSince === null ? 0 : this.#dependencies.now() - coldSince }
     const usual = overdueStart(starting)
     return modelStarting(secondsUntilStarted(starting), usual === null ? undefined : { waited: Math.floor(starting.passed / 1_000), usual })
   }
@@ -172,7 +172,7 @@ export class Passage {
    * kept connection was closed at once, as an idle one is, but also where the request itself ended the engine: it goes to the same, once, by which one that has ended shows, and
    * no other gets it for nothing. False where it was sent on before, there is no other, or too many requests for the model are.
    */
-  another(why: "full" | "lost" | "stale"): boolean {
+  retry(why: "full" | "lost" | "stale"): boolean {
     const pool = this.#pool
     const engine = this.#engine
     if (pool === null || engine === null) return false
@@ -181,7 +181,7 @@ export class Passage {
       routingMetrics.retried(this.#route.model, why)
       return true
     }
-    if (why === "full") engine.turnAway(this.#world.now())
+    if (why === "full") engine.turnAway(this.#dependencies.now())
     else pool.fail(engine)
     if (this.#sentOn) return false
     const next = pool.takeOther([engine], this.#streamed, this.#orgId)

@@ -44,7 +44,7 @@ const usageOf = ({ cached, output, prefilled }: Computation): Usage => ({
 /** The tokens of a prompt that a record has, in all. */
 const promptOf = ({ usage }: RequestEnd) => usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
 
-export interface Departures {
+export interface AbortedRequests {
   /** Requests that the engine began. */
   readonly begun: number
   /** Records of those that say less of the prompt than the engine had computed of it. */
@@ -56,7 +56,7 @@ export interface Departures {
 }
 
 /** So many callers who leave at random moments, one after the other, and some who stay, on every path; each second prompt repeats an earlier one. */
-export const runDepartures = Effect.fnUntraced(function* (count: number, seed: number) {
+export const runAbortedRequests = Effect.fnUntraced(function* (count: number, seed: number) {
   const random = makeRandom(seed)
   const pick = <A>(list: ReadonlyArray<A>): A | undefined => list[Math.floor(random() * list.length)]
   const engine: CachingEngine = yield* makeCachingEngine
@@ -101,12 +101,12 @@ export const runDepartures = Effect.fnUntraced(function* (count: number, seed: n
     paid += Number(cost)
     honest += Number(due)
   }
-  const result: Departures = { begun: engine.computations.size, free, cheap, ratio: paid / honest }
+  const result: AbortedRequests = { begun: engine.computations.size, free, cheap, ratio: paid / honest }
   return result
 })
 
 /** No prefill is free, and none costs less than for a caller who stays. */
-export const holdsFor = (departures: Departures, count: number) => {
+export const holdsFor = (departures: AbortedRequests, count: number) => {
   assert.isAbove(departures.begun, count / 2, "requests that an engine began")
   assert.deepStrictEqual(departures.free, [])
   assert.deepStrictEqual(departures.cheap, [])

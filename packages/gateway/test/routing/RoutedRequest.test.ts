@@ -1,18 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Passage } from "../../src/routing/Passage.ts"
+import { RoutedRequest } from "../../src/routing/RoutedRequest.ts"
 import { makePool } from "./pool.ts"
 
 const settings = { engineConcurrency: 256, queueWait: 10, coldWait: 10, coldWaiting: 256, scrape: 1_000, health: 2_000, hang: 30_000 }
 
 /** A request that has an engine of the pool. */
-const entered = ({ pool, world }: ReturnType<typeof makePool>): Passage => {
-  const passage = new Passage({ settings, poolOf: () => pool, known: () => world.route, now: () => world.now }, world.route, {
+const entered = ({ pool, world }: ReturnType<typeof makePool>): RoutedRequest => {
+  const routedRequest = new RoutedRequest({ settings, poolOf: () => pool, known: () => world.route, now: () => world.now }, world.route, {
     orgId: world.route.orgId,
     members: {},
     streamed: true
   })
-  assert.isTrue(passage.enter())
-  return passage
+  assert.isTrue(routedRequest.enter())
+  return routedRequest
 }
 
 describe("a second attempt", () => {
@@ -21,10 +21,10 @@ describe("a second attempt", () => {
   it("is made for every closed connection of an engine that is well, each request's once", () => {
     const model = makePool(["a"])
     const asked = times(100, () => {
-      const passage = entered(model)
-      const could = passage.another("stale")
-      assert.isFalse(passage.another("stale"))
-      passage.leave()
+      const routedRequest = entered(model)
+      const could = routedRequest.retry("stale")
+      assert.isFalse(routedRequest.retry("stale"))
+      routedRequest.leave()
       return could
     })
     assert.deepStrictEqual([asked, model.pool.engines[0]?.outstanding], [100, 0])
@@ -33,9 +33,9 @@ describe("a second attempt", () => {
   it("for one model whose engines fail takes none from another's, nor from its own closed connections", () => {
     const failing = makePool(["a", "b"])
     const another = (model: typeof failing, why: "lost" | "stale" | "full") => {
-      const passage = entered(model)
-      const could = passage.another(why)
-      passage.leave()
+      const routedRequest = entered(model)
+      const could = routedRequest.retry(why)
+      routedRequest.leave()
       // What failed too often would be out.
       model.world.now += 11_000
       return could
@@ -54,15 +54,15 @@ describe("a second attempt", () => {
   it("is made at the same engine where a connection was closed at once: who ends engines by it has the others at their price only", () => {
     const model = makePool(["a", "b"])
     const ended = times(40, () => {
-      const passage = entered(model)
-      const first = passage.url
-      assert.isTrue(passage.another("stale"))
-      assert.strictEqual(passage.url, first)
+      const routedRequest = entered(model)
+      const first = routedRequest.url
+      assert.isTrue(routedRequest.retry("stale"))
+      assert.strictEqual(routedRequest.url, first)
       // It is no more, or ends by this once again.
-      const could = passage.another(model.world.now % 2 === 0 ? "lost" : "stale")
-      assert.strictEqual(passage.url !== first, could)
-      assert.isFalse(passage.another("lost"))
-      passage.leave()
+      const could = routedRequest.retry(model.world.now % 2 === 0 ? "lost" : "stale")
+      assert.strictEqual(routedRequest.url !== first, could)
+      assert.isFalse(routedRequest.retry("lost"))
+      routedRequest.leave()
       model.world.now += 11_001
       return could
     })

@@ -94,7 +94,7 @@ const end = (socket: Duplex, error: Refusal | null, last: Exchange | undefined, 
  * Has a server tell what came as no request, where it can be told: with an Error object, and behind what is being answered. A request that did not come in time is cut off
  * without a word: clients send again what was answered with 408.
  */
-export const tellMalformed = (server: Server): void => {
+export const refuseMalformedRequests = (server: Server): void => {
   const last = new WeakMap<Duplex, Exchange>()
   const open = new WeakMap<Duplex, Set<Exchange>>()
   // All that follows on such a connection is found wrong once more.

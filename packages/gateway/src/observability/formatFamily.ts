@@ -4,7 +4,7 @@ import type { MetricFamily } from "@seatrial/domain"
 export const quoted = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 
 /** A family's lines, below what is said of it. */
-export const tellFamily = (
+export const formatFamily = (
   { family: { meaning, name, type } }: { readonly family: MetricFamily },
   openMetrics: boolean,
   of: (name: string) => ReadonlyArray<string>

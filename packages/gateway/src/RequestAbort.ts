@@ -6,11 +6,11 @@ export interface Signal {
 }
 
 /** `gone`: the caller left. `stopped`: the gateway is to end. `unrecorded`: the record could not be written. `revoked`: the caller's key is no longer in force. */
-export type DepartureReason = "gone" | "stopped" | "unrecorded" | "revoked"
+export type AbortReason = "gone" | "stopped" | "unrecorded" | "revoked"
 
 /** That there is nobody to answer any more, told once. An AbortController does the same for ten times the processor time, which every request would pay. */
-export class Departure implements Signal {
-  #reason: DepartureReason | null = null
+export class RequestAbort implements Signal {
+  #reason: AbortReason | null = null
   readonly #listeners: Array<() => void> = []
 
   get aborted(): boolean {
@@ -18,12 +18,12 @@ export class Departure implements Signal {
   }
 
   /** Null while there is somebody. */
-  get reason(): DepartureReason | null {
+  get reason(): AbortReason | null {
     return this.#reason
   }
 
   /** The first reason counts. */
-  abort(reason: DepartureReason) {
+  abort(reason: AbortReason) {
     if (this.#reason !== null) return
     this.#reason = reason
     for (let next = this.#listeners.shift(); next !== undefined; next = this.#listeners.shift()) next()

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { holdsFor, runAbortedRequests } from "./abortedRequests.ts"
 import { makeCachingEngine } from "./cachingEngine.ts"
-import { holdsFor, runDepartures } from "./departures.ts"
 import { answers, type Call, chunk, makeEngine, opening, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
 import { chat, chatStream, endOf, fetched, makeStage, outcomes, type SendOptions, send, soon } from "./stage.ts"
 
@@ -25,7 +25,7 @@ const leave = Effect.fnUntraced(function* (
 describe("a caller who leaves", () => {
   it.live("gets no prefill for nothing, or for less than a caller who stays: 60 random departures", () =>
     Effect.gen(function* () {
-      holdsFor(yield* runDepartures(60, 1), 60)
+      holdsFor(yield* runAbortedRequests(60, 1), 60)
     })
   )
 

@@ -1,0 +1,7 @@
+import type { AbortReason, RequestAbort } from "./RequestAbort.ts"
+import { clientClosed, keyEnded, type Refusal, unavailable } from "./refusals.ts"
+
+const refusals: Readonly<Record<AbortReason, Refusal>> = { gone: clientClosed, stopped: unavailable, unrecorded: unavailable, revoked: keyEnded }
+
+/** How a request ends that is not worked on any more. */
+export const abortRefusal = ({ reason }: RequestAbort): Refusal => (reason === null ? unavailable : refusals[reason])
