@@ -6,7 +6,7 @@ export interface ConcurrencyLimits {
   readonly perOrg: number
 }
 
-/** Counts requests under way of each key and organisation; what rests leaves nothing behind. */
+/** Counts the requests under way of each key and organization. Idle keys and organizations take no memory. */
 export class Concurrency {
   readonly #counts = new Map<string, number>()
   readonly #limits: ConcurrencyLimits
@@ -21,7 +21,7 @@ export class Concurrency {
     else this.#counts.set(id, count)
   }
 
-  /** Takes a place for one request, which `give` gives back, or tells why there is none. A draw beyond one limit takes from none. */
+  /** Counts one request until `give`. Returns the refusal if a limit is reached; then nothing is counted. */
   take({ keyId, orgId }: Caller): Refusal | null {
     if ((this.#counts.get(keyId) ?? 0) >= this.#limits.perKey) return keyConcurrencyLimited
     if ((this.#counts.get(orgId) ?? 0) >= this.#limits.perOrg) return orgConcurrencyLimited

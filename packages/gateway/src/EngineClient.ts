@@ -8,8 +8,9 @@ import { GatewayConfig } from "./GatewayConfig.ts"
 import type { Signal } from "./RequestAbort.ts"
 
 /**
- * No answer came. `refused`: there was no connection. `stale`: a kept connection ended at once, most likely before anything was worked on. `broken`: the connection
- * ended when the engine may have begun the work. `late`: no head within the time. `aborted`: the signal said so.
+ * No answer came. `refused`: no connection. `stale`: a kept connection closed at once, most likely before the engine
+ * read the request. `broken`: the connection closed after the engine may have begun to work. `late`: no response head
+ * in time. `aborted`: the signal was aborted.
  */
 export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly reason: "refused" | "stale" | "broken" | "late" | "aborted" }> {}
 
@@ -18,24 +19,27 @@ export interface EngineCall {
   readonly url: string
   readonly path: InferencePath | "/health" | "/metrics" | "/ready" | "/tokenize"
   readonly method: "GET" | "POST"
-  /** Read when the request goes out, and not kept. */
+  /** Called when the request is sent; the client does not keep the result. */
   readonly body: (() => string) | null
   readonly requestId: string
-  /** Joins the engine's trace to the request's. */
+  /** Makes the engine's trace a child of the request's. */
   readonly traceparent?: string | undefined
-  /** Milliseconds until the answer's head. */
+  /** Milliseconds until the response head. */
   readonly timeout: number
-  /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
+  /** Until the answer has been read, aborting closes the connection, which stops the engine's work. */
   readonly signal: Signal
 }
 
-/** Milliseconds within which a kept connection shows that its other end had closed it before. */
+/** Milliseconds in which a kept connection fails if the other end had closed it before. */
 const staleWithin = 1_000
 
-/** Characters of a body from which it is not kept: the client keeps one that it is given whole until the answer has ended, which for a stream may take an hour. */
+/**
+ * Characters of a body from which it is streamed: undici keeps a string body until the answer has ended, which may take
+ * an hour for a stream.
+ */
 const largeBody = 4_096
 
-/** A body that nobody holds once it was read. */
+/** A body that is released once it was read. */
 const readOnce = (bytes: Buffer): Readable => {
   let left: Buffer | null = bytes
   return new Readable({
@@ -47,12 +51,12 @@ const readOnce = (bytes: Buffer): Readable => {
   })
 }
 
-/** Made once: a stack for each hang-up costs more than the hang-up. */
+/** Created once: a stack trace for each abort costs more than the abort itself. */
 const hungUp = new Error("The gateway hung up.")
 
 /**
- * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept, our request id and trace. The answer's body is the
- * caller's to read or destroy.
+ * Sends requests to engine pods over kept connections. Only headers that an engine needs are sent: content type,
+ * length, accept, request ID and trace. The caller must read or destroy the answer's body.
  */
 export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<EngineAnswer, EngineUnreachable> }>()(
   "seatrial/EngineClient"
@@ -70,7 +74,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
         Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
           if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
           const startedAt = performance.now()
-          /** Known from when the request goes out, which is when there is a connection. */
+          /** Set when the request is sent, which requires a connection. */
           let control: Dispatcher.DispatchController | undefined
           let answer: EngineAnswer | undefined
           let over = false
@@ -126,7 +130,8 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
               onResponseEnd: () => answer?.finish(),
               onResponseError: (_, error) => {
                 if (answer !== undefined) return answer.fail()
-                // Most likely a kept connection that was closed before: an engine that this request ended at once looks the same.
+                // Most likely the engine had closed the kept connection before. A request that crashed the engine at
+                // once looks the same.
                 const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
                 fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
               }

@@ -10,17 +10,17 @@ const chunkedHead = { ...head, "transfer-encoding": "chunked" }
 
 export interface EventStreamOptions {
   readonly response: ServerResponse
-  /** Milliseconds of silence after which `keepAlive` keeps the connection alive. */
+  /** Milliseconds of silence after which `keepAlive` is sent. */
   readonly heartbeat: number
   readonly keepAlive: string
-  /** Milliseconds that a caller may take to read what waits for it. */
+  /** Milliseconds that the caller may take to read buffered data. */
   readonly writeStall: number
   readonly onStall: () => void
-  /** Of all that goes out; null unless the caller asked for them. */
+  /** Digest of all bytes sent; null if the caller did not ask for digests. */
   readonly digests: ReceiptDigests | null
 }
 
-/** The caller's end of a stream. Its head, and with it the status 200, goes out with the first frame or heartbeat. */
+/** The caller's side of a stream. The response head with status 200 is sent with the first frame or heartbeat. */
 export class EventStream {
   readonly response: ServerResponse
   readonly #options: EventStreamOptions
@@ -33,7 +33,7 @@ export class EventStream {
     this.#options = options
   }
 
-  /** From here on bytes may go out, and silence is filled. */
+  /** From now on frames may be written, and heartbeats fill the silence. */
   open() {
     const { heartbeat, writeStall } = this.#options
     this.#timer = setInterval(() => this.#look(), Math.min(1_000, Math.ceil(Math.min(heartbeat, writeStall) / 4)))
@@ -51,14 +51,17 @@ export class EventStream {
     return this.response.headersSent
   }
 
-  /** Chunks are framed here: a response that does so itself writes each in four pieces, which costs as much as all else that is done with a frame. */
+  /**
+   * The chunked framing is written here, because a Node response writes each chunk in four pieces, which costs as much
+   * as all other work on a frame.
+   */
   #begin() {
     this.#chunked = this.response.useChunkedEncodingByDefault
     this.response.writeHead(200, this.#chunked ? chunkedHead : head)
     this.response.chunkedEncoding = false
   }
 
-  /** Sends frames, Latin-1; false where the caller reads slower than that: wait for `drain`. */
+  /** Sends frames in Latin-1. Returns false if the caller reads too slowly; then wait for `drain`. */
   write(frames: string): boolean {
     this.#writtenAt = performance.now()
     if (!this.response.headersSent) this.#begin()
@@ -66,12 +69,15 @@ export class EventStream {
     return this.response.write(this.#chunked ? `${frames.length.toString(16)}\r\n${frames}\r\n` : frames, "latin1")
   }
 
-  /** No heartbeat follows. */
+  /** Stops the heartbeats. */
   close() {
     clearInterval(this.#timer)
   }
 
-  /** The last frames, Latin-1. Their digest was made before the record. */
+  /**
+   * Sends the last frames in Latin-1. They are in the digest already, because the record with the digest is committed
+   * first.
+   */
   end(frames: string) {
     this.close()
     if (!this.response.headersSent) this.#begin()

@@ -1,6 +1,6 @@
 /**
- * Cuts a byte stream into server-sent frames, each with its blank line. Text is Latin-1, one character a byte, so that whatever the engine sent goes out as it came.
- * Holds at most `limit` bytes of an unfinished frame.
+ * Splits a byte stream into server-sent events, each including its blank line. Text is Latin-1, one character per byte,
+ * so that the engine's bytes pass through unchanged. Buffers at most `limit` bytes of an incomplete event.
  */
 export class FrameSplitter {
   #rest = ""
@@ -10,9 +10,9 @@ export class FrameSplitter {
     this.#limit = limit
   }
 
-  /** The frames that `chunk` completes; null where a frame grows beyond the limit. */
+  /** The events that `chunk` completes; null if an event exceeds the limit. */
   push(chunk: Buffer): ReadonlyArray<string> | null {
-    // A blank line may have begun in what came before.
+    // The previous chunk may end within a blank line.
     let from = Math.max(0, this.#rest.length - 3)
     let text = this.#rest + chunk.toString("latin1")
     if (text.includes("\r")) {

@@ -41,13 +41,16 @@ import { LargeBodies, LargeBody, largeBody } from "./vocabulary/LargeBodies.ts"
 import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import { targetOf } from "./vocabulary/targetOf.ts"
 
-/** Whether engines generate on the path of a request. */
+/** Whether the path of a request is an inference path. */
 export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
 
-/** Whether a path is the gateway's: where gateway and API share an address, all else is the API's. */
+/** Whether the gateway handles a path. If gateway and API share an address, the API handles all other paths. */
 export const isGatewayPath = (url: string | undefined, method = "GET"): boolean => isInferencePath(url) || isOtherPath(pathOf(url), method)
 
-/** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
+/**
+ * Milliseconds for which the rest of an unwanted body is read and dropped. If the connection closes earlier, the caller
+ * may not receive the answer.
+ */
 const linger = 2_000
 
 const discardRest = (request: IncomingMessage) => {
@@ -69,22 +72,22 @@ const answerReadiness = (response: ServerResponse, problem: string | null) =>
 
 const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof traceparent === "string" ? traceparent : undefined)
 
-/** Headers that stand twice are joined. */
+/** Node joins repeated headers with a comma. */
 const isOneHost = (host: string | undefined) => host !== undefined && !host.includes(",")
 
-/** Stands for a body that was let go of. */
+/** Placeholder for a body that was released. */
 const unparsed: ParsedBody = { model: "", members: {} }
 
-/** The methods that the paths of inference take. */
+/** Methods of the inference paths. */
 const allow = "OPTIONS, POST"
 
-/** The methods that the index takes. */
+/** Methods of the index. */
 const reading = "GET, HEAD, OPTIONS"
 
-/** The methods that a path takes; null if there is no such path. */
+/** The methods of a path; null if the path does not exist. */
 const methodsAt = (path: string): string | null => (path === "/" ? reading : isEndpoint(path) ? allow : methodsOf(path))
 
-/** What came in. */
+/** One HTTP request and its response. */
 interface Exchange {
   readonly id: RequestId
   readonly request: IncomingMessage
@@ -92,7 +95,7 @@ interface Exchange {
   readonly startedAt: number
 }
 
-/** A request on its way in: what its refusal tells, and what is given back when it is over. */
+/** A request before it reaches an engine: the data that a refusal reports, and the resources to release at the end. */
 interface Admission {
   readonly exchange: Exchange
   readonly caller: Caller
@@ -102,18 +105,18 @@ interface Admission {
   streamed: boolean | null
   route: Route | null
   routedRequest: RoutedRequest | null
-  /** Whether it counts among those that its caller has under way. */
+  /** Whether the request counts toward the concurrency of its caller. */
   placed: boolean
-  /** Whether it has its engine, so that it may go on for a while once its key has ended. */
+  /** Whether the request has an engine. Then it may continue for a while after its key ended. */
   isServed: boolean
-  /** Its end, once its key has ended. */
+  /** Ends the request after its key ended. */
   end: NodeJS.Timeout | undefined
   downloads: Map<string, Buffer> | undefined
-  /** Null unless the caller asked for digests in the receipt. */
+  /** Null if the caller did not ask for digests in the receipt. */
   digests: ReceiptDigests | null
 }
 
-/** The data path of inference: checks a request, routes it, and passes the engine's answer through. */
+/** The inference data path: checks a request, routes it, and passes the engine's answer through. */
 export class Gateway extends Context.Service<Gateway, { readonly handler: RequestListener }>()("seatrial/Gateway") {
   static readonly layerHandler = Layer.effect(
     Gateway,
@@ -145,19 +148,21 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const crossOrigin = makeCrossOrigin(config.corsOrigins, methodsAt)
       const authenticate = makeAuthenticate(keys, config.trustedProxies)
 
-      /** Tells that somebody asks for the route, where that matters. */
+      /** Reports demand for the route, if the model may scale to zero. */
       const use = (route: Route) => {
         if (route.mayIdle) run(routes.use(route))
       }
 
-      /** What is refused wakes no engine; one that sleeps starts while images come. */
+      /**
+       * A refused request starts no engine. An engine that is scaled to zero starts while the images are downloaded.
+       */
       const withImages = (admission: Admission, to: Route, checked: CheckedRequest): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
         use(to)
         if (checked.images.length === 0) return checked
         return inlineImages(fetcher, admission.caller.orgId, to.capabilities.image_input, checked, admission)
       }
 
-      /** Refused before any engine starts or works. */
+      /** Checked before any engine starts or works. */
       const affordable = (caller: Caller, route: Route): Effect.Effect<void, Refusal> => {
         const refused = mayCost(caller, route)
         if (refused === null) return Effect.void
@@ -178,8 +183,9 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         return checked instanceof Refusal ? checked : withImages(admission, to, checked)
       }
 
-      // Made once, and so is every generator function that a request runs: V8 gives each one's generators a shape of their own, and one that is new to it costs many times the rest.
-      /** Up to its place at an engine. */
+      // Defined once, like every generator function that runs per request: V8 gives the generators of each function
+      // their own shape, and a new shape costs many times more than the rest.
+      /** All steps from the request to a slot at an engine. */
       const letIn = Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
         const { caller, requestAbort, exchange, share } = admission
         const { id, request, response, startedAt } = exchange
@@ -198,7 +204,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (admission.digests !== null) yield* admission.digests.hashRequest(received)
         let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, requestAbort)
         if (body instanceof Refusal) return yield* body
-        // It has the bytes, from which it is parsed each time.
+        // A large body is parsed from its bytes each time, and holds them itself.
         if (body instanceof LargeBody) received = null
         admission.streamed = streamOf(body.members)
         let route = routes.known(caller.orgId, body.model) ?? null
@@ -214,13 +220,14 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         admission.routedRequest = routedRequest
         if (!routedRequest.enter()) {
           const waiting = routedRequest.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), requestAbort })
-          // Parsed it may take many times its text, which is enough to parse it anew.
+          // The parsed form may take many times the memory of the text, and the text suffices to parse it again.
           if (received !== null) body = unparsed
           yield* waiting
           if (caller.spendLimited) yield* affordable(caller, routedRequest.route)
         }
         if (routedRequest.route.revisionId !== route.revisionId) {
-          // Another revision took over while the request waited: what that one cannot do is refused too.
+          // The revision changed while the request waited, so the request is checked against the capabilities of the
+          // new one.
           route = routedRequest.route
           admission.route = route
           if (received !== null) body = parseBody(received)
@@ -238,7 +245,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         return { id, caller, checked, routedRequest, response, requestAbort, startedAt, traceparent: traceparentOf(request), digests: admission.digests, letGo }
       })
 
-      /** Records a refusal, unless there are records enough of its kind. */
+      /** Records a refusal, unless enough refusals of its kind are recorded already. */
       const refuse = ({ caller, endpoint, exchange: { id, startedAt }, route, streamed }: Admission, error: Refusal) => {
         const refusal: RequestRefusal = {
           id,
@@ -264,7 +271,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (routedRequest !== null && route !== null && route.endpoints.length > 0) use(route)
       }
 
-      /** From an authenticated caller on, every outcome is recorded, repeated refusals excepted. */
+      /** Once the caller is authenticated, every outcome is recorded, except for repeated refusals. */
       const admit = Effect.fnUntraced(function* (exchange: Exchange, endpoint: InferencePath) {
         const { request, response } = exchange
         const known = authenticate(request)
@@ -272,7 +279,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const requestAbort = new RequestAbort()
         response.once("close", () => requestAbort.abort("gone"))
         onStopping(response, () => requestAbort.abort("stopped"))
-        // Who left while the key was looked up is not told of any more.
+        // If the caller left during the key look-up, `close` has been emitted already.
         if (response.destroyed) requestAbort.abort("gone")
         const share = bodies.open(caller.orgId)
         const admission: Admission = {
@@ -295,7 +302,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           else admission.end = setTimeout(() => requestAbort.abort("revoked"), config.revoked)
         })
         yield* Effect.onExit(
-          // What was only needed for the check is let go of meanwhile: bodies may be large, and streams long.
+          // `flatMap` releases what only admission needed: bodies may be large, and streams long.
           Effect.flatMap(
             Effect.tapError(letIn(admission), (error) => Effect.uninterruptible(refuse(admission, error))),
             inference.serve
@@ -322,7 +329,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         discardRest(request)
       })
 
-      /** The answer to what no engine was asked for. */
+      /** Answers a request that did not reach an engine. */
       const tell = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
         observer.refused({ id, endpoint, given: traceparentOf(request), startedAt }, error)
         writeRefusal(response, error, id, dialectOf(pathOf(request.url)))

@@ -23,7 +23,7 @@ export interface GatewaySettings {
   readonly writeStall: number
   /** Origins whose pages may read answers. */
   readonly corsOrigins: ReadonlySet<string>
-  /** Whose `X-Forwarded-For` counts. */
+  /** Proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: ReadonlyArray<Network>
   readonly abandoned: number
   readonly revoked: number
@@ -34,18 +34,18 @@ export interface GatewaySettings {
   readonly images: ImageSettings
 }
 
-/** How images are downloaded. */
+/** Settings of image downloads. */
 export interface ImageSettings {
-  /** Milliseconds until a connection must be open, and for one image in all. */
+  /** Milliseconds until a connection must be open, and for one image in total. */
   readonly connect: number
   readonly whole: number
-  /** Downloads at once for one organisation. */
+  /** Concurrent downloads per organization. */
   readonly atOnce: number
-  /** From where nothing is downloaded, besides what no address of the internet is in. */
+  /** Networks that are blocked in addition to all non-public addresses. */
   readonly inside: ReadonlyArray<Network>
 }
 
-/** Every setting of the gateway: its name, what it does and its default. Times in seconds. */
+/** Every setting of the gateway: its name, what it does and its default. Times are in seconds. */
 export const gatewaySettings = [
   { name: "GATEWAY_HOST", description: "Address to listen on", default: "0.0.0.0" },
   { name: "GATEWAY_PORT", description: "Port to listen on; 0 for a free one", default: 8081 },
@@ -134,19 +134,19 @@ export const gatewaySettings = [
 const byName = new Map<string, string | number>(gatewaySettings.map((entry) => [entry.name, entry.default]))
 type Name = (typeof gatewaySettings)[number]["name"]
 
-// Not `Config.Port`, which has no 0 for a free one.
+// `Config.Port` does not accept 0, which selects a free port.
 const Port = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65_535 }))
 const Positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Positive)), name).pipe(Config.withDefault(Number(byName.get(name))))
-/** A bucket must hold one token at least, or nothing could ever be drawn from it. */
+/** A bucket must hold at least one token, or no request could ever pass. */
 const atLeastOne = (name: Name) =>
   Config.schema(Schema.FiniteFromString.check(Schema.isGreaterThanOrEqualTo(1)), name).pipe(Config.withDefault(Number(byName.get(name))))
 const rate = (perSecond: Name, burst: Name) => Config.all({ perSecond: setting(perSecond), burst: atLeastOne(burst) })
-/** Milliseconds: of a longer time, a timer of Node ends at once. */
+/** Milliseconds. Node fires longer timers at once. */
 const longestTimer = 2 ** 31 - 1
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
 
-/** Where the gateway's own program listens; `drain` and `grace` in milliseconds. */
+/** The address that the gateway listens on; `drain` and `grace` are in milliseconds. */
 export const listenSettings = Config.all({
   host: Config.String("GATEWAY_HOST").pipe(Config.withDefault(String(byName.get("GATEWAY_HOST")))),
   port: Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Port)), "GATEWAY_PORT").pipe(Config.withDefault(Number(byName.get("GATEWAY_PORT")))),
@@ -160,7 +160,7 @@ export const listenSettings = Config.all({
   )
 })
 
-/** Where records wait while the database is away, where that is set. */
+/** The folder that keeps records while the database is unavailable; null if it is not configured. */
 export const layerSpool = Layer.effect(
   SpoolSettings,
   Effect.gen(function* () {

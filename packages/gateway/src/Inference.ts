@@ -15,7 +15,10 @@ import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { faultOf } from "./refusals.ts"
 
-/** Sends an admitted request to an engine, its answer to the caller, and its record to Postgres before the caller has the last byte. */
+/**
+ * Sends an admitted request to an engine and its answer to the caller. The record is committed to Postgres before the
+ * caller gets the last byte.
+ */
 export class Inference extends Context.Service<Inference, { readonly serve: (admitted: Admitted) => Effect.Effect<void> }>()("seatrial/Inference") {
   static readonly layer = Layer.effect(
     Inference,
@@ -63,7 +66,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
         Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
 
-      // Made once: V8 gives the generators of each function a shape of their own, and a new one costs it many times what runs in it.
+      // Defined once: V8 gives the generators of each function their own shape, and a new shape costs many times more
+      // than the work.
       const serveMasked = Effect.fnUntraced(function* (admitted: Admitted, restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
         const { caller, checked, requestAbort, id, routedRequest, response } = admitted
         const { model, modelId, revisionId } = routedRequest.route
@@ -131,7 +135,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const { firstContentAt } = progress
         observer.ended(observed, observation, { caller, route: routedRequest.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
         routedRequest.leave()
-        // Nobody may take an answer for complete that is not recorded.
+        // The caller must not see a complete answer that is not recorded.
         delivery.error ??= committed
         deliver(delivery)
         yield* restore(handedOver(response, writeStall))

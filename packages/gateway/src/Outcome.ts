@@ -3,17 +3,17 @@ import type { ReportedUsage } from "./dialects/Dialect.ts"
 import type { Progress } from "./Progress.ts"
 import type { Refusal } from "./refusals.ts"
 
-/** How a request ended. The caller is told of it when the record is committed. */
+/** How a request ended. The caller learns it after the record is committed. */
 export interface Outcome {
-  /** `refused`: the engine turned the request away before any work. */
+  /** `refused`: the engine rejected the request before any work. */
   readonly state: "completed" | "refused"
   readonly status: number
   readonly usage: ReportedUsage
   readonly finishReason: string | null
-  /** Null: the answer is complete. */
+  /** Null if the answer is complete. */
   readonly error: Refusal | null
   readonly note: string | null
-  /** The whole answer, where it is not a stream. */
+  /** The answer; null for a stream. */
   readonly body: string | null
 }
 
@@ -22,7 +22,7 @@ export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_to
 const noteOf = (what: string, { countsDelivered, told }: Progress) =>
   countsDelivered ? `${what} The output counts what was delivered.` : told !== null ? `${what} Usage as the engine last told it.` : what
 
-/** Work was or may have been done, and the answer is not complete. */
+/** The engine did or may have done work, and the answer is not complete. */
 export const failed = (error: Refusal, what: string, progress: Progress): Outcome => ({
   state: "completed",
   status: error.status,
@@ -33,7 +33,7 @@ export const failed = (error: Refusal, what: string, progress: Progress): Outcom
   body: null
 })
 
-/** No work was done. */
+/** The engine did no work. */
 export const refused = (error: Refusal): Outcome => ({
   state: "refused",
   status: error.status,
@@ -44,5 +44,5 @@ export const refused = (error: Refusal): Outcome => ({
   body: null
 })
 
-/** The error as the request's record keeps it: without names that the caller wrote. */
+/** The error as it is stored in the request's record: without names that the caller chose. */
 export const requestError = ({ code, message, param, recorded }: Refusal): RequestError => ({ code, ...(recorded ?? { message, param }) })

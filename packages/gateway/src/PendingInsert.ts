@@ -1,8 +1,8 @@
 import { Effect, type Exit } from "effect"
 
-/** The commit of a request's row, beside which the engine is asked already. */
+/** The insert of a request's row, which commits while the engine is already working. */
 export class PendingInsert {
-  /** Null while it is under way. */
+  /** Null until the insert has ended. */
   exit: Exit.Exit<void> | null = null
   #waiter: ((exit: Effect.Effect<Exit.Exit<void>>) => void) | null = null
 
@@ -11,7 +11,7 @@ export class PendingInsert {
     this.#waiter?.(Effect.succeed(exit))
   }
 
-  /** Its end; one may wait at a time. */
+  /** The result of the insert. Supports one waiter at a time. */
   get ended(): Effect.Effect<Exit.Exit<void>> {
     return Effect.callback((resume) => {
       if (this.exit !== null) resume(Effect.succeed(this.exit))

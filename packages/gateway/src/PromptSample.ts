@@ -2,23 +2,26 @@ import { randomInt } from "node:crypto"
 import { isObject, parseJson } from "./dialects/json.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
 
-/** What is kept of a prompt whose tokens its engine has not reported yet. */
+/** The part of a prompt that is kept to count its tokens if the engine does not report them. */
 export interface PromptSample {
-  /** The JSON of the request without its images, or parts of it. */
+  /** The request as JSON without its images, or parts of it. */
   readonly json: string
-  /** Characters of the request for each character of `json`; 1 if that is all of it. */
+  /** Characters of the request for each character of `json`; 1 if `json` is complete. */
   readonly scale: number
   readonly images: number
-  /** Tokens that the caller gave as tokens: such a request has no other prompt, and nothing of it needs to be kept. */
+  /** Tokens of a prompt that the caller sent as token IDs. Such a request has no text to count. */
   readonly tokens: number
 }
 
 /** Characters that are kept of one prompt. */
 const maxSample = 16_384
-/** Parts that are taken of a longer one, each from a random place, so that no caller knows which text is counted. */
+/**
+ * Parts taken from a longer prompt. Each starts at a random place, so that callers cannot predict which text is
+ * counted.
+ */
 const parts = 16
 
-/** Takes the sample: of a long request some parts, which are copied, so that they do not keep all of it in memory. */
+/** Takes the sample. Parts of a long request are copied, so that they do not keep all of it in memory. */
 export const samplePrompt = ({ engineBody, givenTokens, imageCount, withoutImages }: CheckedRequest): PromptSample => {
   if (givenTokens !== null) return { json: "{}", scale: 1, images: 0, tokens: givenTokens }
   const json = withoutImages ?? engineBody
@@ -32,10 +35,10 @@ export const samplePrompt = ({ engineBody, givenTokens, imageCount, withoutImage
   return { json: texts.join("").toWellFormed(), scale: json.length / maxSample, images: imageCount, tokens: 0 }
 }
 
-/** The members of a request that engines make the prompt of. */
+/** The request members that make up the prompt. */
 const promptMembers = ["prompt", "input", "messages", "system", "instructions", "tools"] as const
 
-/** The text to count. Names and marks of JSON represent those of the chat template. */
+/** The text to count. JSON names and punctuation approximate the tokens of the chat template. */
 export const textOf = ({ json, scale }: PromptSample): string => {
   const members = scale === 1 ? parseJson(json) : undefined
   if (!isObject(members)) return json

@@ -27,8 +27,8 @@ const hash = Effect.fnUntraced(function* (salt: Buffer, body: Buffer) {
 })
 
 /**
- * Salted digests of a request's and its answer's bytes, for a receipt. The salt goes to the caller and nowhere else: without it the digests cannot be compared with guesses. An HMAC
- * with the salt as its key is the commitment.
+ * Salted digests of the bytes of a request and its answer, for a receipt. Only the caller gets the salt; without it,
+ * no one can compare the digests with guesses. The commitment is an HMAC with the salt as its key.
  */
 export class ReceiptDigests {
   readonly #salt: Buffer
@@ -40,7 +40,7 @@ export class ReceiptDigests {
     this.#answer = createHmac("sha256", salt)
   }
 
-  /** Reads the caller's headers and puts the salt on the answer. */
+  /** Reads the caller's headers and adds the salt to the response. */
   static open(headers: IncomingHttpHeaders, response: ServerResponse): ReceiptDigests | Refusal {
     if (headers[digestHeader] !== digestAlgorithm) {
       return invalidParameter(`${digestHeader} must be ${digestAlgorithm}. Leave it out for a receipt without digests.`, digestHeader)
@@ -51,19 +51,22 @@ export class ReceiptDigests {
     return new ReceiptDigests(salt)
   }
 
-  /** Hashes the body of the request. Other requests have their turn between the parts of a large one. */
+  /** Hashes the body of the request. Other requests get their turn between the slices of a large body. */
   hashRequest(body: Buffer): Effect.Effect<void> {
     return Effect.map(hash(this.#salt, body), (digest) => {
       this.#request = digest
     })
   }
 
-  /** Hashes what goes out to the caller next. */
+  /** Hashes bytes that are sent to the caller next. */
   hashAnswer(text: string, encoding: "latin1" | "utf8") {
     this.#answer.update(text, encoding)
   }
 
-  /** The digests, once. `isComplete`: whether the caller gets the whole answer, without which there is no digest of it. */
+  /**
+   * Returns the digests; call it once. `isComplete`: whether the caller gets the complete answer. If not, there is no
+   * digest of the answer.
+   */
   digests(isComplete: boolean): SignedDigests {
     const request = { alg: digestAlgorithm, request: this.#request } as const
     return isComplete ? { ...request, answer: this.#answer.digest("base64url") } : request

@@ -6,19 +6,22 @@ const windowMillis = 60_000
 /** Records of identical refusals in a window: of the same key, endpoint, code and model. */
 const maxIdentical = 20
 
-/** Records of refusals by the rate limit in a window: the first says all that the others would. */
+/** Recorded rate-limit refusals in a window: further ones add no information. */
 const maxRateLimited = 1
 
-/** Records of all refusals of an organization in a window. */
+/** Recorded refusals of an organization in a window. */
 const maxOfOrganization = 240
 
-/** Which refusals get a record: a caller that is refused again and again fills neither the database nor the list of its own requests. All others are only counted. */
+/**
+ * Decides which refusals are recorded, so that a caller that is refused again and again does not fill the database and
+ * its own request list. The others are only counted.
+ */
 export class RecordedRefusals {
   #window = 0
-  /** By organization, and by what makes refusals identical; a new window begins empty. */
+  /** Counts by organization, and by key, endpoint, code and model. Cleared when a new window begins. */
   readonly #counts = new Map<string, number>()
 
-  /** Whether the refusal gets a record at `now`, Unix milliseconds; then it counts as recorded. */
+  /** Whether to record the refusal at `now`, Unix milliseconds. If true, it counts as recorded. */
   admit(
     { endpoint, error: { code }, keyId, modelId, orgId }: Pick<RequestRefusal, "endpoint" | "error" | "keyId" | "modelId" | "orgId">,
     now: number
@@ -28,7 +31,7 @@ export class RecordedRefusals {
     this.#window = window
     const ofOrganization = this.#counts.get(orgId) ?? 0
     const isRateLimit = code.endsWith("_rate_limited")
-    // The limit is the same on all paths.
+    // The rate limit is the same on all paths.
     const kind = isRateLimit ? `${keyId} ${code}` : `${keyId} ${endpoint} ${code} ${modelId}`
     const identical = this.#counts.get(kind) ?? 0
     if (ofOrganization >= maxOfOrganization || identical >= (isRateLimit ? maxRateLimited : maxIdentical)) return false

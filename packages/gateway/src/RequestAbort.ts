@@ -1,14 +1,20 @@
-/** What an AbortSignal offers, as far as the gateway needs it. */
+/** The members of an AbortSignal that the gateway needs. */
 export interface Signal {
   readonly aborted: boolean
   readonly addEventListener: (type: "abort", listener: () => void) => void
   readonly removeEventListener: (type: "abort", listener: () => void) => void
 }
 
-/** `gone`: the caller left. `stopped`: the gateway is to end. `unrecorded`: the record could not be written. `revoked`: the caller's key is no longer in force. */
+/**
+ * `gone`: the caller left. `stopped`: the gateway is shutting down. `unrecorded`: the row could not be inserted.
+ * `revoked`: the caller's key ended.
+ */
 export type AbortReason = "gone" | "stopped" | "unrecorded" | "revoked"
 
-/** That there is nobody to answer any more, told once. An AbortController does the same for ten times the processor time, which every request would pay. */
+/**
+ * Signals once that a request needs no answer any more. An AbortController costs ten times as much processor time, on
+ * every request.
+ */
 export class RequestAbort implements Signal {
   #reason: AbortReason | null = null
   readonly #listeners: Array<() => void> = []
@@ -17,12 +23,12 @@ export class RequestAbort implements Signal {
     return this.#reason !== null
   }
 
-  /** Null while there is somebody. */
+  /** Null if not aborted. */
   get reason(): AbortReason | null {
     return this.#reason
   }
 
-  /** The first reason counts. */
+  /** Later reasons are ignored. */
   abort(reason: AbortReason) {
     if (this.#reason !== null) return
     this.#reason = reason

@@ -7,7 +7,7 @@ export interface RequestRateSettings {
   readonly perOrg: Rate
 }
 
-/** Limits how many requests a key and an organization may send to this process, whatever becomes of them. */
+/** Limits the rate of requests of each key and organization in this process, including requests that are refused. */
 export class RequestRates {
   readonly #buckets = new TokenBuckets()
   readonly #rates: RequestRateSettings
@@ -16,7 +16,9 @@ export class RequestRates {
     this.#rates = rates
   }
 
-  /** Counts one request at `now`, Unix milliseconds; or says why it is too many, and counts nothing. */
+  /**
+   * Counts one request at `now`, Unix milliseconds. Returns the refusal if a limit is reached; then nothing is counted.
+   */
   draw({ keyId, orgId }: Pick<Caller, "keyId" | "orgId">, now: number): Refusal | null {
     const empty = this.#buckets.draw(
       [

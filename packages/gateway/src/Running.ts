@@ -9,8 +9,8 @@ interface Identity {
 }
 
 /**
- * The requests under way whose row is committed. Each 5 s their usage so far is written down and their lease renewed, all in the same commits; where that fails, it
- * is tried again after a second, for leases run on.
+ * The requests under way whose row is committed. Every 5 seconds their current usage is stored and their lease renewed,
+ * in shared commits. After a failure the next attempt follows in one second, because leases expire.
  */
 export class Running {
   readonly #requests = new Map<RequestId, { readonly identity: Identity; readonly progress: Progress }>()

@@ -3,5 +3,5 @@ import { clientClosed, keyEnded, type Refusal, unavailable } from "./refusals.ts
 
 const refusals: Readonly<Record<AbortReason, Refusal>> = { gone: clientClosed, stopped: unavailable, unrecorded: unavailable, revoked: keyEnded }
 
-/** How a request ends that is not worked on any more. */
+/** The error of an aborted request. */
 export const abortRefusal = ({ reason }: RequestAbort): Refusal => (reason === null ? unavailable : refusals[reason])

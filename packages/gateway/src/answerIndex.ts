@@ -4,11 +4,11 @@ import { indexPolicy, prefersOver, serviceIndex } from "@seatrial/domain"
 const wantsHtml = prefersOver("text/html", "application/json")
 const { html, json } = serviceIndex("gateway")
 
-/** Answers `GET /` with what the gateway serves, as JSON or as a page. */
+/** Answers `GET /` with an index of the gateway's endpoints, as JSON or HTML. */
 export const answerIndex = ({ headers: { accept } }: IncomingMessage, response: ServerResponse): void => {
   const isPage = wantsHtml(accept)
   const body = isPage ? html : json
-  // Cross-origin rules may have added theirs.
+  // Appended, because cross-origin handling may have set `vary` already.
   response.appendHeader("vary", "Accept")
   response
     .writeHead(200, {

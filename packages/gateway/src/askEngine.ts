@@ -31,18 +31,18 @@ export interface Admitted {
   readonly id: RequestId
   readonly caller: Caller
   readonly checked: CheckedRequest
-  /** Its way to an engine, which it has entered. */
+  /** The request's routing; it has an engine. */
   readonly routedRequest: RoutedRequest
   readonly response: ServerResponse
-  /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
+  /** Aborted when the request needs no answer any more; the reason is `gone` if the caller left. */
   readonly requestAbort: RequestAbort
   /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
-  /** As the caller sent it. */
+  /** The caller's own header. */
   readonly traceparent: string | undefined
-  /** Null unless the caller asked for digests. */
+  /** Null if the caller did not ask for digests. */
   readonly digests: ReceiptDigests | null
-  /** Lets go of the body: no engine is asked any more. */
+  /** Releases the body. No further engine can get the request. */
   readonly letGo: () => void
 }
 
@@ -51,26 +51,32 @@ export interface Work {
   readonly admitted: Admitted
   readonly dialect: Dialect
   readonly stream: EventStream | null
-  /** Of the attempt under way: each engine's stream is read anew. */
+  /** Reader of the current attempt: each engine's stream needs a new one. */
   reader: StreamReader
   readonly progress: Progress
   readonly pendingInsert: PendingInsert
   readonly observation: Observation
-  /** Whether it was asked again for an answer that its prompt leaves room for. */
+  /** Whether the request was repeated with a lower token limit, because the prompt left too little room. */
   cut: boolean
-  /** `performance.now()` when the engine was asked. */
+  /** `performance.now()` when the request was sent to the engine. */
   askedAt: number
-  /** What is kept of the prompt while its engine has not reported its tokens. */
+  /** Sample of the prompt, kept until the engine has reported its tokens. */
   sample: PromptSample | null
 }
 
-/** That the request is to be sent once more: to another engine where there is one, else `outcome` holds; or, cut, to the same. */
+/**
+ * The request should be repeated: with `cut` on the same engine, otherwise on another one. If there is no other,
+ * `outcome` applies.
+ */
 type Again = { readonly retry: "lost" | "stale" | "full"; readonly outcome: Outcome } | { readonly retry: "cut" }
 
-/** Bytes of the largest answer that is not streamed. */
+/** Largest answer that is not streamed, in bytes. */
 const maxAnswer = 16 * 1024 * 1024
 
-/** An error of the engine before any frame; only one of the engine itself may have cost work, and tells of the engine. `status` is the answer's. */
+/**
+ * Handles an engine error before the first frame. Only a failure of the engine itself may have cost work and counts
+ * against the engine. `status` is the HTTP status of the answer.
+ */
 const turnedAway = (said: string, status: number, work: Work): Outcome | Again => {
   const { checked, routedRequest } = work.admitted
   const room = work.cut ? null : roomLeft(said)
@@ -93,10 +99,10 @@ const noUsageNote = "The engine told no usage: the output counts what was delive
 const byTokenizer = "the input was counted with the model's tokenizer"
 const byLength = "the input is an estimate from the prompt's length"
 
-/** Whether the tokens of the prompt are known: of several prompts the engine reports one at a time. */
+/** Whether the engine has reported the tokens of the prompt. With several prompts, the engine reports them one at a time. */
 const isMetered = ({ admitted: { checked }, progress }: Work): boolean => checked.prompts === 1 && progress.hasUsage
 
-/** What the caller left of an outcome: the usage is the engine's, and no answer was delivered. */
+/** The outcome after the caller left: it keeps the engine's usage, and no answer was delivered. */
 const undelivered = (outcome: Outcome, { progress }: Work): Outcome =>
   outcome.state === "refused"
     ? refused(clientClosed)
@@ -106,15 +112,18 @@ const undelivered = (outcome: Outcome, { progress }: Work): Outcome =>
         note: `The caller left. ${outcome.note ?? "The usage is that of the whole answer."}`
       }
 
-/** Tokens that an engine wrote of an answer that is not streamed until it was aborted: only the time shows how many. */
+/** Estimates the output tokens of an aborted answer that was not streamed, from the time that the engine worked. */
 const estimateOutput = ({ admitted: { checked, routedRequest } }: Work, millis: number, promptTokens: number): number => {
   const room = Math.max(0, routedRequest.route.maxModelLen - Math.floor(promptTokens / checked.prompts))
   return checked.choices * Math.min(routedRequest.estimateTokens(millis), checked.outputLimit ?? room, room)
 }
 
-/** Asks engines for an answer, until one has given it or none is to be asked any more. */
+/** Sends a request to engines until one has answered, or no further attempt is allowed. */
 export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Service"]) => {
-  /** The outcome if nobody is there to answer any more. What an engine may have computed for a caller who left is counted, if the engine has not reported it. */
+  /**
+   * The outcome of an aborted request. If the caller left before the engine reported its usage, the computed tokens are
+   * counted here.
+   */
   const departed = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
     const { admitted, progress } = work
     const { checked, requestAbort, id, routedRequest } = admitted
@@ -171,7 +180,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     }
     if (relayed._tag === "Failed") {
       if (relayed.first) return turnedAway(relayed.payload, 200, work)
-      // Some begin each answer before they do anything for it.
+      // Some engines send a first frame before they do any work.
       const at = { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }
       if (progress.firstContentAt === null && readEngineError(relayed.payload, 200, at) === engineFailed) routedRequest.failed()
       return failed(engineFailed, "The engine failed.", progress)
@@ -214,7 +223,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     } satisfies Outcome
   })
 
-  /** One engine's answer; `retry` where another one may be asked. */
+  /** One attempt with one engine. `retry` is set if another attempt is allowed. */
   const attempt = Effect.fnUntraced(function* (work: Work, signal: RequestAbort) {
     const { admitted, pendingInsert, progress, stream } = work
     const { checked, requestAbort, id, routedRequest } = admitted
@@ -232,7 +241,8 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
         signal
       })
     )
-    // Nothing of a stream goes out before the row is committed; the engine works meanwhile. A whole answer waits for its end, which is the same row's.
+    // No byte of a stream may be sent before the row is committed; the engine works in parallel. An answer that is not
+    // streamed is recorded by the same row at its end.
     if (stream !== null && pendingInsert.exit === null) yield* pendingInsert.ended
     if (signal.aborted) return yield* departed(work)
     if (opened._tag === "Failure") {
@@ -249,7 +259,10 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     return signal.aborted ? yield* departed(work) : turnedAway(typeof body === "string" ? "" : body.toString("utf8"), status, work)
   })
 
-  /** Asks the first engine, and one other where that took no work and the caller is still there. */
+  /**
+   * Sends the request to the first engine. If that did no work and the caller is still connected, sends it to one other
+   * engine.
+   */
   const askAll = Effect.fnUntraced(function* (work: Work, signal: RequestAbort): Effect.fn.Return<Outcome> {
     const { requestAbort, routedRequest } = work.admitted
     for (;;) {
@@ -263,12 +276,13 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
   const ask = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
     const { admitted, progress, stream } = work
     const { checked, requestAbort } = admitted
-    // No engine was asked for it.
+    // Aborted before any engine got the request.
     if (requestAbort.aborted) return failed(abortRefusal(requestAbort), "No engine was asked.", progress)
-    // A stream ends with its first usage. An answer that is not streamed reports none before its end: its engine would write all of it for no one.
+    // A stream may stop as soon as it reported usage. An answer that is not streamed reports none before its end, so
+    // its engine stops at once.
     const hold = holdEngine(requestAbort, checked.stream ? config.abandoned : 0, () => {
       stream?.close()
-      // The engine has it, and no other is asked.
+      // The engine has the request, and no other engine gets it.
       if (!progress.hasUsage || checked.prompts > 1) work.sample ??= samplePrompt(checked)
       admitted.letGo()
     })

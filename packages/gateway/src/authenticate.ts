@@ -7,10 +7,10 @@ import { addressRateLimited, invalidApiKey, missingApiKey, type Refusal } from "
 
 const bearer = /^Bearer +(\S+) *$/i
 
-/** Anthropic's older clients send the key by a header of its own. */
+/** Older Anthropic clients send the key in `x-api-key`. */
 const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
 
-/** Who sent a request, by its key: from memory where it can be. `proxies`: whose `X-Forwarded-For` counts. */
+/** Identifies the caller by its key, from memory if possible. `proxies`: proxies whose `X-Forwarded-For` is trusted. */
 export const makeAuthenticate = (keys: Pick<ApiKeys["Service"], "identify">, proxies: ReadonlyArray<Network>) => {
   const addressOf = ({ headers: { "x-forwarded-for": forwarded }, socket }: IncomingMessage) =>
     clientBlock(socket.remoteAddress, typeof forwarded === "string" ? forwarded : undefined, proxies)

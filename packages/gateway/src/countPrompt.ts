@@ -6,7 +6,9 @@ import { readWhole } from "./readWhole.ts"
 
 export interface CountedPrompt {
   readonly tokens: number
-  /** Whether the model's own tokenizer counted them, of all or of a sample; else they are estimated from the length. */
+  /**
+   * Whether the model's tokenizer counted the text or a sample of it. If not, the count is estimated from the length.
+   */
   readonly byTokenizer: boolean
 }
 
@@ -15,22 +17,22 @@ export interface CountOptions {
   readonly url: string
   readonly requestId: string
   readonly sample: PromptSample
-  /** Tokens that the prompt has at most. */
+  /** Upper bound of the prompt's tokens. */
   readonly most: number
 }
 
-/** Milliseconds that the tokenizer has. */
+/** Time limit of the tokenizer, in milliseconds. */
 const patience = 2_000
-/** Bytes of its answer, which lists the tokens. */
+/** Largest answer of the tokenizer, which lists the tokens, in bytes. */
 const largest = 4 * 1024 * 1024
-/** Bytes of text for one token, if no tokenizer answers: English has four, so this is rarely too few tokens. */
+/** Bytes of text per token if no tokenizer answers. English has about four, so this rarely underestimates. */
 const bytesPerToken = 3
 /** Tokens of an image of about a million pixels with patches of 32 by 32. */
 const tokensPerImage = 1_024
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ count: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })))
 
-/** Counts the tokens of a prompt with the tokenizer of the engine that has it, which computes nothing for that. */
+/** Counts the tokens of a prompt with the tokenizer of the engine that has the request. Tokenizing uses no GPU. */
 export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Service"], { most, requestId, sample, url }: CountOptions) {
   const text = textOf(sample)
   const signal = new RequestAbort()

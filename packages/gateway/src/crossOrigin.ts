@@ -6,7 +6,10 @@ const exposed = "x-request-id, request-id, Retry-After, x-should-retry, Allow, S
 
 const textOf = (value: string | ReadonlyArray<string> | undefined) => (typeof value === "string" ? value : undefined)
 
-/** Lets pages of the named origins read answers. `methodsAt`: the methods that a path takes, null if there is no such path. Inference clients send many headers of their own, so that a preflight allows those that it asks for. */
+/**
+ * Sets the CORS headers for pages of the given origins. `methodsAt`: the methods of a path, or null. Inference clients
+ * send many custom headers, so a preflight allows all headers that it requests.
+ */
 export const makeCrossOrigin = (origins: ReadonlySet<string>, methodsAt: (path: string) => string | null) => {
   const rules = { origins, exposed, accepted: null }
   return ({ headers, method, url }: IncomingMessage, response: ServerResponse): void => {

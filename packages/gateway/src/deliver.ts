@@ -9,22 +9,22 @@ import { clientClosed, type Refusal, writeRefusal } from "./refusals.ts"
 export interface Delivery {
   readonly response: ServerResponse
   readonly stream: EventStream | null
-  /** Of the stream that was passed on last. */
+  /** Reader of the last relayed stream. */
   readonly reader: StreamReader
   readonly dialect: Dialect
   readonly id: string
-  /** The whole answer, where it is not a stream. */
+  /** The complete answer; null for a stream. */
   readonly body: string | null
   readonly error: Refusal | null
 }
 
-/** The last bytes of the answer: of a stream that has begun its terminal frame, whatever happened. */
+/** The last bytes of the answer. A stream that has begun always gets its terminal frame. */
 const finalText = ({ body, dialect, error, id, reader, stream }: Delivery): { readonly text: string; readonly encoding: "latin1" | "utf8" } => {
   if (stream !== null && (stream.started || error === null)) return { text: error === null ? reader.ending() : reader.failure(error, id), encoding: "latin1" }
   return { text: error === null ? (body ?? "") : dialect.errorBody(error, id), encoding: "utf8" }
 }
 
-/** The digests of a request and its answer, of which `delivery` is still to go out. */
+/** The digests of a request and its answer, including the bytes that `delivery` will send. */
 export const closeDigests = (digests: ReceiptDigests, delivery: Delivery): SignedDigests => {
   if (delivery.error === clientClosed || delivery.response.destroyed) return digests.digests(false)
   const { encoding, text } = finalText(delivery)
@@ -32,7 +32,7 @@ export const closeDigests = (digests: ReceiptDigests, delivery: Delivery): Signe
   return digests.digests(true)
 }
 
-/** Tells the caller how the request ended: a stream that has begun ends in its terminal frame, whatever happened. */
+/** Sends the end of the answer. A stream that has begun always gets its terminal frame. */
 export const deliver = ({ body, dialect, error, id, reader, response, stream }: Delivery): void => {
   if (error === clientClosed || response.destroyed) response.destroy()
   else if (stream !== null && (stream.started || error === null)) stream.end(error === null ? reader.ending() : reader.failure(error, id))
@@ -40,16 +40,19 @@ export const deliver = ({ body, dialect, error, id, reader, response, stream }: 
   else response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body ?? "") }).end(body ?? "")
 }
 
-/** Waits until the answer has been handed over; the connection of a caller who takes nothing of it for `writeStall` milliseconds is cut. */
+/**
+ * Waits until the answer has been sent. Closes the connection if the caller reads nothing for `writeStall`
+ * milliseconds.
+ */
 export const handedOver = (response: ServerResponse, writeStall: number): Effect.Effect<void> =>
-  // The system takes most answers at once and whole: those need neither a timer nor a wait.
+  // The operating system usually takes an answer at once. Then no timer and no wait are needed.
   response.destroyed || (response.writableEnded && response.writableLength === 0)
     ? Effect.void
     : Effect.callback((resume) => {
         const settle = () => resume(Effect.void)
-        // It follows the last byte too.
+        // Also emitted after the last byte.
         response.once("close", settle)
-        // The connection's own, which begins anew as long as it sends.
+        // The socket's own timer, which restarts whenever bytes are sent.
         response.setTimeout(writeStall, () => response.destroy())
         return Effect.sync(() => response.off("close", settle))
       })

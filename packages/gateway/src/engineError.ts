@@ -7,23 +7,23 @@ const Told = {
   param: Schema.optionalKey(Schema.Unknown),
   code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Finite, Schema.String])))
 }
-// vLLM nests its errors, SGLang's chat does not.
+// vLLM nests its errors; SGLang's chat endpoint does not.
 const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(Told) }), Schema.Struct(Told)]))
 const decode = Schema.decodeUnknownOption(EngineError)
 
-/** The tokens that were too many, where the engine told them. */
+/** The number of tokens in the message that exceeds the limit; one more than the limit if there is none. */
 const askedFor = (message: string, most: number): number => {
   const beyond = [...message.matchAll(/\d{1,12}/g)].map(([digits]) => Number(digits)).filter((count) => count > most)
   return beyond.length === 0 ? most + 1 : Math.min(...beyond)
 }
 
-/** SGLang's refusal of a prompt at the end of its context, of which it keeps some tokens for itself: from so many on none is taken. */
+/** SGLang's error for a prompt at the end of its context, of which SGLang reserves some tokens. */
 const longPrompt = /Input length \((\d{1,12}) tokens\) exceeds the maximum allowed length \((\d{1,12}) tokens\)/
 
-/** SGLang refuses answers that could be longer than the room that their prompts leave. The others give what room there is. */
+/** SGLang rejects a token limit larger than the room that the prompt leaves. Other engines lower it. */
 const noRoom = /maximum context length of (\d{1,9}) tokens\. .{0,100}?(\d{1,9}) tokens from the input messages/
 
-/** Tokens that the prompt leaves for its answer, where an engine refused the request because the answer might need more; null where it is refused for something else. */
+/** The tokens that the prompt leaves for its answer, if the engine rejected the request for that reason. Else null. */
 export const roomLeft = (body: string): number | null => {
   const found = noRoom.exec(body)
   const room = found === null ? 0 : Number(found[1]) - Number(found[2])
@@ -36,7 +36,7 @@ interface TooLong {
   readonly most: number
 }
 
-/** Clients and agents look for these words. */
+/** Clients and agents search error messages for these exact words. */
 const openAi = ({ context }: TooLong) => `This model's maximum context length is ${context} tokens. Shorten the input or lower the tokens of the answer.`
 const anthropic = ({ asked, most }: TooLong) => `prompt is too long: ${asked} tokens > ${most} maximum`
 const wordings = {
@@ -54,13 +54,13 @@ const params: Readonly<Record<InferencePath, string>> = {
   "/v1/messages/count_tokens": "messages"
 }
 
-/** Engines make a conversation of what other paths say, and refuse it by its names there. */
+/** Engines convert these requests into chat requests and report errors with the field names of chat. */
 const asConversation: Partial<Readonly<Record<InferencePath, Readonly<Record<string, string>>>>> = {
   "/v1/responses": { messages: "input", response_format: "text" },
   "/v1/messages": { response_format: "output_config" }
 }
 
-/** Words of JSON Schema that engines have no grammar for, one or the other of them. */
+/** JSON Schema keywords that some engine has no grammar for. */
 const keywords = new Set([
   ...["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format"],
   ...["minItems", "maxItems", "uniqueItems", "prefixItems", "contains", "minContains", "maxContains", "unevaluatedItems"],
@@ -71,7 +71,10 @@ const keywords = new Set([
 const schemaRefused = /JSON schema contains features|Unimplemented keys:/
 const keywordsNamed = /Unimplemented keys: \[([^\]]{1,500})\]|the keyword (\S{1,40}) is not supported/
 
-/** What of a schema an engine does not take, where it says so: of its words the language's own are repeated, and nothing of the caller's. */
+/**
+ * Describes the part of a schema that an engine does not support. Only standard keywords are repeated, never the
+ * caller's own text.
+ */
 const aboutSchema = (message: string): string => {
   if (!schemaRefused.test(message)) return ""
   const [, several, one] = keywordsNamed.exec(message) ?? []
@@ -79,7 +82,10 @@ const aboutSchema = (message: string): string => {
   return `, since it does not know ${named.length === 0 ? "every keyword of its JSON schema" : `the JSON schema's ${named.join(", ")}`}`
 }
 
-/** Where an engine names a field of this path as what was wrong, which is one of our own words; what else it says may echo the prompt. */
+/**
+ * Reports the engine's error for a field of this path. Only field names of the API are repeated; the rest of the
+ * message may echo the prompt.
+ */
 const refusedField = (param: unknown, message: string, endpoint: InferencePath): Refusal => {
   const fields: ReadonlyArray<string> = requestVocabulary[endpoint]
   const named = Object.entries(asConversation[endpoint] ?? {}).find(([theirs]) => theirs === param)?.[1] ?? param
@@ -89,12 +95,15 @@ const refusedField = (param: unknown, message: string, endpoint: InferencePath):
   return invalidParameter(`${field}: the engine cannot serve the request with this value${why}.`, field)
 }
 
-/** Our own words for an engine's error: its own may echo the prompt. `status` is the answer's, where it is not 200; else the error's own code counts. */
+/**
+ * Converts an engine's error into one without the engine's text, which may echo the prompt. `status` is the HTTP
+ * status; if it is 200, the code in the body counts.
+ */
 export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
   const told = Option.getOrNull(Option.map(decode(body), (error) => ("error" in error ? error.error : error)))
   const code = status === 200 ? Number(told?.code ?? 500) : status
   if (code === 503 || code === 429) return modelOverloaded
-  // Where the engine knows no such model or does not take our key, the fault is not the caller's.
+  // If the engine does not know the model or rejects our key, the caller is not at fault.
   if (code !== 400 && code !== 413 && code !== 422) return engineFailed
   const message = told?.message ?? ""
   const long = longPrompt.exec(message)

@@ -1,15 +1,16 @@
 import { RequestAbort } from "./RequestAbort.ts"
 
 export interface EngineHold {
-  /** Aborted when the engine is to stop its work. */
+  /** Aborted when the engine must stop its work. */
   readonly signal: RequestAbort
   /** Call it when the engine has ended. */
   readonly release: () => void
 }
 
 /**
- * Decides when an engine stops its work on a request that has nobody to answer: at once if the gateway stops or the record cannot be written, but `bound` milliseconds after
- * the caller left. What an engine has computed by then stays in its prefix cache, so its usage is waited for. `onGone` is called when the caller leaves.
+ * Decides when an engine stops its work on an aborted request: at once if the gateway stops or the record cannot be
+ * written, but `bound` milliseconds after the caller left. The computed prompt stays in the engine's prefix cache, so
+ * the gateway waits for its usage. `onGone` is called when the caller leaves.
  */
 export const holdEngine = (requestAbort: RequestAbort, bound: number, onGone: () => void): EngineHold => {
   const signal = new RequestAbort()

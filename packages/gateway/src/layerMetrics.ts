@@ -7,13 +7,13 @@ import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 import { routingMetrics } from "./observability/RoutingMetrics.ts"
 import { toOpenMetrics } from "./observability/toOpenMetrics.ts"
 
-/** Port of `/metrics`; 0: none. */
+/** Port of `/metrics`; 0 disables it. */
 export const metricsPort = Config.schema(
   Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 65_535 })),
   "GATEWAY_METRICS_PORT"
 ).pipe(Config.withDefault(0))
 
-// No router: that is one for the whole program, and what is added to it here would be on the public port too.
+// Not the program's router, because its routes would be on the public port too.
 const answer = Effect.gen(function* () {
   const { headers, method, url } = yield* HttpServerRequest.HttpServerRequest
   if (url !== "/metrics" || method !== "GET") return HttpServerResponse.text("There is only GET /metrics.\n", { status: 404 })
@@ -29,7 +29,7 @@ const answer = Effect.gen(function* () {
 
 const listening = Config.all({ host: Config.NonEmptyString("GATEWAY_METRICS_HOST").pipe(Config.withDefault("0.0.0.0")), port: metricsPort })
 
-/** `/metrics` on a port of its own, so that the public one never shows it. */
+/** Serves `/metrics` on a separate port, so that the public port never exposes it. */
 export const layerMetrics = Layer.unwrap(
   Effect.map(listening, (options) =>
     options.port === 0 ? Layer.empty : HttpServer.serve(answer).pipe(Layer.provide(NodeHttpServer.layer(createServer, options)))

@@ -9,24 +9,24 @@ class NotReachable extends Data.TaggedError("NotReachable")<{ readonly cause: un
 /** Milliseconds that an engine has to answer. */
 const patience = 2_000
 
-/** Soon at first, for most are ready when they are told of, and later each 5 s. */
+/** Frequent at first, because most endpoints are ready when they appear; later every 5 seconds. */
 const backOff = Schedule.min([Schedule.exponential("250 millis", 1.5), Schedule.spaced("5 seconds")])
 
-/** Failures, some 20 s of them, after which the log tells of it, once. */
+/** Failures (about 20 seconds) after which a warning is logged, once. */
 const tellAfter = 10
 
 const keyOf = ({ pod, revisionId, url }: UnprovenEndpoint) => `${revisionId} ${url} ${pod}`
 
 /**
- * Asks each endpoint that no gateway has reached yet whether it is there, and tells so: the operator sends no traffic to others. An endpoint is asked until it
- * answers or is withdrawn, whatever fails meanwhile.
+ * Probes each endpoint that no gateway has reached yet, and records when one answers: the operator routes no traffic to
+ * others. A probe is repeated until the endpoint answers or is withdrawn.
  */
 export const layerReachability = Layer.effectDiscard(
   Effect.gen(function* () {
     const engine = yield* EngineClient
     const routes = yield* Routes
     const asked = yield* FiberMap.make<string>()
-    // Those that do not answer take no turns from the others: each holds one for as long as it is asked only.
+    // A permit is held only during a probe, so endpoints that do not answer do not block the others.
     const turns = yield* Semaphore.make(16)
 
     const ask = Effect.fnUntraced(function* ({ runtime, url }: UnprovenEndpoint) {

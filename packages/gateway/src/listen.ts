@@ -8,30 +8,34 @@ export class ListenError extends Data.TaggedError("ListenError")<{ readonly mess
 
 export interface ListenOptions {
   readonly host: string
-  /** 0: a free one. */
+  /** 0 selects a free port. */
   readonly port: number
   /** Milliseconds that requests under way have to end when the scope closes. */
   readonly grace: number
   /**
-   * Milliseconds for which everybody is still served before that, new connections too, while `/readyz` says that nobody should come: until others have heard of it. Absent: 0.
+   * Milliseconds before `grace` in which all requests are still served, including those on new connections, while
+   * `/readyz` fails, so that load balancers notice. Default: 0.
    */
   readonly drain?: number
   /**
-   * Milliseconds for which what still comes on open connections is answered then, with `connection: close`: a client that uses an idle one again at that very moment is not
-   * cut off. Absent: 0.
+   * Milliseconds in which requests on open connections are still answered afterwards, with `connection: close`. Without
+   * this, a client that just reuses an idle connection would be cut off. Default: 0.
    */
   readonly linger?: number
-  /** The server to listen with, not listening yet; one of its own where absent. */
+  /** The server to listen with; it must not be listening yet. Default: a new one. */
   readonly server?: Server
 }
 
-/** A server that does not wait for slow clients. A header that stands twice is seen as one that is wrong: of two keys or types a proxy may have looked at the other one. */
+/**
+ * A server that does not wait for slow clients. Repeated headers are joined and thus rejected: a proxy may have read
+ * another one of two keys or types than the gateway.
+ */
 export const makeServer = (): Server => {
-  // Node compares connections with the first two once an interval only.
+  // Node checks the first two timeouts only once per `connectionsCheckingInterval`.
   const times = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 2_000, keepAliveTimeout: 65_000 }
-  // A request without a Host is answered by the gateway, with an Error object.
+  // The gateway itself answers a request without a Host, with an Error object.
   const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true, requireHostHeader: false })
-  // Whatever else is expected of us, the request itself is answered: an answer of Node's own would have neither an id nor a body.
+  // Handles requests with any other `Expect` header normally: Node's own answer has no request ID and no body.
   server.on("checkExpectation", (request, response) => void server.emit("request", request, response))
   refuseMalformedRequests(server)
   return server
@@ -39,22 +43,26 @@ export const makeServer = (): Server => {
 
 const stopping = Symbol("stopping")
 
-/** Calls `stop` when the server that serves this response has no more time for it: what is to be said must be said then. */
+/**
+ * Calls `stop` when the server is about to close the connection of this response. The handler must finish the response
+ * at once.
+ */
 export const onStopping = (response: ServerResponse, stop: () => void): void => {
   response.once(stopping, stop)
 }
 
 /**
- * Calls `serve` when it is the request's turn on its connection. An answer behind another one has no connection yet and would not hear of its end: the work on it begins when
- * the one before is out, and never where the caller has gone by then.
+ * Calls `serve` when it is the request's turn on its connection. A pipelined request has no socket until the previous
+ * response is finished, and would not notice a disconnect. So its work begins after that, and never if the caller has
+ * left.
  */
 const inTurn = (response: ServerResponse, serve: () => void): void => {
   if (response.socket !== null) serve()
   else {
     response.once("socket", (socket) => {
-      // The time that the answer before had to be taken is not this one's.
+      // Resets the timeout that the previous response set.
       socket.setTimeout(0)
-      // Whoever waits for the end of the one before hears of it first.
+      // Listeners for the end of the previous response run first.
       process.nextTick(() => {
         if (!response.destroyed) serve()
       })
@@ -62,10 +70,13 @@ const inTurn = (response: ServerResponse, serve: () => void): void => {
   }
 }
 
-/** Milliseconds for the last words. */
+/** Milliseconds that handlers have to finish after `stop`. */
 const lastWords = 2_000
 
-/** Serves until the scope closes: then no new connection is taken, what is under way may end, then is told to, and the rest is cut. Gives the port. */
+/**
+ * Serves until the scope closes. Then it accepts no new connections, lets requests under way end, asks the remaining
+ * ones to stop, and closes the rest. Returns the port.
+ */
 export const listen = (
   handler: RequestListener,
   { drain = 0, grace, host, linger = 0, port, server = makeServer() }: ListenOptions
@@ -78,7 +89,7 @@ export const listen = (
     if (draining || !server.listening) response.shouldKeepAlive = false
     response.once("close", () => {
       underWay.delete(response)
-      // A connection that becomes idle now is of no more use.
+      // Close a connection that becomes idle during shutdown.
       if (!server.listening && !lingering) setImmediate(() => server.closeIdleConnections())
     })
     if (draining && request.url === "/readyz") response.writeHead(503, { "content-type": "application/json" }).end('{"status":"stopping"}')
@@ -105,7 +116,7 @@ export const listen = (
     }
     lingering = linger > 0
     const idle = lingering ? setTimeout(over, linger) : undefined
-    // That of `node:http` closes idle connections first.
+    // The `close` of `node:http` would close idle connections first.
     NetServer.prototype.close.call(server, () => {
       for (const timer of [tell, cut, idle]) clearTimeout(timer)
       resume(Effect.void)

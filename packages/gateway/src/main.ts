@@ -25,6 +25,6 @@ Layer.mergeAll(layerServer, layerProbe).pipe(
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
   reportStartProblem("seatrial gateway"),
-  // Being told to stop is no failure.
+  // A requested stop is not a failure.
   NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

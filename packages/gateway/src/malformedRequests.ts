@@ -7,7 +7,7 @@ import { headersTooLarge, invalidParameter, Refusal } from "./refusals.ts"
 
 const malformed = invalidParameter("This is not a well-formed HTTP request.")
 
-/** Whom the next request on its connection would be meant for is not known either. */
+/** The connection is closed, because the target of the next request is just as unclear. */
 export const hostless = new Refusal({
   status: 400,
   type: "invalid_request_error",
@@ -17,7 +17,7 @@ export const hostless = new Refusal({
   headers: { connection: "close" }
 })
 
-/** RFC 9112, section 6.1: what such a message says of its length means nothing, so nobody knows where the next one begins. */
+/** RFC 9112, section 6.1: the length of such a message is unreliable, so the start of the next request is unknown. */
 export const codedByOldVersion = new Refusal({
   status: 400,
   type: "invalid_request_error",
@@ -35,10 +35,10 @@ const methodNotImplemented = new Refusal({
   param: null
 })
 
-/** A request line, as far as its method may be one. */
+/** A request line with any valid token as its method. */
 const requestLine = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP\/1\.[01]\r?$/
 
-/** Whether the parser stopped at a method that it does not know, in a line that is a request's otherwise. */
+/** Whether the parser failed at an unknown method in an otherwise valid request line. */
 const isUnknownMethod = (failure: NodeJS.ErrnoException): boolean => {
   if (failure.code !== "HPE_INVALID_METHOD" || !("rawPacket" in failure && Buffer.isBuffer(failure.rawPacket) && "bytesParsed" in failure)) return false
   const text = failure.rawPacket.toString("latin1")
@@ -49,7 +49,7 @@ const isUnknownMethod = (failure: NodeJS.ErrnoException): boolean => {
 const refusalOf = (failure: NodeJS.ErrnoException): Refusal =>
   failure.code === "HPE_HEADER_OVERFLOW" ? headersTooLarge : isUnknownMethod(failure) ? methodNotImplemented : malformed
 
-/** Whether there is no caller to tell, or none that would read it. */
+/** Whether to close without an answer: the request timed out, or the caller reset the connection. */
 const isSilent = ({ code }: NodeJS.ErrnoException) => code === "ERR_HTTP_REQUEST_TIMEOUT" || code === "ECONNRESET"
 
 interface Exchange {
@@ -57,31 +57,36 @@ interface Exchange {
   readonly response: ServerResponse
 }
 
-/** Says what is wrong with what was sent, and closes: where the next request would begin is not known. `asked`: the request whose body it was to be, under whose id it is told. */
+/**
+ * Answers the error and closes the connection, because the start of the next request is unknown. `asked`: the request
+ * whose body was malformed; the answer gets its ID.
+ */
 const answer = (socket: Duplex, error: Refusal, asked: Exchange | undefined): void => {
   if (!socket.writable) return
   const given = asked?.response.getHeader("x-request-id")
   const id = typeof given === "string" ? given : `req_${encodeIdBody(Date.now(), crypto.getRandomValues(new Uint8Array(10)))}`
   const body = dialectOf(pathOf(asked?.request.url)).errorBody(error, id)
-  // Whoever sends on without reading does not keep the connection.
+  // A client that keeps sending without reading must not keep the connection open.
   socket.once("finish", () => socket.destroy())
   socket.end(
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nrequest-id: ${id}\r\n\r\n${body}`
   )
 }
 
-/** `error`: null to say nothing. `open`: what came on the connection and is not answered to its end, in its order. */
+/**
+ * `error`: null closes without an answer. `open`: requests on the connection whose answers are not finished, in order.
+ */
 const end = (socket: Duplex, error: Refusal | null, last: Exchange | undefined, open: ReadonlyArray<Exchange>): void => {
   const before = open.findLast((exchange) => exchange !== last)
   if (error === null || !socket.writable) socket.destroy()
-  // Answers come in the order of their requests: this one would stand in the midst of that one.
+  // Responses must come in the order of their requests, so wait for the previous one.
   else if (before !== undefined) before.response.once("finish", () => answer(socket, error, last?.request.complete === false ? last : undefined))
   else if (last === undefined) answer(socket, error, undefined)
   else {
     const { request, response } = last
     const { headersSent, writableFinished } = response
     if (!request.complete) {
-      // The rest of a body that is answered already is no request of its own.
+      // The rest of a body whose request is answered already is not a new request.
       if (writableFinished) socket.destroy()
       else if (headersSent) response.once("finish", () => socket.destroy())
       else answer(socket, error, last)
@@ -91,13 +96,13 @@ const end = (socket: Duplex, error: Refusal | null, last: Exchange | undefined, 
 }
 
 /**
- * Has a server tell what came as no request, where it can be told: with an Error object, and behind what is being answered. A request that did not come in time is cut off
- * without a word: clients send again what was answered with 408.
+ * Answers malformed requests with an Error object, after all responses in progress on the connection. A request that
+ * timed out is closed without an answer, because clients would repeat a request that is answered with 408.
  */
 export const refuseMalformedRequests = (server: Server): void => {
   const last = new WeakMap<Duplex, Exchange>()
   const open = new WeakMap<Duplex, Set<Exchange>>()
-  // All that follows on such a connection is found wrong once more.
+  // Later data on such a connection fails to parse again.
   const ended = new WeakSet<Duplex>()
   server.on("request", (request, response) => {
     const exchange = { request, response }

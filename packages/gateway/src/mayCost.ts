@@ -3,7 +3,10 @@ import { Effect } from "effect"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { billingSuspended, insufficientBalance, type Refusal, spendLimitReached } from "./refusals.ts"
 
-/** What a request for the route spends. An engine that may idle is started by a request, and keeps its GPUs because of it; any other holds them anyway. */
+/**
+ * What a request for the route spends. A request starts an engine that may scale to zero and keeps its GPUs in use; any
+ * other engine holds its GPUs anyway.
+ */
 const spendingOf = ({ mayIdle, prices }: Route, isOwn: boolean): Spending =>
   Object.values(prices).some((rate) => rate !== "0") ? "tokens" : isOwn && mayIdle ? "gpuTime" : "nothing"
 
@@ -13,7 +16,10 @@ const refusalOf = (refused: SpendRefusal): Refusal => {
   return kind === "balance" ? insufficientBalance : spendLimitReached[of][kind]
 }
 
-/** Refuses a request that its caller may not pay for: null if it may be served. From memory, unless little is left of an allowance. */
+/**
+ * Refuses a request if its caller may not spend; null if it may be served. Answers from memory unless an allowance is
+ * almost used up.
+ */
 export const makeMayCost = Effect.gen(function* () {
   const { check } = yield* Allowances
   const { perOrg } = yield* GatewayConfig

@@ -6,7 +6,10 @@ const family = (name: string, type: MetricFamily["type"], labels: ReadonlyArray<
 
 const ofModel = ["model", "class"]
 
-/** What the gateway tells of its requests. `model` is the callable name, or `other` beyond a hundred of them; `class` is `owner` where the caller's organisation has the model, else `customer`. */
+/**
+ * Metrics of the gateway. `model` is the callable name, or `other` beyond 100 models. `class` is `owner` if the
+ * caller's organization owns the model, else `customer`.
+ */
 export const gatewayMetrics = {
   requestSeconds: family(
     "seatrial_gateway_request_seconds",

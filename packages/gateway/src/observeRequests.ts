@@ -3,7 +3,7 @@ import { isInferencePath } from "./Gateway.ts"
 import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 import { pathOf } from "./pathOf.ts"
 
-/** The same listener, with every exchange measured from outside. */
+/** Wraps a listener so that every exchange is measured from outside. */
 export const observeRequests =
   (listener: RequestListener): RequestListener =>
   (request, response) => {

@@ -8,7 +8,7 @@ import { missingScope, modelNotFound, type Refusal, unsupportedEndpoint } from "
 const list = "/v1/models"
 const prefix = `${list}/`
 
-/** Paths of OpenAI's API for which there is no class of models yet. */
+/** Paths of OpenAI's API that no class of models serves yet. */
 const unserved = new Set([
   "/v1/embeddings",
   "/v1/moderations",
@@ -20,18 +20,21 @@ const unserved = new Set([
   "/v1/images/variations"
 ])
 
-/** The methods that a path beside those of inference takes; null where there is no such path. */
+/** The methods of a path other than the inference paths; null if the path does not exist. */
 export const methodsOf = (path: string): string | null =>
   unserved.has(path) ? "OPTIONS, POST" : path === list || path.startsWith(prefix) ? "GET, HEAD, OPTIONS" : null
 
 /**
- * The requests that are the gateway's where API and gateway share an address, in addition to those of inference. The list of models is the API's there, and the same; so
- * are the changes of a model.
+ * The additional requests that the gateway handles if API and gateway share an address. The API serves the same model
+ * list and handles changes of a model.
  */
 export const isOtherPath = (path: string, method: string): boolean =>
   path !== list && methodsOf(path) !== null && !(path.startsWith(prefix) && (method === "POST" || method === "DELETE"))
 
-/** The name in a path, where slashes may stand encoded or as they are; null where its encoding means nothing, or has what no text in the database has. */
+/**
+ * The model name in a path; its slashes may be percent-encoded. Null if the encoding is invalid or the name has a null
+ * character, which the database cannot store.
+ */
 const nameIn = (path: string): string | null => {
   try {
     const name = decodeURIComponent(path.slice(prefix.length))
@@ -41,7 +44,9 @@ const nameIn = (path: string): string | null => {
   }
 }
 
-/** Answers what models there are, as the API does: JSON. One that the organisation may call is found by its name. */
+/**
+ * Answers model queries with the same JSON as the API. The caller's own models and published models are found by name.
+ */
 export const makeOtherPaths = Effect.gen(function* () {
   const catalog = yield* Catalog
   const { platformName } = yield* GatewayConfig

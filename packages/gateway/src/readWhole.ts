@@ -2,7 +2,10 @@ import { Effect } from "effect"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import type { Signal } from "./RequestAbort.ts"
 
-/** Reads a whole answer of at most `limit` bytes; `late` after `timeout` milliseconds, `broken` where it breaks off, is larger, or `signal` is aborted. */
+/**
+ * Reads an answer of at most `limit` bytes. `late`: it took more than `timeout` milliseconds. `broken`: it broke off,
+ * is too large, or `signal` was aborted.
+ */
 export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | "late" | "broken"> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []

@@ -3,17 +3,17 @@ import { Data } from "effect"
 import { SqlError } from "effect/sql"
 import type { Dialect } from "./dialects/Dialect.ts"
 
-/** A request that is answered without the engine, or whose engine failed: what the caller and the record see. */
+/** An error of a request that no engine answered, as the caller and the record see it. */
 export class Refusal extends Data.TaggedError("Refusal")<{
   readonly status: number
   readonly type: string
   readonly code: string
   readonly message: string
   readonly param: string | null
-  /** Whole seconds, 1 to 60. */
+  /** Seconds, 1 to 60. */
   readonly retryAfter?: number
   readonly headers?: Readonly<Record<string, string>>
-  /** What the record of the request keeps instead, if `message` or `param` repeats a name that the caller wrote. */
+  /** Replaces `message` and `param` in the request's record if they repeat a name that the caller chose. */
   readonly recorded?: { readonly message: string; readonly param: string | null }
 }> {}
 
@@ -30,14 +30,14 @@ export const unknownParameter = invalid("unknown_parameter")
 export const unsupportedParameter = invalid("unsupported_parameter")
 export const unsupportedValue = invalid("unsupported_value")
 export const unsupportedEndpoint = invalid("unsupported_endpoint")
-/** Anthropic's own word for it: its clients' tool runners then send the whole conversation, and no more threads. */
+/** Anthropic's own code: its tool runners then send the complete conversation instead of a thread. */
 export const threadUnsupported = invalid("thread_unsupported_request")("No conversation is kept here. Send all of it, without thread.", "thread")
 export const contextLengthExceeded = invalid("context_length_exceeded")
 export const headersTooLarge = refusal(431, "invalid_request_error", "headers_too_large")("The request line and headers are too large.")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
 const listedModels = "GET /v1/models lists your organization's own, named <organization>/<model>."
-/** Mostly the organization was left out of the name. The record does not repeat the name, which may be any text. */
+/** Usually the organization is missing in the name. The record does not repeat the name, because it may be any text. */
 export const modelNotFound = (name: string): Refusal =>
   new Refusal({
     status: 404,
@@ -83,13 +83,13 @@ export const invalidApiKey = authentication(
   "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
 )
 
-/** The key was in force when the request was admitted. */
+/** The key was valid when the request was admitted. */
 export const keyEnded = authentication(
   "api_key_ended",
   "The API key was revoked or has expired, or its organization was suspended, while the request was under way. Send a key that is in force."
 )
 
-/** Clients ignore, or take too literally, what is not whole seconds of a minute at most. */
+/** Clients ignore or misread values that are not whole seconds up to one minute. */
 const later = (status: number, type: string, code: string, message: string, retryAfter: number) =>
   new Refusal({ status, type, code, message, param: null, retryAfter: Math.min(60, Math.max(1, Math.ceil(retryAfter))) })
 export const addressRateLimited = (retryAfter: number): Refusal =>
@@ -106,7 +106,10 @@ export const orgRateLimited = (retryAfter: number): Refusal =>
   later(429, "rate_limit_error", "org_rate_limited", "The organization sends too many requests. Send fewer a second.", retryAfter)
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
-/** Why an engine that is awaited may never come: its start takes longer than others did, in seconds; or it has ended so often, and is started again in so many seconds. */
+/**
+ * Why a starting engine may never become ready: the start has taken much longer than usual, in seconds; or the engine
+ * has failed repeatedly and is started again in `next` seconds.
+ */
 type DoubtfulStart = { readonly waited: number; readonly usual: number } | { readonly ends: number; readonly next: number | null }
 
 const doubtOf = (doubt: DoubtfulStart): string => {
@@ -117,7 +120,7 @@ const doubtOf = (doubt: DoubtfulStart): string => {
   return `The model's engine does not start: it has ended ${doubt.ends} ${doubt.ends === 1 ? "time" : "times"} before it was ready. ${next}. Try again later, or ask whoever deployed it.`
 }
 
-/** `retryAfter`: seconds until its engine may be there. */
+/** `retryAfter`: seconds until the engine may be ready. */
 export const modelStarting = (retryAfter: number, doubt?: DoubtfulStart): Refusal => {
   const told = doubt === undefined ? "The model has no engine ready yet. Try again shortly." : doubtOf(doubt)
   return later(503, "api_error", "model_starting", told, retryAfter)
@@ -137,10 +140,10 @@ export const engineTimeout = new Refusal({
 export const clientClosed = new Refusal({ status: 499, type: "api_error", code: "client_closed_request", message: "The caller left.", param: null })
 export const internal = refusal(500, "api_error", "internal")("The request could not be handled. The request ID helps support to find out why.")
 
-/** What a caller is told of a defect: the database is away, or no more than that something failed. */
+/** The error for a defect: whether the database is unavailable, and no other details. */
 export const faultOf = (defect: unknown): Refusal => (SqlError.isSqlError(defect) ? unavailable : internal)
 
-/** Answers with the error, in the words of a dialect, where nothing has gone out yet. */
+/** Answers with the error in the format of a dialect, or closes the connection if the response has begun. */
 export const writeRefusal = (response: ServerResponse, error: Refusal, requestId: string, { errorBody }: Pick<Dialect, "errorBody">): void => {
   if (response.headersSent || response.destroyed) {
     response.destroy()

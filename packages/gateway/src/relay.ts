@@ -7,11 +7,11 @@ import type { Progress } from "./Progress.ts"
 import type { RequestAbort, Signal } from "./RequestAbort.ts"
 import type { Pulse } from "./routing/EngineState.ts"
 
-/** How an engine's stream ended. The terminal frame is not sent yet: that waits for the record. */
+/** How an engine's stream ended. The terminal frame is sent later, after the record is committed. */
 export type Relayed =
-  /** Also without `[DONE]`, where the answer had come to its end. */
+  /** Also without `[DONE]` if the answer was complete. */
   | { readonly _tag: "Done" }
-  /** The engine told an error; `first`: before any frame, here and where it broke off. */
+  /** The engine reported an error. `first`: before any frame; the same in `Broken`. */
   | { readonly _tag: "Failed"; readonly payload: string; readonly first: boolean }
   | { readonly _tag: "Broken"; readonly first: boolean }
   | { readonly _tag: "Silent" }
@@ -23,29 +23,31 @@ export interface RelayOptions {
   readonly stream: EventStream
   readonly progress: Progress
   readonly reader: StreamReader
-  /** Told of each sign of life of the engine. */
+  /** Updated on each sign of life of the engine. */
   readonly pulse: Pulse
-  /** Told of the first frame, with its usage if it had one: no other engine is asked after it. */
+  /** Called at the first frame, with its usage if it had one. After it, no other engine gets the request. */
   readonly begun: () => void
-  /** Told once of the first content, or of an end without any: what stands before may come of an engine that does no work. */
+  /**
+   * Called once at the first content, or at an end without content. Earlier frames do not prove that the engine works.
+   */
   readonly answered: () => void
-  /** What is done to the text of each frame before the caller gets it. */
+  /** Applied to the text of each frame before it is sent. */
   readonly rename: (text: string) => string
-  /** Milliseconds that are left until the first frame must have come. */
+  /** Milliseconds left until the first frame must arrive. */
   readonly firstFrame: number
   /** Milliseconds of silence within the stream after which the engine counts as dead. */
   readonly silence: number
-  /** Milliseconds that the whole stream may take. */
+  /** Milliseconds left for the stream in total. */
   readonly whole: number
-  /** Whether enough is known of the usage to end the engine's work once the caller has left. */
+  /** Whether the usage is known well enough to stop the engine once the caller has left. */
   readonly isMetered: () => boolean
-  /** A caller who leaves gets no more frames; they are read until the usage is known. */
+  /** A caller that left gets no more frames, but they are read until the usage is known. */
   readonly requestAbort: RequestAbort
-  /** Ends the engine's work. */
+  /** Stops the engine's work. */
   readonly signal: Signal
 }
 
-/** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
+/** Relays an engine's event stream to the caller frame by frame, no faster than the caller reads. */
 export const relay = ({
   answered,
   begun,
@@ -76,14 +78,14 @@ export const relay = ({
       response.off("drain", onDrain)
       signal.removeEventListener("abort", onAbort)
       requestAbort.removeEventListener("abort", onRequestAbort)
-      // What follows `[DONE]` is read, so that the connection can be used again.
+      // Bytes after `[DONE]` are read so that the connection can be reused.
       if (end._tag === "Done") {
         upstream.resume()
         if (progress.firstContentAt === null) answered()
       } else upstream.destroy()
       resume(Effect.succeed(end))
     }
-    /** Appends what the caller gets of the frames; how the stream ended, if it did. */
+    /** Sends frames to the caller. Returns how the stream ended, or null if it continues. */
     const take = (frames: ReadonlyArray<string>): Relayed | null => {
       let out = ""
       let end: Relayed | null = null
@@ -144,7 +146,7 @@ export const relay = ({
     const timer = setInterval(look, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrame, silence, whole) / 4))))
 
     if (signal.aborted) return onAbort()
-    // It may have broken off while the row was committed: then nothing is left of it, and nothing more will be heard.
+    // The stream may have broken off while the row was committed; then no more events follow.
     if (upstream.destroyed) return onEnd()
     signal.addEventListener("abort", onAbort)
     requestAbort.addEventListener("abort", onRequestAbort)

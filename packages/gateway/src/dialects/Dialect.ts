@@ -1,84 +1,87 @@
 import type { Usage } from "@seatrial/domain"
 import type { Refusal } from "../refusals.ts"
 
-/** Usage as an engine told it; `clipped`: it told of more cached tokens than its prompt has, and of those above it the record does not tell. */
+/**
+ * Usage reported by an engine. `clipped`: the engine reported more cached tokens than the prompt has, and the excess
+ * was removed.
+ */
 export type ReportedUsage = Usage & { readonly clipped?: true }
 
-/** One frame of an engine's stream, read. */
+/** One parsed frame of an engine's stream. */
 export type Frame =
-  /** Nothing for the caller. */
+  /** A frame that the caller does not get. */
   | { readonly _tag: "Comment" }
-  /** Neither a frame of the dialect nor an error. */
+  /** A frame that is not part of the dialect and not an error. */
   | { readonly _tag: "Broken" }
-  /** The engine's error: its JSON; empty where it told none. */
+  /** An error of the engine as JSON; empty if the engine sent none. */
   | { readonly _tag: "Failed"; readonly payload: string }
-  /** The end of the stream. What the caller gets of it is the reader's `ending`. */
+  /** The end of the stream. The caller gets the reader's `ending` instead. */
   | { readonly _tag: "Done"; readonly usage: string | null; readonly finishReason: string | null }
   | {
       readonly _tag: "Chunk"
-      /** What the caller gets, in Latin-1; null where the frame is kept back. */
+      /** The text for the caller in Latin-1; null if the frame is withheld. */
       readonly text: string | null
-      /** JSON of the usage, for the dialect's `usageOf`; null where there is none. */
+      /** JSON of the usage, for the dialect's `usageOf`; null if there is none. */
       readonly usage: string | null
       readonly hasContent: boolean
-      /** `stop`, `length`, `tool_calls` or `content_filter`; null where the answer goes on. */
+      /** `stop`, `length`, `tool_calls` or `content_filter`; null if the answer continues. */
       readonly finishReason: string | null
     }
 
-/** Reads the stream of one engine. Frames and what it gives are Latin-1, one character a byte. */
+/** Reads the stream of one engine. All text is Latin-1, one character per byte. */
 export interface StreamReader {
-  /** Reads a frame, its blank line included. */
+  /** Reads a frame, including its blank line. */
   readonly read: (frame: string) => Frame
-  /** Whether the answer has come to its end, so that only its marker may be missing. */
+  /** Whether the answer is complete, so that only the end marker may be missing. */
   readonly finished: boolean
-  /** The last frame of an answer that came to its end; it waits for the record. */
+  /** The last frame of a complete answer. It is sent after the record is committed. */
   readonly ending: () => string
-  /** The frames that end a stream of which bytes have gone out and that failed. */
+  /** The frames that end a failed stream of which bytes were sent. */
   readonly failure: (error: Refusal, requestId: string) => string
 }
 
 export interface StreamOptions {
-  /** The callable name that was asked for. */
+  /** The callable name that the caller sent. */
   readonly model: string
   /** Whether the caller asked for the usage chunk. */
   readonly wantsUsage: boolean
-  /** How many choices the answer has. */
+  /** The number of choices in the answer. */
   readonly choices: number
-  /** Whether what the engine tells of its cache is not of all prompts. */
+  /** Whether the cached tokens that the engine reports do not cover all prompts. */
   readonly cachedUnknown: boolean
 }
 
-/** An answer that is not a stream, read. */
+/** A parsed answer that is not a stream. */
 export interface WholeAnswer {
-  /** Null where the engine told none. */
+  /** Null if the engine reported none. */
   readonly usage: ReportedUsage | null
-  /** Whether the answer came to an end that an answer can have. */
+  /** Whether the answer ended with a valid finish reason. */
   readonly finished: boolean
   readonly finishReason: string | null
-  /** What the caller gets: the engine's own text where nothing is to be changed. */
+  /** The body for the caller: the engine's own text unless something must change. */
   readonly body: string
 }
 
-/** How a family of endpoints speaks, to the engine and to the caller. */
+/** The wire format of a family of endpoints, for engine and caller. */
 export interface Dialect {
   readonly makeReader: (options: StreamOptions) => StreamReader
-  /** Null: no answer, which may be an error. */
+  /** Null if the text is not an answer; it may be an error. */
   readonly readWhole: (text: string) => WholeAnswer | null
-  /** The usage that a frame told; null where it cannot be read. */
+  /** Parses the usage of a frame; null if it is invalid. */
   readonly usageOf: (json: string) => ReportedUsage | null
-  /** What keeps a silent stream's connection alive. */
+  /** Sent to keep the connection of a silent stream open. */
   readonly heartbeat: string
   /** The Error object. */
   readonly errorBody: (error: Refusal, requestId: string) => string
 }
 
-/** UTF-8's bytes, one character each. */
+/** Encodes text as UTF-8 with one character per byte. */
 export const toLatin1 = (text: string): string => Buffer.from(text, "utf8").toString("latin1")
 
-/** Text of bytes, one character each. */
+/** Decodes UTF-8 with one character per byte. */
 export const fromLatin1 = (bytes: string): string => Buffer.from(bytes, "latin1").toString("utf8")
 
-/** The data of a frame, in Latin-1; null where it has none. */
+/** The data of a frame in Latin-1; null if it has none. */
 export const dataOf = (frame: string): string | null => {
   const data: Array<string> = []
   for (const line of frame.split("\n")) {
@@ -87,10 +90,10 @@ export const dataOf = (frame: string): string | null => {
   return data.length === 0 ? null : data.join("\n")
 }
 
-/** The name of a frame's event; empty where it has none. */
+/** The event name of a frame; empty if it has none. */
 export const eventOf = (frame: string): string => /^event: ?(.*)$/m.exec(frame)?.[1] ?? ""
 
-/** A named event, in Latin-1. */
+/** A named event in Latin-1. */
 export const namedEvent = (name: string, data: string): string => `event: ${name}\ndata: ${toLatin1(data)}\n\n`
 
 export const comment: Frame = { _tag: "Comment" }

@@ -15,11 +15,11 @@ const decodeEvent = Schema.decodeUnknownOption(Event)
 
 const stop = namedEvent("message_stop", '{"type":"message_stop"}')
 const done: Frame = { _tag: "Done", usage: null, finishReason: null }
-/** An unescaped quotation mark cannot stand inside a JSON string, so each of these is a member's name and not the model's words. */
+/** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
 const content = /"(?:text|thinking|partial_json)":"[^"]/
 const delta = "event: content_block_delta\ndata: {"
 
-/** Reads the events of a message. Whatever has no name that the vendor's clients know is dropped. */
+/** Reads the events of a message. Drops events that are unknown to the vendor's clients. */
 export class MessagesReader implements StreamReader {
   #finishReason: string | null = null
   #usage: typeof MessagesUsage.Type = {}
@@ -67,7 +67,10 @@ export class MessagesReader implements StreamReader {
     return comment
   }
 
-  /** The last value of each count: one engine corrects the first at the end, the other tells each once. */
+  /**
+   * Merges the last value of each count: one engine corrects the first value at the end, another reports each value
+   * once.
+   */
   #told(usage: typeof MessagesUsage.Type | null | undefined): string | null {
     if (usage == null) return null
     const known = Object.entries(usage).filter(([, count]) => count !== null)

@@ -8,12 +8,15 @@ import { withBothNames } from "./reasoningNames.ts"
 const marker = "data: [DONE]\n\n"
 const done: Frame = { _tag: "Done", usage: null, finishReason: null }
 
-/** An unescaped quotation mark cannot stand inside a JSON string, so each of these is a member's name and not the model's words. */
+/** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
 const content = /"(?:content|text|reasoning|reasoning_content|arguments)":"[^"]/
 const usageTail = /^\],"usage":(null|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}\n\n$/
 const usageName = '],"usage":'
 
-/** A chunk in the compact form that engines write, in the midst of an answer; undefined for all else, which is parsed. */
+/**
+ * Reads a chunk in the engines' compact form from the middle of an answer. Undefined for other chunks, which must be
+ * parsed.
+ */
 const readCompact = (text: string): Frame | undefined => {
   if (!text.startsWith('data: {"') || text.indexOf("\n") !== text.length - 2) return undefined
   if (!text.includes('"finish_reason":null') || text.includes('"error":')) return undefined
@@ -33,12 +36,13 @@ const withoutDetails = (frame: Frame): Frame => (frame._tag === "Chunk" && frame
 const aborted: Frame = { _tag: "Failed", payload: "" }
 
 /**
- * Reads the chunks of a chat or a completion. A chunk's own usage is for the record only; the last chunk, which has nothing else, goes to the caller where it was asked
- * for. Comments and every line that is not data are dropped: some clients fail at `id:` and `retry:`.
+ * Reads the chunks of a chat or a completion. Usage inside chunks is only for the record. The last chunk, which has
+ * nothing but the usage, is sent if the caller asked for it. Comments and all lines other than data are dropped,
+ * because some clients fail at `id:` and `retry:`.
  */
 export class OpenAiReader implements StreamReader {
   readonly #options: StreamOptions
-  /** The choices that have begun; before that each chunk is parsed, for its first delta has to have a role. */
+  /** Choices that have begun. Before that, chunks are parsed, because the first delta of a choice must have a role. */
   readonly #begun = new Set<number>()
   readonly #ended = new Set<number>()
   /** Whether deltas have roles. */
@@ -69,7 +73,7 @@ export class OpenAiReader implements StreamReader {
     const data = dataOf(frame)
     if (data === null) return comment
     if (data.trim() === "[DONE]") return this.finished ? done : broken
-    // Only a frame of one plain line may go out as it came.
+    // A frame of several data lines is joined into one line.
     return this.#readParsed(fromLatin1(data), `data: ${data.replaceAll("\n", " ")}\n\n`)
   }
 
@@ -112,7 +116,7 @@ const closed = (name: string, value: unknown) => (name === "finish_reason" && ty
 
 const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
 
-/** The chunk, where the deltas of these choices begin with the role that the engine left out. */
+/** Adds the role that the engine omitted to the first deltas of these choices. */
 const withRoles = (chunk: Readonly<Record<string, unknown>>, indices: ReadonlySet<number>) => ({
   ...chunk,
   choices: (Array.isArray(chunk.choices) ? chunk.choices : []).map((choice) => {

@@ -9,7 +9,7 @@ const decodeEvent = Schema.decodeUnknownOption(
 )
 const decodeAnswer = Schema.decodeUnknownOption(Answer)
 
-/** An unescaped quotation mark cannot stand inside a JSON string, so that this is a member's name and not the model's words. */
+/** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
 const content = /"delta":"[^"]/
 const delta = /^event: response\.[a-z_.]+\.delta\ndata: \{/
 const sequence = /"sequence_number":(\d+)/g
@@ -34,10 +34,10 @@ const bare = (model: string, requestId: string) => ({
   usage: null
 })
 
-/** Reads the events of a response. Nothing is stored, whatever the engine says. */
+/** Reads the events of a response. `store` is always false, because nothing is stored. */
 export class ResponsesReader implements StreamReader {
   readonly #options: StreamOptions
-  /** The response as the engine first told it. */
+  /** The response as the engine first reported it. */
   #begun: Readonly<Record<string, unknown>> | null = null
   #ending: string | null = null
   #last = ""
@@ -65,7 +65,7 @@ export class ResponsesReader implements StreamReader {
     const next = Number([...this.#last.matchAll(sequence)].at(-1)?.[1] ?? -1) + 1
     const failed = (sequence_number: number) => namedEvent("response.failed", JSON.stringify({ type: "response.failed", sequence_number, response }))
     if (this.#begun !== null) return failed(next)
-    // Clients make nothing of an end whose beginning they did not see.
+    // Clients ignore an end event without a preceding `response.created`.
     const created = { type: "response.created", sequence_number: 0, response: bare(this.#options.model, requestId) }
     return namedEvent("response.created", JSON.stringify(created)) + failed(1)
   }
@@ -94,7 +94,7 @@ export class ResponsesReader implements StreamReader {
       const answer = Option.getOrNull(decodeAnswer(response))
       const finishReason = answer === null ? null : finishOfResponse(answer)
       if (answer === null || finishReason === null) return { _tag: "Failed", payload: errorOf(response) ?? "" }
-      // One engine calls an answer completed that was cut.
+      // One engine sends `response.completed` for a truncated answer.
       const name = `response.${answer.status}`
       this.#ending = namedEvent(name, JSON.stringify({ ...parsed(payload), type: name, response: told }))
       return { _tag: "Done", usage: answer.usage == null ? null : JSON.stringify(answer.usage), finishReason }
@@ -108,6 +108,6 @@ export class ResponsesReader implements StreamReader {
 const decodeMembers = Schema.decodeUnknownOption(Schema.fromJsonString(Members))
 const parsed = (payload: string) => Option.getOrElse(decodeMembers(payload), () => ({}))
 
-/** The error of a response that failed, as other errors are told. */
+/** The error of a failed response, in the common error format. */
 const errorOf = (response: Readonly<Record<string, unknown>> | undefined): string | null =>
   response?.error == null ? null : JSON.stringify({ error: response.error })

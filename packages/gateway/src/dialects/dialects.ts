@@ -4,7 +4,7 @@ import { countTokens, messages } from "./messages.ts"
 import { chat, completions } from "./openAi.ts"
 import { responses } from "./responses.ts"
 
-/** How each path of inference speaks. */
+/** The dialect of each inference path. */
 export const dialects: Readonly<Record<InferencePath, Dialect>> = {
   "/v1/chat/completions": chat,
   "/v1/completions": completions,
@@ -15,5 +15,5 @@ export const dialects: Readonly<Record<InferencePath, Dialect>> = {
 
 const byPath = new Map(Object.entries(dialects))
 
-/** How errors are told on a path, which may be none of inference. */
+/** The dialect for errors on any path. */
 export const dialectOf = (path: string): Dialect => byPath.get(path) ?? chat

@@ -1,4 +1,4 @@
-/** The value of a JSON text; undefined where it is none. Each frame may come by here, so it is read by hand. */
+/** Parses JSON; undefined if the text is invalid. No schema, because this may run for every frame. */
 export const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
@@ -9,5 +9,5 @@ export const parseJson = (text: string): unknown => {
 
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A whole number from 0; null for all else. */
+/** A non-negative integer; null for all other values. */
 export const countOf = (value: unknown): number | null => (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : null)

@@ -23,7 +23,7 @@ const readWhole = (text: string): WholeAnswer | null => {
 
 const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })))
 
-/** Nothing is computed where tokens are counted: none of them costs. */
+/** Counting tokens generates nothing, so it costs nothing. */
 const nothing = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }
 
 /** `/v1/messages`. */

@@ -4,7 +4,10 @@ import type { Refusal } from "../refusals.ts"
 
 const count = Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))))
 
-/** Anthropic's usage as vLLM and SGLang report it: the input as it stands does not count what was read from or written to the cache. */
+/**
+ * Anthropic's usage as vLLM and SGLang report it. `input_tokens` does not include tokens that were read from or written
+ * to the cache.
+ */
 export const MessagesUsage = Schema.Struct({
   input_tokens: count,
   output_tokens: count,
@@ -33,14 +36,14 @@ const endings = new Map([
   ["refusal", "content_filter"]
 ])
 
-/** How a record tells of a `stop_reason`; null where it is none that an answer can have. */
+/** The finish reason in the record for a `stop_reason`; null if it is not a valid one. */
 export const finishOfStop = (reason: string): string | null => endings.get(reason) ?? null
 
-/** The vendor's name for what went wrong. */
+/** The vendor's error type. */
 const typeOf = ({ status, type }: Refusal): string =>
   status === 413 ? "request_too_large" : status === 503 ? "overloaded_error" : status === 504 ? "timeout_error" : type
 
-/** The Error object of Anthropic's clients. */
+/** The Error object of the Anthropic API. */
 export const messagesError = (error: Refusal, requestId: string): string =>
   JSON.stringify({
     type: "error",

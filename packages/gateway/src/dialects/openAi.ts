@@ -4,7 +4,7 @@ import { openAiError } from "./openAiError.ts"
 import { openAiUsage } from "./openAiUsage.ts"
 import { openAiWhole } from "./openAiWhole.ts"
 
-/** What chats and completions have in common. */
+/** Shared by chats and completions. */
 const shared = { readWhole: openAiWhole, usageOf: openAiUsage, heartbeat: ": keep-alive\n\n", errorBody: openAiError } satisfies Omit<Dialect, "makeReader">
 
 /** `/v1/chat/completions`. */

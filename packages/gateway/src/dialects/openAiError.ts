@@ -1,5 +1,5 @@
 import type { Refusal } from "../refusals.ts"
 
-/** The Error object of the contract, and of OpenAI's clients. */
+/** The Error object of the contract and of the OpenAI API. */
 export const openAiError = (error: Refusal, requestId: string): string =>
   JSON.stringify({ error: { message: error.message, type: error.type, code: error.code, param: error.param, request_id: requestId } })

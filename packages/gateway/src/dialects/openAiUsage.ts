@@ -1,7 +1,10 @@
 import type { ReportedUsage } from "./Dialect.ts"
 import { countOf, isObject, parseJson } from "./json.ts"
 
-/** Four disjoint classes that add up to the prompt and the output: what was read from or written to the cache is not counted as input again, and there is no more of it than prompt. */
+/**
+ * Splits the usage into four disjoint classes: input excludes tokens that were read from or written to the cache.
+ * Cached tokens beyond the prompt are removed.
+ */
 export const disjoint = (input: number, output: number, read: number | null, written: number | null): ReportedUsage => {
   const excess = Math.max(0, (read ?? 0) + (written ?? 0) - input)
   const fromWritten = Math.min(excess, written ?? 0)
@@ -14,7 +17,10 @@ export const disjoint = (input: number, output: number, read: number | null, wri
   }
 }
 
-/** OpenAI's usage as vLLM and SGLang report it; cached and created tokens only where the engine counts them. Null where it is none. */
+/**
+ * OpenAI's usage as vLLM and SGLang report it. Some engines do not count cached and created tokens. Null if it is
+ * invalid.
+ */
 export const classesOf = (usage: unknown): ReportedUsage | null => {
   if (!isObject(usage)) return null
   const prompt = countOf(usage.prompt_tokens)

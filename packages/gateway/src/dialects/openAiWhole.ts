@@ -4,7 +4,7 @@ import { isObject, parseJson } from "./json.ts"
 import { classesOf } from "./openAiUsage.ts"
 import { withBothNames } from "./reasoningNames.ts"
 
-/** Reads a whole chat or completion. One choice that was not finished spoils all. */
+/** Reads a chat or completion that is not streamed. It is finished only if all its choices are. */
 export const openAiWhole = (text: string): WholeAnswer | null => {
   const answer = parseJson(text)
   if (!isObject(answer) || !Array.isArray(answer.choices) || answer.choices.length === 0) return null

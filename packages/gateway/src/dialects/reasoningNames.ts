@@ -1,9 +1,9 @@
-/** Members whose value is text. An unescaped quotation mark cannot stand inside a JSON string, so that none of these is the model's words. */
+/** Members with string values. Quotation marks inside JSON strings are escaped, so a match is never generated text. */
 const reasoning = /"reasoning":("(?:[^"\\]|\\.)*")/g
 const reasoningContent = /"reasoning_content":("(?:[^"\\]|\\.)*")/g
 const nulls = /,"reasoning(?:_content)?":null|"reasoning(?:_content)?":null,/g
 
-/** Gives reasoning both of its names, whichever the engine wrote: clients look for one or the other. */
+/** Adds the other name of reasoning text to what the engine wrote, because clients read either of them. */
 export const withBothNames = (json: string): string => {
   if (!json.includes('"reasoning')) return json
   const own = json.includes('"reasoning":"')

@@ -20,7 +20,7 @@ const readWhole = (text: string): WholeAnswer | null => {
   }
 }
 
-/** `/v1/responses`, of which nothing is stored. */
+/** `/v1/responses`. Nothing is stored. */
 export const responses: Dialect = {
   makeReader: (options) => new ResponsesReader(options),
   readWhole,

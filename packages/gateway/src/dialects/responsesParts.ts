@@ -20,13 +20,13 @@ export const classesOfResponse = ({ input_tokens, input_tokens_details, output_t
 /** Reads the `usage` member of a response. */
 export const responsesUsage = (json: string): ReportedUsage | null => Option.getOrNull(Option.map(decodeUsage(json), classesOfResponse))
 
-/** What is read of a response, streamed or whole. */
+/** The members of a response that the gateway reads, streamed or not. */
 export const Answer = Schema.Struct({
   status: Schema.String,
   incomplete_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }))),
   usage: Schema.optionalKey(Schema.NullOr(ResponsesUsage))
 })
 
-/** How a record tells of the end of a response; null where it is none that an answer can have. */
+/** The finish reason in the record for the end of a response; null if it is not a valid one. */
 export const finishOfResponse = ({ incomplete_details, status }: typeof Answer.Type): string | null =>
   status === "completed" ? "stop" : status !== "incomplete" ? null : incomplete_details?.reason === "content_filter" ? "content_filter" : "length"

@@ -1,24 +1,25 @@
 import { EventEmitter } from "node:events"
 
-/** What an answer needs of the connection that it comes on. */
+/** Flow control of the connection that the answer arrives on. */
 export interface AnswerSource {
   readonly pause: () => void
   readonly resume: () => void
   readonly hangUp: () => void
 }
 
-/** Bytes that may wait for whoever reads the answer, before no more are taken from the connection. */
+/** Bytes buffered before the connection is paused. */
 const mayWait = 65_536
 
 /**
- * An engine's answer: its status, and its body as it comes. Nothing is told before `resume` is called; `end` follows the last of a whole body, and `close`
- * comes in any case. It is no stream: one of those costs more than all that is done with an answer.
+ * An engine's answer: its status and its body. It emits nothing before `resume` is called. `end` follows a complete
+ * body, and `close` is always emitted. It is not a Node stream, because a stream costs more than all other work on an
+ * answer.
  */
 export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readonly end: []; readonly close: [] }> {
   readonly statusCode: number
-  /** Whether all of the body has come. */
+  /** Whether the complete body has arrived. */
   complete = false
-  /** Whether nothing of it will be told any more. */
+  /** Whether no further `data` or `end` follows. */
   destroyed = false
   #flowing = false
   #telling = false
@@ -32,7 +33,7 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     this.#source = source
   }
 
-  /** The next part of the body. */
+  /** Adds the next part of the body. */
   push(bytes: Buffer) {
     if (this.destroyed || bytes.length === 0) return
     if (this.#flowing && !this.#telling) {
@@ -44,13 +45,13 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     if (this.#size > mayWait && !this.complete) this.#source.pause()
   }
 
-  /** All of the body was pushed. */
+  /** The complete body was pushed. */
   finish() {
     this.complete = true
     if (this.#flowing && !this.#telling) this.#end()
   }
 
-  /** The connection broke off: what was not told yet is lost. */
+  /** The connection broke off. Buffered data is dropped. */
   fail() {
     if (!this.destroyed) this.#close()
   }
@@ -60,7 +61,7 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     if (!this.complete) this.#source.pause()
   }
 
-  /** Tells what there is once whoever calls has said what it listens for. */
+  /** Emits buffered data in the next tick, after the caller has added its listeners. */
   resume() {
     if (this.#flowing || this.destroyed) return
     this.#flowing = true
@@ -70,13 +71,13 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     process.nextTick(() => this.#tell())
   }
 
-  /** Hangs up, unless all has come. */
+  /** Closes the connection, unless the body is complete. */
   destroy() {
     if (this.destroyed) return
     this.destroyed = true
     this.#waiting = []
     if (!this.complete) this.#source.hangUp()
-    // Whoever calls may listen for other reasons too, and is to hear of those first.
+    // The caller may have other pending events, which it must handle first.
     process.nextTick(() => this.emit("close"))
   }
 

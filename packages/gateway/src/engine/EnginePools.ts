@@ -1,15 +1,18 @@
 import { Pool } from "undici"
 
-/** Connections to one engine at most. */
+/** Most connections to one engine. */
 const connections = 4_096
 
-/** Engines close idle connections after 5 s: ours go before, or a reused one races with its end. Milliseconds. */
+/**
+ * Milliseconds. Engines close idle connections after 5 seconds. The gateway closes them earlier, because a request on a
+ * connection that is just being closed fails.
+ */
 const keptFor = 4_000
 
-/** Milliseconds between two looks for engines that nobody has asked for a while. */
+/** Milliseconds between two searches for unused pools. */
 const pause = 10_000
 
-/** The kept connections to engines, by their address. */
+/** Connection pools by engine address. */
 export class EnginePools {
   readonly #pools = new Map<string, Pool>()
   readonly #connectTimeout: number
@@ -30,9 +33,9 @@ export class EnginePools {
       pipelining: 1,
       connect: { timeout: this.#connectTimeout },
       keepAliveTimeout: keptFor,
-      // Also where an engine says that it keeps them longer.
+      // Also if an engine announces a longer time.
       keepAliveMaxTimeout: keptFor,
-      // These times are ours to keep.
+      // The gateway enforces these timeouts itself.
       headersTimeout: 0,
       bodyTimeout: 0
     })

@@ -1,10 +1,10 @@
-/** Bytes that wait for a slow reader of the log; what comes beyond them is dropped and counted. */
+/** Bytes buffered for a slow reader of the log. Further lines are dropped and counted. */
 const maxWaiting = 8 * 1024 * 1024
 
-/** Milliseconds for which lines are gathered. */
+/** Milliseconds for which lines are collected before a write. */
 const gather = 100
 
-/** One request as the access log tells of it: nothing that a caller or a model said, no key, no address of an image. */
+/** One line of the access log. It contains no request or answer text, no key and no image URL. */
 export interface AccessLine {
   readonly request_id: string
   readonly trace_id?: string | undefined
@@ -23,13 +23,13 @@ export interface AccessLine {
   readonly cache_write_tokens?: number | null
 }
 
-/** Where lines go. */
+/** The stream that lines are written to. */
 export interface LogTarget {
   readonly write: (text: string) => unknown
   readonly writableLength: number
 }
 
-/** Writes a line of JSON a request, many to a write. */
+/** Writes one JSON line per request, in batches. */
 export class AccessLog {
   readonly #target: LogTarget
   #lines = ""

@@ -1,4 +1,4 @@
-/** One observation that a bucket shows: which request it was, and when. */
+/** An example observation of a bucket: its request and time. */
 interface Exemplar {
   readonly id: string
   readonly value: number
@@ -8,14 +8,14 @@ interface Exemplar {
 
 const bound = (value: number) => (value === Number.POSITIVE_INFINITY ? "+Inf" : String(value))
 
-/** Counts observations in buckets with plain numbers: nothing else happens until somebody asks for the text. */
+/** Counts observations in buckets of plain numbers. Text is formatted only on demand. */
 export class Histogram {
   readonly #bounds: ReadonlyArray<number>
   readonly #counts: Array<number>
   readonly #exemplars: Array<Exemplar | undefined>
   #sum = 0
 
-  /** `bounds`: the upper ends of its buckets, rising. */
+  /** `bounds`: the upper bounds of the buckets, ascending. */
   constructor(bounds: ReadonlyArray<number>) {
     this.#bounds = [...bounds, Number.POSITIVE_INFINITY]
     this.#counts = this.#bounds.map(() => 0)
@@ -27,12 +27,13 @@ export class Histogram {
     while (value > (this.#bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1
     this.#sum += value
-    // Each bucket's first, and then now and then a newer one: no object is made for each token.
+    // Keeps the first observation of each bucket and replaces it occasionally, so that tokens rarely allocate an
+    // object.
     const shown = this.#exemplars[bucket]
     if (id !== undefined && (shown === undefined || (this.#counts[bucket] ?? 0) % 16 === 0)) this.#exemplars[bucket] = { id, value, at: Date.now() }
   }
 
-  /** Its lines; exemplars are there in OpenMetrics only. */
+  /** The lines of the text format. Exemplars exist only in OpenMetrics. */
   lines(name: string, labels: string, openMetrics: boolean): ReadonlyArray<string> {
     const before = labels === "" ? "" : `${labels},`
     const braced = labels === "" ? "" : `{${labels}}`

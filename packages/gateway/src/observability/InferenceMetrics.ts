@@ -7,13 +7,13 @@ const answerBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 3
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 60, 300]
 const betweenTokensBounds = [0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 10, 60]
 
-/** Models that are told apart at most; the others share one name. */
+/** Models with a label of their own; further models share `other`. */
 const maxModels = 100
 
-/** After which a model that nobody asks for makes room, milliseconds. */
+/** Milliseconds without requests after which a model may lose its label. */
 const rest = 3_600_000
 
-/** What callers of one class asked of one model. */
+/** Metrics of one model and one class of callers. */
 export class ModelSeries {
   readonly labels: string
   readonly outcomes = new Map<string, number>()
@@ -37,7 +37,10 @@ export class ModelSeries {
   }
 }
 
-/** All that the gateway counts, as plain numbers: what a request costs here is a look-up and a few additions, and texts are made when they are asked for. */
+/**
+ * Counters and histograms of inference. A request costs a look-up and a few additions here; text is formatted on
+ * demand.
+ */
 export class InferenceMetrics {
   readonly #models = new Map<string, ModelSeries>()
   readonly #others = { owner: new ModelSeries("other", "owner"), customer: new ModelSeries("other", "customer") }
@@ -76,7 +79,7 @@ export class InferenceMetrics {
     answers.seconds.observe(seconds, id)
   }
 
-  /** All of it as Prometheus reads it, without an end mark. */
+  /** Formats all metrics in Prometheus' text format, without an end mark. */
   format(openMetrics: boolean): string {
     const now = performance.now()
     for (const [key, { usedAt }] of this.#models) if (this.#models.size > maxModels && now - usedAt > rest) this.#models.delete(key)
@@ -100,5 +103,5 @@ export class InferenceMetrics {
   }
 }
 
-/** Those of this process. */
+/** The metrics of this process. */
 export const inferenceMetrics = new InferenceMetrics()

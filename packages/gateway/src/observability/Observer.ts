@@ -9,20 +9,20 @@ import { inferenceMetrics, type ModelSeries } from "./InferenceMetrics.ts"
 
 const wellFormed = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
 
-/** A request as it is observed. */
+/** The data of a request that are observed. */
 export interface Observed {
   readonly id: string
   readonly endpoint: string
-  /** The caller's `traceparent`, as it came. */
+  /** The caller's unchecked `traceparent` header. */
   readonly given: string | undefined
-  /** `performance.now()` at its first byte. */
+  /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
 }
 
-/** An admitted request under observation. */
+/** The observation of an admitted request. */
 export interface Observation {
   readonly series: ModelSeries
-  /** For the engine: the span of the request where traces are exported, else the caller's own. */
+  /** The header for the engine: the request's span if traces are exported, else the caller's own. */
   readonly traceparent: string | undefined
   readonly span: Tracer.Span | null
 }
@@ -32,21 +32,21 @@ export interface Ended {
   readonly route: Route
   readonly streamed: boolean
   readonly outcome: Outcome
-  /** What the caller was told, where that was not the outcome itself. */
+  /** The refusal that the caller got instead of the outcome; null if it got the outcome. */
   readonly told: Refusal | null
-  /** `performance.now()` when the first content was handed over. */
+  /** `performance.now()` when the first content was sent to the caller. */
   readonly firstContentAt: number | null
 }
 
 const nanos = (at: number) => BigInt(Math.round((performance.timeOrigin + at) * 1_000)) * 1_000n
 
-/** Counts, traces and logs requests. Plain calls: what a request costs here must not show. */
+/** Counts, traces and logs requests. Uses plain calls instead of effects, to keep the cost per request negligible. */
 export class Observer extends Context.Service<
   Observer,
   {
     readonly begin: (request: Observed, caller: Caller, route: Route) => Observation
     readonly ended: (request: Observed, observation: Observation, ended: Ended) => void
-    /** Of a request that no engine was asked for. */
+    /** For a request that did not reach an engine. */
     readonly refused: (request: Observed, refusal: Refusal) => void
   }
 >()("seatrial/Observer") {

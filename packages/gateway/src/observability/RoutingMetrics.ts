@@ -4,20 +4,23 @@ import { Histogram } from "./Histogram.ts"
 
 const waitBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60]
 
-/** Models that are told apart at most; the others share one name. */
+/** Models with a label of their own; further models share `other`. */
 const maxModels = 100
 
-/** After which a model that nobody asks for makes room, milliseconds. */
+/** Milliseconds without requests after which a model may lose its label. */
 const rest = 3_600_000
 
-/** For what a request waited: a place at an engine, or that there is one. */
+/** The reason for a wait: a free slot, or the start of an engine. */
 export type WaitedFor = "room" | "start"
-/** How a wait ended: with an engine, without one in time, or because the caller left, the model went or the gateway stopped. */
+/**
+ * How a wait ended: the request got an engine, got none in time, the caller left, the model was deleted, or the gateway
+ * stopped.
+ */
 export type WaitOutcome = "served" | "refused" | "left" | "gone" | "stopped"
-/** Why a request went out a second time. */
+/** The reason for a second attempt. */
 export type RetryReason = "lost" | "full" | "stale" | "cut"
 
-/** A model's engines as one look at them shows. */
+/** The state of a model's engines at one moment. */
 export interface ObservedPool {
   readonly model: string
   readonly queued: number
@@ -35,11 +38,11 @@ class RoutingSeries {
   }
 }
 
-/** What routing does: what is so at the moment is read when somebody asks, and only waits and second attempts are counted. */
+/** Metrics of routing. Gauges are read on demand; only waits and second attempts are counted. */
 export class RoutingMetrics {
   readonly #models = new Map<string, RoutingSeries>()
   readonly #others = new RoutingSeries("other")
-  /** Reads the models that are asked for. */
+  /** Reads the pools of models with requests. */
   pools: () => ReadonlyArray<ObservedPool> = () => []
 
   #of(model: string): RoutingSeries {
@@ -69,7 +72,7 @@ export class RoutingMetrics {
     retries.set(reason, (retries.get(reason) ?? 0) + 1)
   }
 
-  /** All of it as Prometheus reads it, without an end mark. */
+  /** Formats all metrics in Prometheus' text format, without an end mark. */
   format(openMetrics: boolean): string {
     const now = performance.now()
     for (const [model, { usedAt }] of this.#models) if (this.#models.size >= maxModels && now - usedAt > rest) this.#models.delete(model)
@@ -99,5 +102,5 @@ export class RoutingMetrics {
   }
 }
 
-/** Those of this process. */
+/** The metrics of this process. */
 export const routingMetrics = new RoutingMetrics()

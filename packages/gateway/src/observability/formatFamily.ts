@@ -1,9 +1,9 @@
 import type { MetricFamily } from "@seatrial/domain"
 
-/** A label's value as Prometheus' text format has it. */
+/** Escapes a label value for Prometheus' text format. */
 export const quoted = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 
-/** A family's lines, below what is said of it. */
+/** The lines of a metric family, after its HELP and TYPE lines. */
 export const formatFamily = (
   { family: { meaning, name, type } }: { readonly family: MetricFamily },
   openMetrics: boolean,

@@ -1,4 +1,7 @@
-/** Prometheus' text format as OpenMetrics wants it: a counter's family is named without `_total`. The end mark is not there yet. */
+/**
+ * Converts Prometheus' text format to OpenMetrics, which names the family of a counter without `_total`. Adds no end
+ * mark.
+ */
 export const toOpenMetrics = (text: string): string =>
   text
     .split("\n")

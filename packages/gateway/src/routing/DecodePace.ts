@@ -1,18 +1,22 @@
-/** Tokens per second of one answer until the first answer is measured: an engine on one GPU writes about as fast for one of several callers. */
+/**
+ * Tokens per second assumed for one answer before the first measurement: the speed of one of several concurrent answers
+ * on one GPU.
+ */
 const defaultPace = 30
 
-/** Tokens over which the pace is averaged. */
+/** Tokens over which the average is taken. */
 const windowTokens = 20_000
 
 /**
- * How fast the engines of a model write an answer, measured from answers that are not streamed: no caller can slow down how they are read. An answer weighs as much as it has tokens, so
- * that short answers to long prompts, which look slow, change little.
+ * Measures how fast the engines of a model generate an answer. It uses only answers that are not streamed, because a
+ * caller cannot slow those down by reading slowly. Answers are weighted by their tokens, so short answers to long
+ * prompts, which look slow, have little influence.
  */
 export class DecodePace {
   #weight = 0
   #weightedPace = 0
 
-  /** An engine wrote `tokens` of one answer in so many milliseconds, its prompt included. */
+  /** An engine generated `tokens` tokens of one answer in `millis` milliseconds, including the time for the prompt. */
   observe(tokens: number, millis: number): void {
     if (tokens <= 0 || millis <= 0) return
     const rest = Math.max(0, 1 - tokens / windowTokens)
@@ -20,7 +24,7 @@ export class DecodePace {
     this.#weightedPace = this.#weightedPace * rest + tokens * (tokens / millis)
   }
 
-  /** Tokens that an engine writes of one answer in so many milliseconds. */
+  /** Tokens that an engine generates for one answer in `millis` milliseconds. */
   estimate(millis: number): number {
     const tokensPerMilli = this.#weight === 0 ? defaultPace / 1_000 : this.#weightedPace / this.#weight
     return Math.floor(Math.max(0, millis) * tokensPerMilli)

@@ -3,51 +3,57 @@ import type { Endpoint } from "@seatrial/store"
 import type { EngineMetrics } from "./readEngineMetrics.ts"
 import { hashOf } from "./rendezvous.ts"
 
-/** When an engine last gave a sign of life, `performance.now()`: whoever reads its answers writes it. */
+/** `performance.now()` of the engine's last sign of life. The code that reads the engine's answers updates it. */
 export interface Pulse {
   at: number
 }
 
-/** Milliseconds after which what an engine told of itself counts no more. */
+/** Milliseconds after which metrics reported by an engine are ignored. */
 const stale = 5_000
 const fullCache = 0.9
 const longQueue = 5
-/** Milliseconds for which an engine that had no room is not asked again. */
+/** Milliseconds for which an engine that rejected a request as full gets no further requests. */
 const turnedAwayFor = 1_000
 
 const failuresWithin = 10_000
 const failuresAllowed = 3
-/** Answers in a row that failed, with which an engine is one that answers nobody: of several organisations, and of one alone, whose requests may be what it fails on. */
+/**
+ * Consecutive failed answers after which an engine is ejected. If all of them belong to one organization, its requests
+ * may be the cause, so the limit is higher.
+ */
 const failedAnswers = { ofSeveral: 3, ofOne: 6 }
 const firstEjection = 10_000
 const longestEjection = 120_000
 
-/** Requests that a new engine gets at once where some have waited for it, and milliseconds until it gets twice as many. */
+/**
+ * Slow start: requests that a new engine gets at once if a queue was waiting for it, and milliseconds until that number
+ * doubles.
+ */
 const firstStep = 8
 const stepTime = 250
 
-/** What this gateway knows of one engine. Times are `performance.now()`. */
+/** What this gateway knows about one engine. Times are `performance.now()`. */
 export class EngineState {
   readonly endpoint: Endpoint
-  /** Its place among others, the same on every gateway. */
+  /** Identifies the engine in rendezvous hashing; the same on every gateway. */
   readonly hash: number
   readonly pulse: Pulse
-  /** Requests that it was sent and that have not ended. */
+  /** Requests sent to the engine that have not ended. */
   outstanding = 0
   /** How many of these are streams. */
   streams = 0
-  /** How many each organization has; an organization without any is not in it. */
+  /** Requests under way by organization. Organizations without requests are absent. */
   readonly #held = new Map<string, number>()
   ejectedUntil = 0
   #penalty = 0
   #failures: Array<number> = []
-  /** Since its last good answer: answers that failed, and who had asked, or null for several. */
+  /** Failed answers since the last good one, and the organization that sent those requests; null if several did. */
   #failedAnswers = 0
   #failedFor: OrgId | null = null
   #metrics: EngineMetrics | null = null
   #metricsAt = 0
   #turnedAwayUntil = 0
-  /** Since when it takes more step by step; null: all that it may have. */
+  /** When slow start began; null when it is over. */
   #rampFrom: number | null = null
 
   constructor(endpoint: Endpoint, now: number, ramps: boolean) {
@@ -57,7 +63,7 @@ export class EngineState {
     this.#rampFrom = ramps ? now : null
   }
 
-  /** Takes a request. */
+  /** Adds a request. */
   enter(now: number, streamed: boolean, orgId: string) {
     if (this.outstanding === 0) this.pulse.at = now
     this.outstanding++
@@ -81,31 +87,34 @@ export class EngineState {
     return this.#metrics !== null && now - this.#metricsAt <= stale ? this.#metrics : null
   }
 
-  /** What it says of itself. */
+  /** Stores the metrics that the engine reported. */
   tell(metrics: EngineMetrics, now: number) {
     if (metrics.tokens !== null && metrics.tokens !== this.#metrics?.tokens) this.pulse.at = now
     this.#metrics = metrics
     this.#metricsAt = now
   }
 
-  /** It had no room for a request. */
+  /** The engine rejected a request because it is full. */
   turnAway(now: number) {
     this.#turnedAwayUntil = now + turnedAwayFor
   }
 
-  /** Requests that it has or that wait there, also those of other gateways. */
+  /**
+   * Requests that the engine processes for this gateway, plus all requests in the engine's queue, including those of
+   * other gateways.
+   */
   load(now: number): number {
     return this.outstanding + (this.#told(now)?.waiting ?? 0)
   }
 
-  /** Whether it has more than it can work on, as it says itself; one that works on nothing is never full. */
+  /** Whether the engine reports that it is saturated. An idle engine is never full. */
   isFull(now: number): boolean {
     if (now < this.#turnedAwayUntil) return true
     const told = this.#told(now)
     return told !== null && told.running !== 0 && ((told.cacheUse ?? 0) > fullCache || (told.waiting ?? 0) > longQueue)
   }
 
-  /** Requests that it may have of this gateway at once, where `limit` is what it can work on. */
+  /** Requests that this gateway may send at once. `limit` is what the engine can process. */
   allowed(limit: number, now: number): number {
     if (this.#rampFrom === null) return limit
     const allowed = firstStep * 2 ** Math.min(30, Math.floor((now - this.#rampFrom) / stepTime))
@@ -113,7 +122,7 @@ export class EngineState {
     return Math.min(allowed, limit)
   }
 
-  /** Milliseconds until it may have more, where it takes more step by step. */
+  /** Milliseconds until slow start allows more requests; null if slow start is over. */
   nextStep(now: number): number | null {
     return this.#rampFrom === null ? null : stepTime - ((now - this.#rampFrom) % stepTime)
   }
@@ -122,25 +131,25 @@ export class EngineState {
     return now < this.ejectedUntil
   }
 
-  /** Something went wrong with it; true where it did too often. */
+  /** Records a failure. Returns true if the engine failed too often. */
   fail(now: number): boolean {
     this.#failures = [...this.#failures.filter((at) => now - at < failuresWithin), now].slice(-failuresAllowed)
     return this.#failures.length >= failuresAllowed
   }
 
-  /** It answered, and well. */
+  /** Records a good answer. */
   answered() {
     this.#failedAnswers = 0
   }
 
-  /** It answered that it failed, or began no answer; true where it did so to everybody who asked of late. */
+  /** Records an error answer, or one that never began. Returns true if the recent answers of the engine all failed. */
   failAnswer(orgId: OrgId): boolean {
     this.#failedFor = this.#failedAnswers === 0 || this.#failedFor === orgId ? orgId : null
     this.#failedAnswers++
     return this.#failedAnswers >= (this.#failedFor === null ? failedAnswers.ofSeveral : failedAnswers.ofOne)
   }
 
-  /** Takes it out for a while: twice as long as the last time, where that ended less than two minutes ago. */
+  /** Ejects the engine for a while: twice as long as the last time if that ended less than two minutes ago. */
   eject(now: number) {
     const again = this.#penalty > 0 && now - this.ejectedUntil < longestEjection
     this.#penalty = again ? Math.min(longestEjection, 2 * this.#penalty) : firstEjection
@@ -151,8 +160,9 @@ export class EngineState {
   }
 
   /**
-   * Whether it has work and gave no sign of life for so many milliseconds: a frame, an answer, tokens in its own counters. Answers that are not streamed give none until they
-   * are ready, so they count only with an engine that has such counters.
+   * Whether the engine has work but gave no sign of life for `patience` milliseconds. Signs of life are a frame, an
+   * answer or a change of its token counters. An answer that is not streamed gives no sign before it is complete, so it
+   * counts only if the engine reports token counters.
    */
   isHung(now: number, patience: number): boolean {
     if (this.outstanding === 0 || now - this.pulse.at <= patience) return false

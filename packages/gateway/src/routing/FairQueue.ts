@@ -1,6 +1,9 @@
-/** Who waits, in turns between groups: each group's oldest, one group after the other. All operations but `size` of a group take constant time. */
+/**
+ * A queue that serves groups round-robin, and the members of a group in order of arrival. All operations take constant
+ * time unless noted.
+ */
 export class FairQueue<A extends object> {
-  /** By group, in the order of their turns; a group without anybody is not there. */
+  /** Members by group, in the order of the groups' turns. Empty groups are absent. */
   readonly #groups = new Map<string, Set<A>>()
   #size = 0
 
@@ -19,7 +22,7 @@ export class FairQueue<A extends object> {
     this.#size++
   }
 
-  /** Whether it waited until now. */
+  /** Returns whether the member was waiting. */
   remove(group: string, member: A): boolean {
     const waiting = this.#groups.get(group)
     if (waiting === undefined || !waiting.delete(member)) return false
@@ -28,13 +31,16 @@ export class FairQueue<A extends object> {
     return true
   }
 
-  /** Whose turn it is; the group goes behind the others then. */
+  /** Removes the next member. Its group moves to the end. */
   take(): A | undefined {
     for (const group of this.#groups.keys()) return this.#takeFrom(group)
     return undefined
   }
 
-  /** The oldest member of the group with the least weight, of equal ones the group whose turn it is. A group without a weight gets nothing. Takes time by the number of groups. */
+  /**
+   * Removes the oldest member of the group with the least weight; among equal groups, the one whose turn is next.
+   * Groups whose weight is null get nothing. Takes time proportional to the number of groups.
+   */
   takeLightest(weightOf: (group: string) => number | null): A | undefined {
     let lightest: string | undefined
     let least = Number.POSITIVE_INFINITY
@@ -60,7 +66,7 @@ export class FairQueue<A extends object> {
     return undefined
   }
 
-  /** Everybody, in no order. */
+  /** All members, in no particular order. */
   *[Symbol.iterator](): IterableIterator<A> {
     for (const waiting of this.#groups.values()) yield* waiting
   }

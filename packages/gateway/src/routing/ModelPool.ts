@@ -8,9 +8,9 @@ import { mayTakePlace } from "./mayTakePlace.ts"
 import { pickEngine } from "./pickEngine.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 
-/** Requests that an engine may have beyond what it was seen to work on at once. */
+/** Requests that an engine may get beyond its measured concurrency. */
 const beyondMeasured = 4
-/** So many times what a model's engines can have may wait for them. */
+/** Requests that may wait per slot of the model's engines. */
 const waitingPerPlace = 4
 
 /** A request that waits for an engine. */
@@ -18,38 +18,44 @@ export interface Waiter {
   readonly orgId: string
   readonly key: number | null
   readonly streamed: boolean
-  /** It has the engine now. */
+  /** The request gets this engine. */
   readonly give: (engine: EngineState) => void
-  /** The model is no more. */
+  /** The model was deleted. */
   readonly gone: () => void
 }
 
 export interface PoolOptions {
-  /** Requests at once for engines of which nothing was measured. */
+  /** Concurrent requests for an engine without a measured concurrency. */
   readonly unmeasured: number
   /** `performance.now()`. */
   readonly now: () => number
-  /** Where requests for the model go now; undefined where there is no such model any more. */
+  /** The current route of the model; undefined if the model no longer exists. */
   readonly current: (id: ModelId) => Route | undefined
 }
 
-/** The engines of a model, what each of them has, and who waits for one. Times are `performance.now()`. */
+/** The engines of one model, their load, and the requests that wait for a slot. Times are `performance.now()`. */
 export class ModelPool {
   route: Route
   engines: ReadonlyArray<EngineState> = []
   readonly queue = new FairQueue<Waiter>()
-  /** Of second attempts: engines of one model that fail leave those of others theirs. */
+  /**
+   * Budget for second attempts. It is per model, so the failing engines of one model do not use up the attempts of
+   * other models.
+   */
   readonly budget = new RetryBudget()
   readonly decodePace = new DecodePace()
-  /** When a request last came. */
+  /** When the last request arrived. */
   usedAt: number
-  /** Since when somebody asks who finds no engine; null where there is one, or nobody asks. */
+  /** Since when requests wait without any engine; null if there is an engine or no request. */
   coldSince: number | null = null
-  /** Whether its engine has a place meanwhile, once somebody looked; null where nobody did. */
+  /** Whether the engine that is being started has GPUs; null before that was checked. */
   placed: boolean | null = null
-  /** Whether its engine ends whenever it starts, once somebody looked, and when it is started again; that null: it is being started, or nobody says. */
+  /**
+   * How often the engine ended during its start, and when it is started next. Null if it does not fail, or if that was
+   * not checked yet. `nextStart` is null while the engine is being started, or if unknown.
+   */
   failing: { readonly ends: number; readonly nextStart: number | null } | null = null
-  /** Milliseconds that the last start took which somebody waited for. */
+  /** Milliseconds of the last start for which a request waited. */
   lastStart: number | null = null
   readonly #options: PoolOptions
   #step: NodeJS.Timeout | undefined
@@ -61,7 +67,7 @@ export class ModelPool {
     this.adopt(route)
   }
 
-  /** How its engines stand, and how many wait for one. */
+  /** The number of engines in each state, and of waiting requests. */
   observe(): ObservedPool {
     const now = this.#options.now()
     const engines = { open: 0, full: 0, ejected: 0 }
@@ -69,7 +75,7 @@ export class ModelPool {
     return { model: this.route.model, queued: this.queue.size, engines }
   }
 
-  /** Requests that one engine may have at once. */
+  /** Requests that one engine may process at once. */
   get limit(): number {
     return (this.route.concurrency ?? this.#options.unmeasured) + beyondMeasured
   }
@@ -79,13 +85,19 @@ export class ModelPool {
     return waitingPerPlace * this.limit * this.engines.length
   }
 
-  /** Whether one more request of the organization may wait, where `limit` may in all. The queue of a shared model is shared as its places are. */
+  /**
+   * Whether one more request of the organization may wait. `limit` is the length of the queue. Organizations share the
+   * queue of a public model in the same way as its slots.
+   */
   mayWait(orgId: string, limit: number): boolean {
     const free = limit - this.queue.size
     return this.route.isPublic ? mayTakePlace(this.queue.sizeOf(orgId), free) : free > 0
   }
 
-  /** Whether a place at its engines is for this organization: on a shared model some stay free for those that hold fewer. */
+  /**
+   * Whether the organization may take a free slot. On a public model some slots stay free for organizations that hold
+   * fewer.
+   */
   #mayTake(orgId: string, now: number): boolean {
     return !this.route.isPublic || mayTakePlace(this.#heldBy(orgId), this.#free(now))
   }
@@ -105,7 +117,10 @@ export class ModelPool {
     return free
   }
 
-  /** Whose turn it is: on a shared model that of the organization that holds the fewest places, if it may take one. */
+  /**
+   * Removes the next waiting request. On a public model it belongs to the organization with the fewest slots, if that
+   * organization may take one.
+   */
   #next(now: number): Waiter | undefined {
     if (!this.route.isPublic) return this.queue.take()
     const free = this.#free(now)
@@ -115,12 +130,12 @@ export class ModelPool {
     })
   }
 
-  /** Whether nothing is lost when it is forgotten. */
+  /** Whether the pool can be discarded without loss. */
   isIdleSince(moment: number): boolean {
     return this.queue.size === 0 && this.usedAt < moment && this.engines.every(({ outstanding }) => outstanding === 0)
   }
 
-  /** Looks where requests go now. */
+  /** Reads the current route. */
   refresh() {
     const route = this.#options.current(this.route.modelId)
     if (route !== undefined) return this.adopt(route)
@@ -128,7 +143,7 @@ export class ModelPool {
     for (const waiter of [...this.queue]) waiter.gone()
   }
 
-  /** Takes over where requests go. Engines that are no longer there get nothing any more; what they have comes to its end with whoever sent it. */
+  /** Applies a route. Engines that are no longer in it get no new requests; their running requests continue. */
   adopt(route: Route) {
     if (route.endpoints === this.route.endpoints && route.revisionId === this.route.revisionId) {
       this.route = route
@@ -152,14 +167,14 @@ export class ModelPool {
     this.#keepOne(now)
   }
 
-  /** Of several that are all out, the first to come back comes back now: the last one is never taken out. */
+  /** If all engines are ejected, readmits the one whose ejection ends first. The last engine is never ejected. */
   #keepOne(now: number) {
     if (this.engines.some((engine) => !engine.isEjected(now))) return
     const [first] = this.engines.toSorted((one, other) => one.ejectedUntil - other.ejectedUntil)
     if (first !== undefined) first.ejectedUntil = now
   }
 
-  /** An engine with room that has it now, for who does not have to wait behind others; undefined where there is none. */
+  /** Reserves a slot at an engine. Returns undefined if there is none, or if other requests are waiting already. */
   take(key: () => number | null, streamed: boolean, orgId: string): EngineState | undefined {
     this.refresh()
     const now = this.#options.now()
@@ -179,7 +194,7 @@ export class ModelPool {
     return engine
   }
 
-  /** Another engine for a request that those of `except` did not serve; it does not wait. */
+  /** Reserves a slot at an engine that is not in `except`, for a second attempt. Ignores the queue. */
   takeOther(except: ReadonlyArray<EngineState>, streamed: boolean, orgId: string): EngineState | undefined {
     const now = this.#options.now()
     const engine = pickEngine(this.engines, { now, limit: this.limit, key: null, except })
@@ -192,18 +207,21 @@ export class ModelPool {
     if (this.queue.size > 0) this.dispatch()
   }
 
-  /** It failed; out it goes for a while where it did too often and is not the last. */
+  /** Records a failure. Ejects the engine if it failed too often and is not the last one. */
   fail(engine: EngineState) {
     const now = this.#options.now()
     if (engine.fail(now)) this.eject(engine)
   }
 
-  /** It answered that it failed, although its health may be good; out it goes where it does so to everybody, and is not the last. */
+  /**
+   * Records an error answer, which an engine may give although its health check passes. Ejects the engine if all recent
+   * answers failed and it is not the last one.
+   */
   failAnswer(engine: EngineState, orgId: OrgId) {
     if (engine.failAnswer(orgId)) this.eject(engine)
   }
 
-  /** Whether it was taken out: never the last one. */
+  /** Ejects the engine and returns true, unless it is the last one. */
   eject(engine: EngineState): boolean {
     const now = this.#options.now()
     if (!this.engines.some((other) => other !== engine && !other.isEjected(now))) return false
@@ -211,20 +229,20 @@ export class ModelPool {
     return true
   }
 
-  /** Gives engines with room to those who wait, in their turns. */
+  /** Assigns free slots to waiting requests. */
   dispatch() {
     clearTimeout(this.#step)
     this.refresh()
     while (this.queue.size > 0) {
       const now = this.#options.now()
-      // All keys are served alike: whether there is room does not depend on whose turn it is.
+      // No key: whether any engine has room does not depend on the next request.
       if (pickEngine(this.engines, { now, limit: this.limit, key: null, except: [] }) === undefined) {
         this.#stepLater(now)
         return
       }
       const waiter = this.#next(now)
       if (waiter === undefined) {
-        // More places may be theirs once the engines have more.
+        // Slow start may free more slots later, so that these organizations may take one.
         this.#stepLater(now)
         return
       }

@@ -1,18 +1,18 @@
-/** Requests that must come for one of them to be sent a second time. */
+/** Requests that pay for one second attempt. */
 const share = 10
-/** Second attempts that a model has in hand which nobody asked for. */
+/** Second attempts available before any request arrives. */
 const inHand = 10
 
-/** Keeps second attempts to a tenth of a model's traffic: where all its engines fail, trying again must not double what they get. */
+/** Limits second attempts to a tenth of a model's requests: if all engines fail, retries must not double their load. */
 export class RetryBudget {
   #requests = share * inHand
 
-  /** A request came. */
+  /** A request arrived. */
   earn() {
     if (this.#requests < share * inHand) this.#requests++
   }
 
-  /** Whether a second attempt may be made; then it counts. */
+  /** Takes a second attempt from the budget. Returns false if the budget is empty. */
   spend(): boolean {
     if (this.#requests < share) return false
     this.#requests -= share

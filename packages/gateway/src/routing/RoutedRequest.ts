@@ -12,22 +12,22 @@ import type { RoutingSettings } from "./RoutingSettings.ts"
 import { hashOf } from "./rendezvous.ts"
 import { overdueStart, secondsUntilNextStart, secondsUntilStarted } from "./secondsUntilStarted.ts"
 
-/** A request that looks for an engine. */
+/** A request that needs an engine. */
 export interface Asked {
   readonly orgId: OrgId
-  /** Its parsed body: what it shares with others decides whose cache may know it. */
+  /** Its parsed body. The prefix that it shares with other requests decides which engine is preferred. */
   readonly members: Readonly<Record<string, unknown>>
   readonly streamed: boolean
 }
 
 export interface WaitOptions {
-  /** Milliseconds that the caller waits as it says; null where it says nothing. */
+  /** Milliseconds that the caller waits according to its headers; null if they do not say. */
   readonly patience: number | null
-  /** Tells when there is nobody to answer any more. */
+  /** Aborted when the request needs no answer any more. */
   readonly requestAbort: RequestAbort
 }
 
-/** What a passage needs of the gateway's routing. */
+/** What a request needs from the gateway's routing. */
 export interface RoutingDependencies {
   readonly settings: RoutingSettings
   readonly poolOf: (route: Route) => ModelPool
@@ -36,21 +36,21 @@ export interface RoutingDependencies {
 }
 
 /**
- * A request's way to an engine: it enters at once or waits for its turn, may be sent on to one other engine, and leaves. Whoever makes one has to call `leave` in the end,
- * however it ends, as often as may be.
+ * Routes one request: it gets an engine at once or waits in turn, may move to one other engine, and leaves. The owner
+ * must call `leave` at the end of every request; more calls have no effect.
  */
 export class RoutedRequest {
   readonly #dependencies: RoutingDependencies
   readonly #orgId: OrgId
   readonly #streamed: boolean
-  /** Let go of when it has entered, or waits. */
+  /** Released when the request has an engine, or waits. */
   #members: Asked["members"] | null
   #route: Route
   #pool: ModelPool | null = null
   #engine: EngineState | null = null
-  /** Whether the same engine was asked once more. */
+  /** Whether the request was sent to the same engine twice. */
   #askedAgain = false
-  /** Whether it went to another engine. */
+  /** Whether the request moved to a second engine. */
   #sentOn = false
   #left = false
 
@@ -62,27 +62,33 @@ export class RoutedRequest {
     this.#members = asked.members
   }
 
-  /** Where the request goes: of the moment at which it entered, which may be another revision than that at which it came. */
+  /**
+   * The route at the time when the request got its engine. The revision may differ from the one that was current when
+   * the request arrived.
+   */
   get route(): Route {
     return this.#route
   }
 
-  /** The engine's address; empty before the request has one. */
+  /** The engine's address; empty before the request has an engine. */
   get url(): string {
     return this.#engine?.endpoint.url ?? ""
   }
 
-  /** To be told of each sign of life of the engine. */
+  /** Update it on each sign of life of the engine. */
   get pulse(): Pulse {
     return this.#engine?.pulse ?? { at: 0 }
   }
 
-  /** An answer of this request that is not streamed was written in so many milliseconds, with so many tokens in each choice. */
+  /** Records that an answer which was not streamed took `millis` milliseconds for `tokens` tokens in each choice. */
   observePace(tokens: number, millis: number) {
     this.#pool?.decodePace.observe(tokens, millis)
   }
 
-  /** Tokens that the model's engines write of one choice in so many milliseconds; 0 before the request has an engine. */
+  /**
+   * Tokens of one choice that the model's engines generate in `millis` milliseconds; 0 before the request has an
+   * engine.
+   */
   estimateTokens(millis: number): number {
     return this.#pool?.decodePace.estimate(millis) ?? 0
   }
@@ -91,7 +97,7 @@ export class RoutedRequest {
     return hashOf(`${this.#orgId}\n${this.#route.modelId}\n${prefixOf(this.#members ?? {})}`)
   }
 
-  /** Takes the engine, unless the model has gone meanwhile, or the request. */
+  /** Assigns the engine. Returns false if the model was deleted in the meantime, or if the request has left. */
   #enter(pool: ModelPool, engine: EngineState): boolean {
     this.#pool = pool
     this.#engine = engine
@@ -110,14 +116,17 @@ export class RoutedRequest {
     this.#engine = null
   }
 
-  /** Whether there was an engine with room, which the request has now. */
+  /** Takes a free slot if there is one, and returns whether it did. */
   enter(): boolean {
     const pool = this.#dependencies.poolOf(this.#route)
     const engine = pool.take(this.#key, this.#streamed, this.#orgId)
     return engine !== undefined && this.#enter(pool, engine)
   }
 
-  /** Waits for an engine, in turn with others and no longer than the caller. Fails where there is none in time, or too many wait. */
+  /**
+   * Waits in turn for a slot, at most as long as the caller waits. Fails if there is none in time, or if too many
+   * requests wait.
+   */
   wait({ requestAbort, patience }: WaitOptions): Effect.Effect<void, Refusal> {
     return Effect.callback((resume) => {
       const { now, poolOf, settings } = this.#dependencies
@@ -127,7 +136,7 @@ export class RoutedRequest {
       const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : this.#starting(pool))
       if (cold) pool.coldSince ??= startedAt
       const limit = Math.min(cold ? settings.coldWait : settings.queueWait, patience ?? Number.POSITIVE_INFINITY)
-      // Nobody is held in vain.
+      // The next start is too late for this request, so it fails now instead of at its time limit.
       if (cold && (pool.failing?.nextStart ?? 0) > startedAt + limit) return resume(Effect.fail(refusal()))
       if (!pool.mayWait(this.#orgId, cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
       const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
@@ -168,9 +177,11 @@ export class RoutedRequest {
   }
 
   /**
-   * Sends a request once more that did not get through to the engine that it has. `full`: that had no room; `lost`: the connection failed; both go to another engine. `stale`: a
-   * kept connection was closed at once, as an idle one is, but also where the request itself ended the engine: it goes to the same, once, by which one that has ended shows, and
-   * no other gets it for nothing. False where it was sent on before, there is no other, or too many requests for the model are.
+   * Prepares a second attempt after the engine did not take the request, and returns whether there is one. `full` (the
+   * engine had no room) and `lost` (the connection failed) move the request to another engine. `stale` (a kept
+   * connection was closed at once) repeats it once on the same engine: usually the connection was idle, but if the
+   * request itself crashed the engine, the repetition fails there and no other engine crashes. Returns false if the
+   * request was moved before, if there is no other engine, or if the retry budget of the model is used up.
    */
   retry(why: "full" | "lost" | "stale"): boolean {
     const pool = this.#pool
@@ -197,12 +208,12 @@ export class RoutedRequest {
     return true
   }
 
-  /** The engine answers well. */
+  /** The engine gave a good answer. */
   answered() {
     this.#engine?.answered()
   }
 
-  /** The engine failed before it said anything, or a whole answer of it broke off, and no other is asked. */
+  /** The engine failed before its first content, or a complete answer broke off, and the request is not repeated. */
   failed() {
     if (this.#pool !== null && this.#engine !== null) this.#pool.failAnswer(this.#engine, this.#orgId)
   }

@@ -8,11 +8,14 @@ import { ModelPool } from "./ModelPool.ts"
 import { type Asked, RoutedRequest, type RoutingDependencies } from "./RoutedRequest.ts"
 import { watchEngines } from "./watchEngines.ts"
 
-/** Decides which engine a request goes to, and when. */
+/** Decides which engine processes a request, and when. */
 export class Routing extends Context.Service<
   Routing,
   {
-    /** The way of one request to an engine of the route, or of what that has become when it enters; its `leave` must be called. */
+    /**
+     * Starts routing a request. If the route changes before the request gets an engine, the new route applies. The
+     * caller must call `leave` on the result.
+     */
     readonly open: (route: Route, asked: Asked) => RoutedRequest
   }
 >()("seatrial/Routing") {

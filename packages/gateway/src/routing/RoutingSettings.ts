@@ -1,16 +1,16 @@
-/** What routing goes by. Times in milliseconds. */
+/** Settings of routing. Times are in milliseconds. */
 export interface RoutingSettings {
-  /** Requests at once for an engine of which nothing was measured. */
+  /** Concurrent requests for an engine without a measured concurrency. */
   readonly engineConcurrency: number
-  /** Longest wait where engines are there. */
+  /** Longest wait if the model has engines. */
   readonly queueWait: number
-  /** Longest wait where none is. */
+  /** Longest wait if the model has no engine. */
   readonly coldWait: number
-  /** Requests for a model that may wait where none is. */
+  /** Requests that may wait for a model without an engine. */
   readonly coldWaiting: number
-  /** Pauses between two looks at an engine's metrics, and at its health. */
+  /** Interval between two readings of an engine's metrics, and between two health checks. */
   readonly scrape: number
   readonly health: number
-  /** Silence of an engine with work after which others are asked. */
+  /** Silence of an engine with work after which it is ejected. */
   readonly hang: number
 }

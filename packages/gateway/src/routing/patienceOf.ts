@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http"
 
-/** Milliseconds before the caller's own limit at which it must have an answer. */
+/** Milliseconds before the caller's own time limit at which the answer must be there. */
 const margin = 1_000
-/** Milliseconds that are waited for a caller who gives less than a second. */
+/** Shortest wait, even for a caller with a time limit below one second. */
 const least = 500
 
 /**
- * Milliseconds that a caller still waits for an answer, of whom `passed` have passed: as the OpenAI and Anthropic clients announce in whole seconds, less what an answer takes;
- * null where nothing is announced.
+ * Milliseconds that the caller still waits for an answer; `passed` have passed already. OpenAI and Anthropic clients
+ * announce their time limit in whole seconds. Null if the headers have no time limit.
  */
 export const patienceOf = (headers: IncomingHttpHeaders, passed = 0): number | null => {
   const announced = [headers["x-stainless-read-timeout"], headers["x-stainless-timeout"]].flatMap((value) =>

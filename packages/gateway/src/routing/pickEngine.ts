@@ -1,22 +1,24 @@
 import type { EngineState } from "./EngineState.ts"
 import { scoreOf } from "./rendezvous.ts"
 
-/** By how much an engine's load may pass the mean for the sake of what its cache may hold. */
+/** Load above the mean that is acceptable to reach an engine with a warm cache. */
 const bound = 1.25
 
 export interface Pick {
   readonly now: number
-  /** What an engine can work on at once. */
+  /** Requests that an engine can process at once. */
   readonly limit: number
-  /** Hash of what the request shares with others; null: nothing. */
+  /** Hash of the prefix that the request shares with others; null if there is none. */
   readonly key: number | null
-  /** Engines that were asked already. */
+  /** Engines that already had this request. */
   readonly except: ReadonlyArray<EngineState>
 }
 
 /**
- * The engine for a request: the first in the order of its key (rendezvous hashing) whose load stays within 1.25 times the mean, and without a key the one with the least load.
- * Undefined where none has room. The mean is of those that have room, the request itself included and rounded up, so that there always is one within it.
+ * Picks the engine for a request, by rendezvous hashing with bounded loads: the first engine in the order of the key
+ * whose load stays within 1.25 times the mean. Without a key, the engine with the least load. Undefined if no engine
+ * has room. The mean covers the engines with room, includes the request itself and is rounded up, so at least one
+ * engine is within the bound.
  */
 export const pickEngine = (engines: ReadonlyArray<EngineState>, { except, key, limit, now }: Pick): EngineState | undefined => {
   let count = 0

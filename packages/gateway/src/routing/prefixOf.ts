@@ -1,11 +1,11 @@
-/** Characters of a request's beginning that decide which engine's cache may know it. */
+/** Characters at the start of a request that decide which engine is preferred. */
 const prefixLength = 1_024
 
 type Members = Readonly<Record<string, unknown>>
 
 const isMembers = (value: unknown): value is Members => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Appends the texts of a value, names included, until there are enough. */
+/** Appends the texts of a value, including member names, up to `prefixLength`. */
 const gather = (text: string, value: unknown): string => {
   if (text.length >= prefixLength) return text
   if (typeof value === "string") return `${text}${value.slice(0, prefixLength)}\n`
@@ -25,7 +25,7 @@ const gather = (text: string, value: unknown): string => {
   return all
 }
 
-/** The turns up to the user's first one. */
+/** The messages up to and including the first one of the user. */
 const firstTurns = (text: string, turns: unknown): string => {
   if (!Array.isArray(turns)) return gather(text, turns)
   let all = text
@@ -37,8 +37,9 @@ const firstTurns = (text: string, turns: unknown): string => {
 }
 
 /**
- * What requests have in common that an engine's prefix cache may serve: `prompt_cache_key` where the caller gives one, else the beginning of tools, system prompt and first
- * user turn, or of the prompt. The parsed body of any of the paths; at most some 1,024 characters of it are looked at.
+ * The prefix that an engine's prefix cache may hold already: `prompt_cache_key` if the caller sends one, else the start
+ * of tools, system prompt and first user message, or of the prompt. Accepts the parsed body of any inference path and
+ * reads about 1,024 characters of it.
  */
 export const prefixOf = (members: Members): string => {
   const { input, instructions, messages, prompt, prompt_cache_key: key, system, tools } = members

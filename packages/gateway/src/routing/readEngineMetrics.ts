@@ -1,12 +1,12 @@
 import type { EngineFigure, EngineWire } from "@seatrial/domain"
 
-/** What an engine reports; null what it does not report. */
+/** Figures that an engine reports; null for a figure that it does not report. */
 export interface EngineMetrics {
   readonly running: number | null
   readonly waiting: number | null
-  /** Share of the cache that is in use, 0 to 1. */
+  /** Used share of the cache, 0 to 1. */
   readonly cacheUse: number | null
-  /** Moves with the tokens that go in or out. */
+  /** A counter that changes when tokens are read or generated. */
   readonly tokens: number | null
 }
 
@@ -15,7 +15,7 @@ const most = (one: number | null, other: number) => Math.max(one ?? 0, other)
 
 const join: Readonly<Record<keyof EngineMetrics, (one: number | null, other: number) => number>> = { running: sum, waiting: sum, cacheUse: most, tokens: sum }
 
-/** Every rank of a tensor-parallel engine reports the same figures. */
+/** Every rank of a tensor-parallel engine reports the same figures, so only rank 0 counts. */
 const otherRank = /[{,]tp_rank="[1-9]/
 
 /** Reads the figures that routing needs from Prometheus' text format. */
@@ -24,7 +24,7 @@ export const readEngineMetrics = (text: string, { metrics: { figures, prefix } }
   for (let start = 0; start < text.length; ) {
     const newline = text.indexOf("\n", start)
     const end = newline === -1 ? text.length : newline
-    // Most lines are comments, which this check skips without a copy.
+    // Most lines are comments; this check skips them without a copy.
     if (text.startsWith(prefix, start)) {
       const line = text.slice(start + prefix.length, end).trimEnd()
       const figure = figures.get(line.slice(0, line.search(/[{ ]/)))

@@ -5,7 +5,10 @@ export const hashOf = (text: string): number => {
   return hash >>> 0
 }
 
-/** Where a key stands with a member, 32 bits: the highest of a key's scores is its home. Neighbouring hashes give unlike scores (finalizer of MurmurHash3). */
+/**
+ * Score of a member for a key, 32 bits: the member with the highest score is preferred. The finalizer of MurmurHash3
+ * gives similar hashes unlike scores.
+ */
 export const scoreOf = (key: number, member: number): number => {
   let mixed = key ^ Math.imul(member, 0x9e3779b1)
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b)

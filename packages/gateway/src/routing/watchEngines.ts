@@ -14,28 +14,28 @@ export interface Watched {
   readonly settings: RoutingSettings
   readonly engine: EngineClient["Service"]
   readonly use: (route: Route, woken: boolean) => Effect.Effect<void>
-  /** The engine of the revision that has its GPUs; null where none has. */
+  /** The engine of the revision that has GPUs; null if there is none. */
   readonly placedEngine: (route: Route) => Effect.Effect<PlacedEngine | null>
   readonly now: () => number
 }
 
-/** Milliseconds after the last request for a model from which its engines are asked no more, and nothing of them is remembered. */
+/** Milliseconds after the last request for a model after which its pool is discarded and its engines are not polled. */
 const restAfter = 60_000
-/** Milliseconds in which an engine that was asked for gets its place, or there is none free. */
+/** Milliseconds in which a requested engine gets its GPUs if any are free. */
 const placedWithin = 20_000
-/** Milliseconds after which somebody looks why there is none. */
+/** Milliseconds after which the gateway checks why there is no engine. */
 const lookAfter = 2_000
 /** Milliseconds that an engine has to answer. */
 const patience = 2_000
-/** Engines that are asked at once. */
+/** Engines that are polled at once. */
 const atOnce = 16
-/** Bytes of an engine's metrics. */
+/** Largest size of an engine's metrics, in bytes. */
 const largest = 4 * 1024 * 1024
 
 /**
- * Looks after the engines that have traffic, and those of nobody else: the others need not be chosen among, and the first request after a rest goes by what the gateway
- * itself knows. Metrics are asked for at each pause and forgotten when they are old; health only where there is another engine to turn to. Three loops of one scope,
- * whatever the traffic is.
+ * Polls engines of models with traffic. Other models need no polling: their first request uses only what the gateway
+ * itself knows. Metrics are read at each interval and ignored when they are old. Health is checked only if the model
+ * has another engine to move requests to. These are three loops, however much traffic there is.
  */
 export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
   const get = (url: string, path: "/metrics" | "/health" | "/ready") =>
@@ -73,7 +73,7 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
       for (const state of pool.engines) if (state.isHung(at, settings.hang)) pool.eject(state)
       if (pool.queue.size === 0) continue
       pool.dispatch()
-      // An engine that nobody asks for is given up on its way: those who wait do ask for it.
+      // An engine without demand is stopped even during its start; waiting requests are demand.
       if (pool.engines.length === 0) wanted.push(pool)
     }
     return Effect.forEach(wanted, (pool) => Effect.andThen(use(pool.route, true), lookForPlace(pool, at)), { concurrency: atOnce, discard: true })
