@@ -14,13 +14,58 @@ export const workingPhases = [
   "activating"
 ] as const
 export const finishedPhases = ["activated", "failed", "cancelled"] as const
+type FinishedPhase = (typeof finishedPhases)[number]
 
 export const Phase = Schema.Literals([...workingPhases, ...finishedPhases])
 export type Phase = typeof Phase.Type
 export const WorkingPhase = Schema.Literals(workingPhases)
 export type WorkingPhase = typeof WorkingPhase.Type
 
-export const isFinished = (phase: Phase): boolean => finishedPhases.some((finished) => finished === phase)
+/** The phase names of the `/v1` API family. */
+export const V1Phase = Schema.Literals(["screening", "ingesting", "probing", "staging", "checking", "activating", "activated", "failed", "cancelled"])
+export type V1Phase = typeof V1Phase.Type
+
+export interface PhaseTraits {
+  readonly v1Name: V1Phase
+  /** Whether the run waits until GPUs are free for it. */
+  readonly awaitsGpus: boolean
+  /** Whether GPUs are assigned to the unfinished run. An `activated` run also holds GPUs if it serves. */
+  readonly holdsGpus: boolean
+  /** Whether the engine of the unfinished run is starting or running. */
+  readonly engineRuns: boolean
+  /** Whether the stored weights of the run's commit matter: the run is about to download or load them. */
+  readonly readsWeights: boolean
+  readonly terminal: boolean
+}
+
+const working = { awaitsGpus: false, holdsGpus: false, engineRuns: false, readsWeights: false, terminal: false } as const
+const finished = { ...working, terminal: true } as const
+
+/** What each phase implies. Every set of phases, in code and in SQL, is derived from this table. */
+export const phaseTraits: Record<WorkingPhase, PhaseTraits & { readonly terminal: false }> & Record<FinishedPhase, PhaseTraits & { readonly terminal: true }> =
+  {
+    screening: { ...working, v1Name: "screening", readsWeights: true },
+    materializing: { ...working, v1Name: "ingesting", readsWeights: true },
+    waiting: { ...working, v1Name: "probing", awaitsGpus: true },
+    queued: { ...working, v1Name: "probing", awaitsGpus: true },
+    provisioning: { ...working, v1Name: "staging", holdsGpus: true, readsWeights: true },
+    booting: { ...working, v1Name: "staging", holdsGpus: true, engineRuns: true, readsWeights: true },
+    checking: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true },
+    measuring: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true },
+    benchmarking: { ...working, v1Name: "checking", holdsGpus: true, engineRuns: true },
+    activating: { ...working, v1Name: "activating", holdsGpus: true, engineRuns: true },
+    activated: { ...finished, v1Name: "activated" },
+    failed: { ...finished, v1Name: "failed" },
+    cancelled: { ...finished, v1Name: "cancelled" }
+  }
+
+/** The phases with certain traits, in order. */
+export const phasesWith = (predicate: (traits: PhaseTraits) => boolean): ReadonlyArray<Phase> => Phase.literals.filter((phase) => predicate(phaseTraits[phase]))
+
+export const isFinished = (phase: Phase): boolean => phaseTraits[phase].terminal
+
+/** Whether the run is unfinished and no GPUs are assigned to it yet: its host class may still change. */
+export const isUnplaced = (phase: Phase): boolean => !phaseTraits[phase].terminal && !phaseTraits[phase].holdsGpus
 
 /**
  * How often a run may return to `queued`: its node or capacity was lost, or another node must show which of the two is
@@ -38,8 +83,7 @@ export const startsDiffer = "starts_differ"
  * Whether a transition returns from a phase that holds GPUs to the queue. It counts as a requeue, and the trial starts
  * over.
  */
-export const fallsBack = (from: Phase, to: Phase): boolean => to === "queued" && withGpus.has(from)
-const withGpus: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
+export const fallsBack = (from: Phase, to: Phase): boolean => to === "queued" && phaseTraits[from].holdsGpus
 
 const order = new Map<Phase, number>(workingPhases.map((phase, index) => [phase, index]))
 
@@ -58,27 +102,7 @@ export const canEnter = (from: Phase, to: Phase, requeues = 0): boolean => {
   return (order.get(to) ?? -1) > start
 }
 
-/** The phase names of the `/v1` API family. */
-export const V1Phase = Schema.Literals(["screening", "ingesting", "probing", "staging", "checking", "activating", "activated", "failed", "cancelled"])
-export type V1Phase = typeof V1Phase.Type
-
-const v1Names = {
-  screening: "screening",
-  materializing: "ingesting",
-  waiting: "probing",
-  queued: "probing",
-  provisioning: "staging",
-  booting: "staging",
-  checking: "checking",
-  measuring: "checking",
-  benchmarking: "checking",
-  activating: "activating",
-  activated: "activated",
-  failed: "failed",
-  cancelled: "cancelled"
-} as const satisfies Record<Phase, V1Phase>
-
-export const toV1Phase = (phase: Phase): V1Phase => v1Names[phase]
+export const toV1Phase = (phase: Phase): V1Phase => phaseTraits[phase].v1Name
 
 /** A history for the `/v1` API family: consecutive entries with the same `/v1` name are merged into the first. */
 export const foldV1 = <A extends { readonly phase: Phase }>(history: ReadonlyArray<A>): ReadonlyArray<Omit<A, "phase"> & { readonly phase: V1Phase }> =>

@@ -7,9 +7,11 @@ import {
   finishedPhases,
   foldV1,
   isFinished,
+  isUnplaced,
   maxRequeues,
   Phase,
   type Phase as PhaseType,
+  phaseTraits,
   toV1Phase,
   workingPhases
 } from "../src/index.ts"
@@ -67,5 +69,15 @@ describe("phases", () => {
   it("each phase is in exactly one bucket of the list filter", () => {
     for (const phase of Phase.literals) assert.strictEqual(Object.values(bucketPhases).filter((phases) => phases.includes(phase)).length, 1, phase)
     assert.strictEqual(toV1Phase("queued"), "probing")
+  })
+
+  it("an unfinished run either holds GPUs or is unplaced, and its engine runs only on GPUs", () => {
+    for (const phase of workingPhases) {
+      const { awaitsGpus, engineRuns, holdsGpus } = phaseTraits[phase]
+      assert.notStrictEqual(isUnplaced(phase), holdsGpus, phase)
+      assert.isFalse(engineRuns && !holdsGpus, phase)
+      assert.isFalse(awaitsGpus && holdsGpus, phase)
+    }
+    for (const phase of finishedPhases) assert.isFalse(isUnplaced(phase), phase)
   })
 })

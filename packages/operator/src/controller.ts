@@ -1,4 +1,4 @@
-import { type DeploymentId, isFinished, type Phase } from "@seatrial/domain"
+import { type DeploymentId, isFinished, type Phase, phaseTraits } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
@@ -30,7 +30,7 @@ import type { StartWork } from "./work/startWork.ts"
 const passTimeout = "5 minutes"
 
 /** Excludes runs without a first pass, and runs that wait for GPUs. */
-const isUnderWay = (phase: Phase | undefined) => phase !== undefined && phase !== "waiting" && phase !== "queued"
+const isUnderWay = (phase: Phase | undefined) => phase !== undefined && !phaseTraits[phase].awaitsGpus
 
 /**
  * Drives every run until the scope closes. A pass runs whenever the run's row, custom resource, pods or Job change,

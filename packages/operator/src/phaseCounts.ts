@@ -1,4 +1,4 @@
-import { type DeploymentId, type Phase, workingPhases } from "@seatrial/domain"
+import { type DeploymentId, Phase } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { operatorMetrics } from "./metrics.ts"
 
@@ -20,9 +20,8 @@ export const makePhaseCounts: Effect.Effect<PhaseCounts, never, Scope.Scope> = E
   const tellMissed = Effect.suspend(() => operatorMetrics.modelsUnavailable.update({}, missed.size))
   yield* tellMissed
   yield* Effect.addFinalizer(() => operatorMetrics.modelsUnavailable.remove({}))
-  const all: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
-  yield* Effect.forEach(all, (phase) => operatorMetrics.deployments.update({ phase }, 0), { discard: true })
-  yield* Effect.addFinalizer(() => Effect.forEach(all, (phase) => operatorMetrics.deployments.remove({ phase }), { discard: true }))
+  yield* Effect.forEach(Phase.literals, (phase) => operatorMetrics.deployments.update({ phase }, 0), { discard: true })
+  yield* Effect.addFinalizer(() => Effect.forEach(Phase.literals, (phase) => operatorMetrics.deployments.remove({ phase }), { discard: true }))
 
   return {
     of: (id) => phases.get(id),

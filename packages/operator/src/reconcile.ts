@@ -1,4 +1,4 @@
-import { type DeploymentId, fromTraceparent, isFinished } from "@seatrial/domain"
+import { type DeploymentId, fromTraceparent, isFinished, phaseTraits } from "@seatrial/domain"
 import type { KubeClient, KubeError } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
@@ -123,7 +123,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   if (replaces && run.predecessor !== null && (moved || isFinished(run.phase))) yield* look(run.predecessor.run)
   if (run.replacedBy !== null) yield* look(run.replacedBy)
   // When a run without a pod ends, runs that wait for the organization's limit may continue too.
-  if ((run.phase === "queued" || run.phase === "waiting") && moved) yield* Effect.forEach(pool.queued(), look, { discard: true })
+  if (phaseTraits[run.phase].awaitsGpus && moved) yield* Effect.forEach(pool.queued(), look, { discard: true })
   if (moved) return { moved: true, run: after }
 
   const timed = decision.lookAgainAt === null ? Option.none<Duration.Duration>() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))

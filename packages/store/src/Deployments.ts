@@ -25,6 +25,8 @@ import { previousChoices, previousSettings } from "./deployments/previousSetting
 import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
 import { measuredStarts } from "./measuredStarts.ts"
 import { type Page, pageOf } from "./Page.ts"
+import { insertRun } from "./runs/insertRun.ts"
+import { transition } from "./runs/transition.ts"
 
 /** The idempotency key was used with other input. */
 export class IdempotencyKeyReused extends Data.TaggedError("IdempotencyKeyReused") {}
@@ -153,44 +155,43 @@ export class Deployments extends Context.Service<
         const key = sql`
           INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
           SELECT ${caller.orgId}, 'deployments.create', ${input.idempotencyKey}, ${input.inputHash}, ${id}, ${at}`
-        const bound: Statement.Fragment = fresh
-          ? sql`
-            bound AS (${key} ON CONFLICT DO NOTHING RETURNING 1),
-            model AS (
-              INSERT INTO models (id, org_id, slug, display_name, hf_repo, ref, created_at, updated_at)
-              SELECT ${modelId}, ${caller.orgId}, ${target.slug}, ${target.slug}, ${target.source.repo}, ${target.source.ref ?? null}, ${at}, ${at} FROM bound
-              RETURNING id, org_id, ref, active_revision_id
+        const bound: ReadonlyArray<Statement.Fragment> = fresh
+          ? [
+              sql`bound AS (${key} ON CONFLICT DO NOTHING RETURNING 1)`,
+              sql`model AS (
+                INSERT INTO models (id, org_id, slug, display_name, hf_repo, ref, created_at, updated_at)
+                SELECT ${modelId}, ${caller.orgId}, ${target.slug}, ${target.slug}, ${target.source.repo}, ${target.source.ref ?? null}, ${at}, ${at} FROM bound
+                RETURNING id, org_id, ref, active_revision_id
+              )`
+            ]
+          : [
+              sql`existing AS (
+                SELECT id, org_id, ref, active_revision_id FROM models WHERE org_id = ${caller.orgId} AND id = ${modelId} AND deleted_at IS NULL FOR KEY SHARE
+              )`,
+              sql`bound AS (${key} FROM existing ON CONFLICT DO NOTHING RETURNING 1)`,
+              sql`model AS (SELECT existing.* FROM existing, bound)`
+            ]
+        const hasSettings = Object.keys(input.serving).length > 0 || fresh
+        const serving = hasSettings ? sql`${sql.json(input.serving)}` : sql.literal(previousSettings("model"))
+        const keptChoices = hasSettings ? sql`NULL` : sql.literal(previousChoices("model"))
+        const rows = yield* insertRun(sql, {
+          id,
+          at,
+          expressions: bound,
+          ref: fresh ? sql`model.ref` : sql`coalesce(${target.ref}, model.ref)`,
+          serving,
+          keptChoices,
+          serve: input.serve,
+          startedBy: caller.userId,
+          traceparent: input.traceparent ?? null,
+          following: [
+            sql`audited AS (
+              INSERT INTO audit_events (org_id, created_at, id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after)
+              SELECT org_id, ${at}, ${auditId}, 'user', ${caller.userId}, 'model_config', model_id, ${fresh ? "created" : "updated"}, 'null'::jsonb, ${sql.json(after)}
+              FROM inserted
             )`
-          : sql`
-            found AS (
-              SELECT id, org_id, ref, active_revision_id FROM models WHERE org_id = ${caller.orgId} AND id = ${modelId} AND deleted_at IS NULL FOR KEY SHARE
-            ),
-            bound AS (${key} FROM found ON CONFLICT DO NOTHING RETURNING 1),
-            model AS (SELECT found.* FROM found, bound)`
-        const asked = Object.keys(input.serving).length > 0 || fresh
-        const served = asked ? sql`${sql.json(input.serving)}` : sql.literal(previousSettings("model"))
-        const chosen = asked ? sql`NULL` : sql.literal(previousChoices("model"))
-        const rows = yield* sql`
-          WITH ${bound},
-          made AS (
-            INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, kept_choices, serve, started_by_user_id, traceparent, created_at, updated_at)
-            SELECT ${id}, model.org_id, model.id, 'screening', ${at}, ${fresh ? sql`model.ref` : sql`coalesce(${target.ref}, model.ref)`}, ${served},
-              ${chosen}, ${input.serve}, ${caller.userId}, ${input.traceparent ?? null}, ${at}, ${at}
-            FROM model
-            RETURNING id, org_id, model_id
-          ),
-          entered AS (
-            INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, 1, 'screening', ${at}, 'Created' FROM made
-          ),
-          told AS (
-            INSERT INTO audit_events (org_id, created_at, id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after)
-            SELECT org_id, ${at}, ${auditId}, 'user', ${caller.userId}, 'model_config', model_id, ${fresh ? "created" : "updated"}, 'null'::jsonb, ${sql.json(after)}
-            FROM made
-          ),
-          work AS (
-            INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM made
-          )
-          SELECT id, model_id AS "modelId", NULL AS "revisionId", 'screening' AS phase, pg_notify('deployments', id) FROM made`
+          ]
+        })
         return yield* Effect.map(Schema.decodeUnknownEffect(Schema.Array(OperationRow))(rows), (made) => made[0])
       })
 
@@ -245,24 +246,14 @@ export class Deployments extends Context.Service<
         progress: findProgress(sql),
         cancel: Effect.fn("Deployments.cancel")(function* (orgId, id, by) {
           const at = new Date(yield* Clock.currentTimeMillis)
-          const rows = yield* sql`
-            WITH ended AS (
-              UPDATE deployments SET phase = 'cancelled', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
-                ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at}), cancelled_by_user_id = ${by}
-              WHERE org_id = ${orgId} AND id = ${id} AND ended_at IS NULL
-              RETURNING org_id, id, phase_count, phase_since
-            ),
-            entered AS (
-              INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-              SELECT org_id, id, phase_count, 'cancelled', phase_since, 'CancelledByUser' FROM ended
-            ),
-            work AS (
-              INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM ended
-            )
-            SELECT id, pg_notify('deployments', id) FROM ended`.pipe(
-            Effect.flatMap(Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: DeploymentId })))),
-            Effect.orDie
-          )
+          const rows = yield* transition(sql, {
+            to: "cancelled",
+            at,
+            reason: "CancelledByUser",
+            where: sql`d.org_id = ${orgId} AND d.id = ${id} AND d.ended_at IS NULL`,
+            set: [sql`cancelled_by_user_id = ${by}`],
+            notifiesOperator: true
+          }).pipe(Effect.orDie)
           if (rows[0] !== undefined) return rows[0].id
           const current = yield* Effect.orDie(phaseOf({ orgId, id }))
           if (Option.isNone(current)) return yield* new RecordNotFound()

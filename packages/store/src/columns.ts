@@ -1,4 +1,4 @@
-import { Timestamp } from "@seatrial/domain"
+import { type Phase, Timestamp } from "@seatrial/domain"
 import { Schema, SchemaGetter } from "effect"
 
 /** A `timestamptz(3)` column as the wire writes it. */
@@ -16,6 +16,9 @@ export const MillisFromDate = Schema.Date.pipe(
     encode: SchemaGetter.transform((millis: number) => new Date(millis))
   })
 )
+
+/** SQL for a list of phases, for `IN (...)`. */
+export const phaseList = (phases: ReadonlyArray<Phase>): string => phases.map((phase) => `'${phase}'`).join(", ")
 
 /** SQL for a time column inside JSON, where Postgres' own form would differ from the wire's. */
 export const isoText = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`

@@ -1,4 +1,4 @@
-import { failureDetail, fallsBack, isFinished, type Phase } from "@seatrial/domain"
+import { failureDetail, fallsBack, isFinished, isUnplaced, type Phase } from "@seatrial/domain"
 import { Job, KubeClient, KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Endpoint, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
@@ -39,7 +39,7 @@ const entered = (run: Run, to: Phase, reason: string, at: number): Run | null =>
   if (isFinished(to) || fallsBack(run.phase, to)) return null
   const phaseSince = Math.max(run.phaseSince, at)
   // A run that gets its GPUs keeps its host class.
-  const placements = to === "waiting" || to === "queued" || to === "materializing" ? run.placements : []
+  const placements = isUnplaced(to) ? run.placements : []
   return { ...run, phase: to, phaseSince, placements, history: [...run.history, { phase: to, at: phaseSince, reason }] }
 }
 

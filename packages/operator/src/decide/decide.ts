@@ -1,4 +1,4 @@
-import { type Phase, workingPhases } from "@seatrial/domain"
+import { isFinished, type Phase } from "@seatrial/domain"
 import { Action, act, type Decision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
@@ -25,15 +25,13 @@ const rules: Record<Phase, (seen: Observation, now: number) => Decision> = {
   cancelled: finished
 }
 
-const isWorking = (phase: Phase) => workingPhases.some((working) => working === phase)
-
 /**
  * An unfinished or serving run has a custom resource. If someone deletes the resource of a finished run, the operator
  * does not create it again. An applied object shows only its newest run, and is deleted with its model.
  */
 const wantsResource = ({ pod, run }: Observation): boolean =>
   (run.applied === null || (run.applied.current !== null && !run.modelDeleted)) &&
-  (isWorking(run.phase) ||
+  (!isFinished(run.phase) ||
     (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || (pod !== null && run.engineRun === run.id))))
 
 /**
@@ -58,7 +56,7 @@ const withNode = (seen: Observation, now: number): Observation => {
 }
 
 const rule = (seen: Observation, now: number): Decision =>
-  isWorking(seen.run.phase) && seen.run.modelDeleted
+  !isFinished(seen.run.phase) && seen.run.modelDeleted
     ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null, replaces: false }))
     : rules[seen.run.phase](seen, now)
 

@@ -1,4 +1,4 @@
-import { type DeploymentId, isFinished } from "@seatrial/domain"
+import { type DeploymentId, isFinished, phaseTraits } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import type { MergedModel } from "@seatrial/trial"
 import type { Observation } from "../decide/Observation.ts"
@@ -21,7 +21,7 @@ const measuresFidelity = ({ engineRun, id, phase, revision }: Run): boolean =>
 /** What the trial still needs from the merged model. Forgets answers that are no longer needed. */
 export const mergedSeen = (answers: MergedAnswers, run: Run): Observation["merged"] => {
   // The answers belong to the place that the run has left. An adapter is compared with answers of the same node.
-  if (run.phase === "queued" || run.phase === "waiting") answers.delete(run.id)
+  if (phaseTraits[run.phase].awaitsGpus) answers.delete(run.id)
   if (measuresFidelity(run)) return answers.has(run.id) ? "answered" : "wanted"
   answers.delete(run.id)
   return "none"

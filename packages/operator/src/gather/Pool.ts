@@ -1,4 +1,4 @@
-import type { DeploymentId, Phase } from "@seatrial/domain"
+import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Reservation, Run, ServingPlan } from "@seatrial/store"
 import { lookedAtOnce } from "../decide/limits.ts"
 import type { ClassOption, Observation } from "../decide/Observation.ts"
@@ -47,8 +47,6 @@ export interface NotedChoice {
   readonly plan?: ServingPlan | undefined
   readonly open?: { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null
 }
-
-const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
 /**
  * The runs that wait for each host class, and the runs that were granted GPUs before their pods are visible. Two runs
@@ -107,7 +105,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     // A serving run or a run on trial has its GPUs before any waiting run. If its pod is lost, no other run is granted
     // them.
     const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id && !idle
-    const state = queues ? phase : placed.has(phase) || serves ? "claimed" : null
+    const state = queues ? phase : phaseTraits[phase].holdsGpus || serves ? "claimed" : null
     if (state === null || run.revision === null) return forget(run.id)
     const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
     const { estimate, settings } = plan ?? revision

@@ -1,4 +1,4 @@
-import type { HostClass } from "@seatrial/domain"
+import { type HostClass, phaseTraits } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient, type KubeObject, type Node } from "@seatrial/kube"
 import { type Run, Runs, type ServingPlan } from "@seatrial/store"
@@ -96,9 +96,6 @@ export interface GatherFrom {
  * When the nodes of runs' pods were first missing. Kept only in memory: after a restart the deadline is later at worst.
  */
 export type Nodeless = Map<Run["id"], { readonly uid: string; readonly since: number }>
-
-/** Phases that a failed start of the engine ends, if the engine names the cause. */
-const ofEngine: ReadonlySet<Run["phase"]> = new Set(["booting", "checking", "measuring", "benchmarking", "activating"])
 
 const logTail = 200
 /** How long to wait for a watch to show a created object, milliseconds. */
@@ -249,7 +246,7 @@ export const gather = Effect.fnUntraced(function* (
   const fetched = run.phase === "materializing" ? fetchingPod(fetching) : undefined
   const fetchLog = fetched === undefined ? "" : yield* readLog(fetched.metadata.name, namespace)
 
-  const failedStart = ofEngine.has(run.phase) && pod !== null && !pod.ready && pod.restarts >= bootRestarts
+  const failedStart = phaseTraits[run.phase].engineRuns && pod !== null && !pod.ready && pod.restarts >= bootRestarts
   const bootLog = failedStart
     ? `${lastWords(enginePod)}\n${yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed(""))}`
     : null

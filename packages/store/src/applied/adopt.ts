@@ -8,6 +8,7 @@ import { MillisFromDate } from "../columns.ts"
 import { ModelNameTaken } from "../Deployments.ts"
 import { previousChoices, previousSettings } from "../deployments/previousSettings.ts"
 import { whileLeading } from "../OperatorTerms.ts"
+import { insertRun } from "../runs/insertRun.ts"
 import { cancelApplied } from "./cancelApplied.ts"
 import { lockResource } from "./lock.ts"
 import { NamedModelRefused } from "./NamedModelRefused.ts"
@@ -97,7 +98,6 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       const ref = input.source.ref ?? named?.ref ?? null
       const kept = named !== null && Object.keys(input.serving).length === 0 ? named : null
       const serving = kept?.settings ?? input.serving
-      const choices = kept === null || kept.choices === null ? null : sql.json(kept.choices)
       // The runs of a model go in the order of their `created_at`, whatever the clocks of those who make them.
       const newest = yield* findNewest({ orgId, modelId })
       const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
@@ -105,10 +105,16 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       const id = yield* ids.make(DeploymentId, now)
       // Nobody wants an earlier specification of the object any more.
       yield* cancel(resource, at, "Its ModelDeployment was changed.")
-      yield* sql`
-        INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, kept_choices, serve, applied_namespace, applied_name, created_at, updated_at)
-        VALUES (${id}, ${orgId}, ${modelId}, 'screening', ${at}, ${ref}, ${sql.json(serving)}, ${choices}, ${serve}, ${namespace}, ${name}, ${at}, ${at})`
-      yield* sql`INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) VALUES (${orgId}, ${id}, 1, 'screening', ${at}, 'Created')`
+      yield* insertRun(sql, {
+        id,
+        at,
+        expressions: [sql`model AS (SELECT org_id, id FROM models WHERE org_id = ${orgId} AND id = ${modelId})`],
+        ref: sql`${ref}`,
+        serving: sql`${sql.json(serving)}`,
+        keptChoices: kept === null || kept.choices === null ? sql`NULL` : sql`${sql.json(kept.choices)}`,
+        serve,
+        applied: { namespace, name }
+      })
       yield* sql`
         INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
         VALUES (${orgId}, ${operation}, ${key}, ${specHash}, ${id}, ${at})
@@ -136,8 +142,6 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
         },
         at: now
       })
-      yield* sql`INSERT INTO outbox (org_id, deployment_id, created_at) VALUES (${orgId}, ${id}, ${at})`
-      yield* sql`SELECT pg_notify('deployments', ${id})`
       return id
     }).pipe(
       (adopting) => whileLeading(sql, adopting),

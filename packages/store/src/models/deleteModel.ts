@@ -2,6 +2,7 @@ import type { PgClient } from "@effect/sql-pg"
 import type { Ids, ModelId, OrgId } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { writeAudit } from "../audit.ts"
+import { transition } from "../runs/transition.ts"
 import type { ModelActor } from "./changeModel.ts"
 
 /** What the audit event says of it. */
@@ -23,15 +24,13 @@ export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     yield* sql`UPDATE models SET deleted_at = ${at}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${model.id}`
-    yield* sql`
-      WITH ended AS (
-        UPDATE deployments SET phase = 'cancelled', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
-          ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at})
-        WHERE org_id = ${orgId} AND model_id = ${model.id} AND ended_at IS NULL
-        RETURNING org_id, id, phase_count, phase_since
-      )
-      INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-      SELECT org_id, id, phase_count, 'cancelled', phase_since, 'The model was deleted.' FROM ended`
+    yield* transition(sql, {
+      to: "cancelled",
+      at,
+      reason: "The model was deleted.",
+      where: sql`d.org_id = ${orgId} AND d.model_id = ${model.id} AND d.ended_at IS NULL`,
+      notifiesOperator: false
+    })
     yield* writeAudit(sql, ids, {
       ...actor,
       orgId,

@@ -5,6 +5,7 @@ import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
 import { isOwnWrite, whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
+import { transition } from "./transition.ts"
 
 /** What of the trial goes into receipts: without a card the fingerprints mean nothing, so they stay out. */
 const verificationOf = (report: CheckReport): Verification => ({
@@ -48,14 +49,13 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       const run = found.value
       if (from !== "activating" && (run.serve || !(from === "benchmarking" || (run.verified && from === "screening")))) return false
       if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
-      yield* sql`
-        WITH ended AS (
-          UPDATE deployments SET phase = 'activated', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
-            ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at})
-          WHERE org_id = ${orgId} AND id = ${id} RETURNING org_id, id, phase_count, phase_since
-        )
-        INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-        SELECT org_id, id, phase_count, 'activated', phase_since, ${run.serve ? "Serving" : "Verified"} FROM ended`
+      yield* transition(sql, {
+        to: "activated",
+        at,
+        reason: run.serve ? "Serving" : "Verified",
+        where: sql`d.org_id = ${orgId} AND d.id = ${id}`,
+        notifiesOperator: false
+      })
       const replaces = run.serve && run.earlier !== null && run.earlier !== run.revisionId
       if (replaces) {
         yield* sql`

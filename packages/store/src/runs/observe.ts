@@ -3,11 +3,13 @@ import {
   Benchmark,
   Choices,
   DeploymentId,
+  isUnplaced,
   Measured,
   ModelCapabilities,
   ModelId,
   OrgId,
   Phase,
+  phasesWith,
   RepositoryFacts,
   RevisionId,
   RevisionStatus,
@@ -20,9 +22,12 @@ import {
 } from "@seatrial/domain"
 import { Clock, Effect, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
-import { callableName, MillisFromDate } from "../columns.ts"
+import { callableName, MillisFromDate, phaseList } from "../columns.ts"
 import type { Run } from "../Runs.ts"
 import { differs } from "./nodeFaults.ts"
+
+const unplacedPhases = phaseList(Phase.literals.filter(isUnplaced))
+const weightPhases = phaseList(phasesWith(({ readsWeights }) => readsWeights))
 
 const Interval = Schema.Struct({ low: Schema.Finite, high: Schema.Finite })
 /** What a revision keeps of the fit that it was made from. */
@@ -149,7 +154,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
           WHERE s.org_id = d.org_id AND s.id = m.active_revision_id AND s.id IS DISTINCT FROM d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1) AS predecessor,
-        CASE WHEN d.phase IN ('screening', 'materializing', 'waiting', 'queued') THEN
+        CASE WHEN d.phase IN (${sql.literal(unplacedPhases)}) THEN
           coalesce((SELECT json_agg(candidate) FROM (
             SELECT c.id AS run, s.gpu_count AS gpus, (extract(epoch FROM c.ended_at) * 1000)::bigint AS "endedAt", (s.settings ->> 'hold_seconds')::int AS "holdSeconds"
             FROM deployments c JOIN revisions s ON s.org_id = c.org_id AND s.id = c.revision_id
@@ -164,7 +169,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
           CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model) END) END AS applied,
-        CASE WHEN d.phase IN ('screening', 'materializing', 'provisioning', 'booting') OR d.placements IS NOT NULL THEN
+        CASE WHEN d.phase IN (${sql.literal(weightPhases)}) OR d.placements IS NOT NULL THEN
           coalesce((SELECT json_agg(json_build_object('store', w.store, 'manifest', w.manifest_sha256, 'verifiedBy', w.verified_by,
               'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')

@@ -1,0 +1,55 @@
+import type { PgClient } from "@effect/sql-pg"
+import { type DeploymentId, type Failure, type Phase, phaseTraits } from "@seatrial/domain"
+import type { Statement } from "effect/sql"
+
+export interface Transition {
+  readonly to: Phase
+  readonly at: Date
+  /** Recorded in the run's history. */
+  readonly reason: string
+  /** SQL condition on the table `deployments d` that selects the runs to move. */
+  readonly where: Statement.Fragment
+  /** A further table that `where` refers to. */
+  readonly from?: Statement.Fragment
+  /** Further assignments of the UPDATE. */
+  readonly set?: ReadonlyArray<Statement.Fragment>
+  /** Required if `to` is `failed`. */
+  readonly failure?: Failure
+  /** Further common table expressions; they may read `moved` (`org_id`, `id`, `revision_id`). */
+  readonly expressions?: ReadonlyArray<Statement.Fragment>
+  /** Whether to put the moved runs into the operator's outbox and notify it. */
+  readonly notifiesOperator: boolean
+}
+
+/**
+ * Moves runs to a phase: the only statement that changes `deployments.phase`. The same statement writes the history and the outbox. A phase never starts before the
+ * phase that it follows, even if the clocks of the writers differ. Returns the runs that moved.
+ */
+export const transition = (
+  sql: PgClient.PgClient,
+  { at, expressions = [], failure, from, notifiesOperator, reason, set = [], to, where }: Transition
+): Statement.Statement<{ readonly id: DeploymentId }> => {
+  const assignments = [
+    sql`phase = ${to}`,
+    sql`phase_since = greatest(d.phase_since, ${at})`,
+    sql`phase_count = d.phase_count + 1`,
+    sql`updated_at = greatest(d.updated_at, ${at})`,
+    ...(phaseTraits[to].terminal ? [sql`ended_at = greatest(d.phase_since, ${at})`] : []),
+    ...(failure === undefined ? [] : [sql`failure_code = ${failure.code}`, sql`failure_text = ${failure.text}`]),
+    ...set
+  ]
+  const entered = sql`
+    entered AS (
+      INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
+      SELECT org_id, id, phase_count, ${to}, phase_since, ${reason} FROM moved
+    )`
+  const work = sql`work AS (INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM moved)`
+  return sql`
+    WITH moved AS (
+      UPDATE deployments d SET ${sql.csv(assignments)} ${from === undefined ? sql.literal("") : sql`FROM ${from}`}
+      WHERE ${where}
+      RETURNING d.org_id, d.id, d.revision_id, d.phase_count, d.phase_since
+    ),
+    ${sql.csv([...expressions, entered, ...(notifiesOperator ? [work] : [])])}
+    SELECT id${sql.literal(notifiesOperator ? ", pg_notify('deployments', id)" : "")} FROM moved`
+}
