@@ -9,10 +9,9 @@ import { storeMetrics } from "@seatrial/store"
 import { Schema } from "effect"
 import { parseDocument } from "yaml"
 
-const text = readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8")
-
-/** The rows of the table under a heading. */
-const tableUnder = (heading: string): ReadonlyArray<string> => {
+/** The rows of the table under a heading of a reference page. */
+const tableUnder = (page: string, heading: string): ReadonlyArray<string> => {
+  const text = readFileSync(new URL(`../../docs/reference/${page}`, import.meta.url), "utf8")
   const section = text.split(`\n## ${heading}\n`)[1]?.split("\n## ")[0] ?? ""
   return section.split("\n").filter((line) => line.startsWith("| `"))
 }
@@ -83,14 +82,12 @@ describe.each([
 
 describe("the document for operators", () => {
   it("says what to do for every code that a deployment may fail with, once, and for no other", () => {
-    const told = tableUnder("What a failed deployment says").flatMap((row) =>
-      [...(row.split(" | ")[0] ?? "").matchAll(/`([a-z_]+)`/g)].map((match) => match[1])
-    )
+    const told = tableUnder("failure-codes.md", "Codes").flatMap((row) => [...(row.split(" | ")[0] ?? "").matchAll(/`([a-z_]+)`/g)].map((match) => match[1]))
     assert.deepStrictEqual([...told].sort(), [...FailureCode.literals].sort())
   })
 
   it("says of each whose fault it is, and what to do", () => {
-    for (const row of tableUnder("What a failed deployment says")) {
+    for (const row of tableUnder("failure-codes.md", "Codes")) {
       const [codes = "", , whose = "", meaning = "", remedy = ""] = row.split(" | ")
       for (const [, code = ""] of codes.matchAll(/`([a-z_]+)`/g)) {
         assert.strictEqual(whose, Object.entries(failureOwners).find(([name]) => name === code)?.[1], code)
@@ -100,7 +97,7 @@ describe("the document for operators", () => {
     }
   })
 
-  it("lists every metric as it is", () => assert.deepStrictEqual([...tableUnder("Metrics")].sort(), families.map(rowOf).sort()))
+  it("lists every metric as it is", () => assert.deepStrictEqual([...tableUnder("observability.md", "Metrics")].sort(), families.map(rowOf).sort()))
 
   it("names metrics as Prometheus does, and labels none by a key, and by a model or a deployment only what goes with it", () => {
     for (const { labels, name, type } of families) {
