@@ -7,15 +7,15 @@ import type { TestProject } from "vitest/node"
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** A superuser's address on the run's throw-away Postgres, without a database name: append `/name`. */
+    /** URL of a superuser of the temporary Postgres, without a database name: append `/name`. */
     readonly postgres: string
   }
 }
 
-/** Vitest's global set-up: one Postgres for the whole run, that of `npm start`; each suite makes its own database in it. */
+/** Global setup of Vitest: one Postgres for the whole run, the same as that of `npm start`. Each suite creates its own database. */
 export default async function (project: TestProject) {
   const directory = await mkdtemp(join(tmpdir(), "seatrial-test-"))
-  // The account that Postgres runs as has to reach it.
+  // The account that Postgres runs as must be able to reach it.
   await chmod(directory, 0o755)
   const scope = Scope.makeUnsafe()
   const services = await Effect.runPromise(Layer.buildWithScope(EmbeddedPostgres.layer({ directory, durable: false }), scope))

@@ -10,7 +10,7 @@ import { startProgram } from "../e2e/ChildProgram.ts"
 const run = Effect.fnUntraced(function* (folders: Readonly<Record<"base" | "adapter" | "target", string>>) {
   const words = Object.entries(folders).map(([name, folder]) => `--${name}=${folder}`)
   const program = yield* startProgram(["packages/cli/src/main.ts", "merge-weights", ...words], {})
-  return { code: yield* program.exited, said: program.said() }
+  return { code: yield* program.exited, said: program.output() }
 }, Effect.scoped)
 
 it.live("merging the trained adapter reproduces the bytes of its merged model, and a wrong base is detected", () =>

@@ -53,7 +53,7 @@ export const openFaultStage = Effect.gen(function* () {
   yield* eventually("the operator has told of its host class", preview, ({ text }) => text.includes("derived"))
   const before = yield* writes
   const served = yield* caller.finished((yield* caller.deploy({ source, serving })).id)
-  if (served.status !== "activated") return yield* Effect.die(new Error(`nothing serves: ${served.failure_detail}. ${operator.said()}`))
+  if (served.status !== "activated") return yield* Effect.die(new Error(`nothing serves: ${served.failure_detail}. ${operator.output()}`))
   const stage: FaultStage = {
     cluster,
     caller,

@@ -36,15 +36,15 @@ export const changeLease = Effect.fnUntraced(function* (stage: FaultStage, seed:
   const asked = entriesOf(seen, first).length
   yield* leader.signal("SIGCONT")
   yield* eventually("the first operator is awake", audit, (entries) => entriesOf(entries, first).slice(asked).some(onLease))
-  const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(program.said())))
+  const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(program.output())))
   assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null], `seed ${seed}`)
   inOrder(ended)
   yield* eventually("the cluster holds the serving engine and nothing else", objectsOfRuns(cluster.kube), (objects) => objects.join() === `Pod ${id}`)
-  assert.isFalse(leader.hasExited(), leader.said())
+  assert.isFalse(leader.hasExited(), leader.output())
 
   const entries = yield* audit
   const late = entriesOf(entries, first).filter((entry) => (isWrite(entry) || wroteLease(entry)) && entry.requestReceivedTimestamp > taken)
-  assert.deepStrictEqual(late, [], `seed ${seed}: ${leader.said()}`)
+  assert.deepStrictEqual(late, [], `seed ${seed}: ${leader.output()}`)
   const made = entries
     .slice(began)
     .filter((entry) => isWrite(entry) && entry.responseStatus?.code === 201 && ["pods", "jobs"].includes(entry.objectRef?.resource ?? ""))

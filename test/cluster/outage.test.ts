@@ -33,7 +33,7 @@ it.live(
 
       // No node is there yet: it says so, and is no ordinary queue.
       const first = yield* caller.deploy({ source, serving: serving(512) })
-      yield* says(first.id, `no node has the class's labels nvidia.com/gpu.product=${product}`).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+      yield* says(first.id, `no node has the class's labels nvidia.com/gpu.product=${product}`).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
       yield* cluster.startNode("kept-0", product)
       const { model, model_id, status } = yield* caller.finished(first.id)
       assert.strictEqual(status, "activated")

@@ -31,7 +31,7 @@ export const playRollout = Effect.fnUntraced(function* (stage: FaultStage, seed:
     passed = after
     yield* happen(stage, id, draw)
   }
-  const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(operator().said())))
+  const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(operator().output())))
   assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null], `seed ${seed}: ${story}`)
   inOrder(ended)
   yield* eventually("the cluster holds the serving engine and nothing else", objectsOfRuns(cluster.kube), (objects) => objects.join() === `Pod ${id}`)

@@ -35,7 +35,7 @@ it.live(
       const engineOf = (id: string) =>
         Effect.map(kube.list(Pod, { namespace, labelSelector: `seatrial.dev/deployment=${id},seatrial.dev/role=engine` }), ([pod]) => pod)
       const heldBack = Effect.fnUntraced(function* (id: string) {
-        yield* caller.until(id, "is in the queue", ({ status }) => status === "queued").pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+        yield* caller.until(id, "is in the queue", ({ status }) => status === "queued").pipe(Effect.tapCause(() => Effect.logError(operator.output())))
         const pod = yield* eventually("its pod is held back", engineOf(id), (found) => (found?.spec?.schedulingGates ?? []).length > 0)
         assert.strictEqual(pod?.metadata.labels?.["kueue.x-k8s.io/queue-name"], "gpus")
         assert.isUndefined(pod?.spec?.nodeName)
@@ -50,7 +50,7 @@ it.live(
       yield* eventually("it says what the queue says", shown(first.id, "message"), (message) => message.includes("insufficient unused quota"))
       assert.strictEqual(yield* shown(first.id, "queue.waitsFor"), "Capacity")
       yield* kueue.admits(held)
-      const ended = yield* caller.finished(first.id).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+      const ended = yield* caller.finished(first.id).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       const phases = ended.phases.map(({ status }) => status)
       assert.deepStrictEqual(phases.slice(phases.indexOf("queued")).slice(0, 3), ["queued", "provisioning", "booting"])
@@ -68,7 +68,7 @@ it.live(
       assert.strictEqual((yield* caller.call("POST", "/v1/chat/completions", { model: ended.model, messages: [{ role: "user", content: "Hi" }] })).status, 503)
       yield* kueue.admits(again?.metadata ?? { name: "" })
       const ready = eventually("it is ready again", shown(first.id, "conditions[?(@.type=='Ready')].status"), (status) => status === "True")
-      yield* ready.pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+      yield* ready.pipe(Effect.tapCause(() => Effect.logError(operator.output())))
 
       // One that is evicted before it is ready goes back to the queue.
       const second = yield* caller.deploy({ source, model_name: "second", serving: { ...serving, host_class: "unpullable" } })

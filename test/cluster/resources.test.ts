@@ -202,7 +202,7 @@ it.live(
       const { caller, startOperator } = yield* startProduct(cluster)
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: team }) })
       const operator = yield* startOperator({ OPERATOR_ORGANIZATION: "local", OPERATOR_ORGANIZATIONS: "team=local,nowhere=local" })
-      const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, within]).pipe(Effect.tapError(() => Effect.logError(operator.said())))
+      const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, within]).pipe(Effect.tapError(() => Effect.logError(operator.output())))
       const apply = (name: string, spec: object) =>
         command("kubectl", ["apply", "--validate=strict", within, "-f", "-"], { input: JSON.stringify(modelDeployment(name, spec)) })
       const read = (name: string, path: string) => kubectl("get", "mdep", name, "-o", `jsonpath={${path}}`)

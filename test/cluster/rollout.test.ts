@@ -67,7 +67,7 @@ it.live(
       )
       const activated = Effect.fnUntraced(function* (id: string) {
         const ended = yield* caller.finished(id)
-        if (ended.status !== "activated") yield* Effect.logError(operator.said())
+        if (ended.status !== "activated") yield* Effect.logError(operator.output())
         assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
         return ended
       })

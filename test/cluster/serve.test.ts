@@ -26,7 +26,7 @@ it.live(
       const created = yield* caller.call("POST", "/v1/deployments", { source, serving }, headers)
       assert.strictEqual(created.status, 201)
       const { id } = bodyOf(DeploymentOperation, created)
-      const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+      const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(operator.output())))
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       const answer = wholeOf(yield* ask(caller, ended.model))
       assert.isAbove(answer.usage.completion_tokens, 0)

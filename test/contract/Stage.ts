@@ -5,7 +5,7 @@ import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
 import { type ServerProcess, startServer } from "./ServerProcess.ts"
 
-/** Two server processes on one database; the store's services beside them are the administrators and the operator. */
+/** Two server processes on one database. The services of the store play the administrators and the operator. */
 export class Stage extends Context.Service<
   Stage,
   {
@@ -13,7 +13,7 @@ export class Stage extends Context.Service<
     readonly servers: readonly [ServerProcess, ServerProcess]
   }
 >()("seatrial/test/contract/Stage") {
-  /** `over`: settings of both servers by name. */
+  /** `over`: settings of both servers, by name. */
   static readonly layer = (over: Readonly<Record<string, string>> = {}) =>
     Layer.unwrap(
       Effect.gen(function* () {
@@ -39,19 +39,19 @@ export class Stage extends Context.Service<
     )
 }
 
-/** A key that an organisation gave out. */
+/** An API key of an organization. */
 export interface GivenKey {
   readonly id: Effect.Success<ReturnType<ApiKeys["Service"]["create"]>>["key"]["id"]
   readonly secret: string
 }
 
-let made = 0
+let tenantCount = 0
 
-/** A new organisation with an owner. `purchase`: whether it may deploy. */
+/** A new organization with an owner. `purchase`: whether it has made a purchase and can deploy. */
 export const makeTenant = Effect.fnUntraced(function* (purchase = true, prefix = "tenant") {
   const organizations = yield* Organizations
   const keys = yield* ApiKeys
-  const slug = `${prefix}-${++made}`
+  const slug = `${prefix}-${++tenantCount}`
   const { id: orgId } = yield* Effect.orDie(organizations.create({ slug, name: slug }))
   const { id: userId } = yield* organizations.addUser({ orgId, email: `owner@${slug}.example`, name: "Owner", role: "owner" })
   if (purchase) yield* organizations.recordPurchase({ orgId, micros: 1_000_000n })

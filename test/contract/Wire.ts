@@ -2,7 +2,7 @@ import { Agent, type IncomingHttpHeaders, request } from "node:http"
 import { Effect, Option, Schema } from "effect"
 import { assertConforms } from "../../packages/server/test/conformance.ts"
 
-/** When the caller tears its connection: as soon as all is sent, some milliseconds later, or once the answer's head has come. */
+/** When the caller cuts its connection: after sending the request, some milliseconds later, or after the response headers. */
 export type Cut = "sent" | "head" | { readonly afterMillis: number }
 
 export interface Ask {
@@ -21,26 +21,26 @@ export interface Answer {
   readonly text: string
 }
 
-/** No whole answer came; `status` where its head did. */
+/** An incomplete response. `status` is null if no headers arrived. */
 export interface Torn {
   readonly _tag: "Torn"
   readonly status: number | null
   readonly why: string
 }
 
-/** The connections of one caller to one server, kept open between requests. */
+/** The keep-alive connections of one caller to one server. */
 export interface Wire {
   readonly port: number
-  /** Dies where an answer is not what the served document says of it. */
+  /** Dies if a response does not conform to the served document. */
   readonly ask: (ask: Ask) => Effect.Effect<Answer | Torn>
-  /** Dies where no whole answer comes, too. */
+  /** Like `ask`, and also dies if the response is incomplete. */
   readonly answer: (ask: Ask) => Effect.Effect<Answer>
 }
 
-/** Opens a wire to a port of this machine; its connections end with the scope. */
+/** Opens a connection pool to a local port. Its connections close with the scope. */
 export const openWire = Effect.fnUntraced(function* (port: number) {
   const agent = yield* Effect.acquireRelease(
-    // A connection that was idle for nearly as long as the server keeps it is not used again.
+    // Do not reuse a connection that the server is about to close.
     Effect.sync(() => new Agent({ keepAlive: true, maxSockets: 128, agentKeepAliveTimeoutBuffer: 4_000 })),
     (opened) => Effect.sync(() => opened.destroy())
   )
@@ -102,9 +102,9 @@ export const openWire = Effect.fnUntraced(function* (port: number) {
   const wire: Wire = {
     port,
     ask,
-    answer: (given) =>
-      Effect.flatMap(ask(given), (heard) =>
-        heard._tag === "Answer" ? Effect.succeed(heard) : Effect.die(new Error(`${given.method} ${given.path}: no answer: ${heard.why}`))
+    answer: (call) =>
+      Effect.flatMap(ask(call), (result) =>
+        result._tag === "Answer" ? Effect.succeed(result) : Effect.die(new Error(`${call.method} ${call.path}: no response: ${result.why}`))
       )
   }
   return wire
@@ -113,9 +113,9 @@ export const openWire = Effect.fnUntraced(function* (port: number) {
 const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ code: Schema.String, param: Schema.optionalKey(Schema.NullOr(Schema.String)) }) }))
 const decodeFailure = Schema.decodeUnknownOption(Failure)
 
-/** An error's code and parameter; none where the answer is no error. */
+/** The code and parameter of an error. None if the response is not an error. */
 export const failureOf = ({ text }: Pick<Answer, "text">) => Option.map(decodeFailure(text), ({ error }) => error)
 
-/** An answer's body, strictly decoded. */
+/** The strictly decoded body of a response. */
 export const bodyOf = <A>(schema: Schema.Codec<A, unknown>, { text }: Pick<Answer, "text">): A =>
   Schema.decodeUnknownSync(Schema.fromJsonString(schema), { onExcessProperty: "error" })(text)

@@ -10,7 +10,7 @@ import { lists } from "./pages/lists.ts"
 import { makeTenant, Stage } from "./Stage.ts"
 import { failureOf } from "./Wire.ts"
 
-/** How many cursors are tried on the code itself; over the wire it is a part of them. */
+/** Number of cursors to try in process. Fewer are tried over HTTP. */
 const cursors = Number(process.env.CONTRACT_CURSORS ?? 10_000)
 const overTheWire = Math.max(3_000, Math.floor(cursors / 50))
 
@@ -46,8 +46,8 @@ const drawList = (draw: Draw, orgIds: readonly [OrgId, ...Array<OrgId>]): ListId
 const sameList = (a: ListIdentity, b: ListIdentity) =>
   a.orgId === b.orgId && a.operation === b.operation && JSON.stringify(Object.entries(a.filters)) === JSON.stringify(Object.entries(b.filters))
 
-describe("no cursor is taken", () => {
-  it.effect(`that was not made for the list by a holder of the key: ${cursors} forged or of elsewhere`, () =>
+describe("a cursor is refused", () => {
+  it.effect(`unless it was made with the key for this list: ${cursors} forged or foreign cursors`, () =>
     Effect.gen(function* () {
       const draw = yield* seeded
       const genuine = yield* cursorsOf("0123456789abcdef")
@@ -86,8 +86,8 @@ interface Target {
 const addressOf = ({ path, query }: Target, more: ReadonlyArray<string>) => `${path}?${[...query, ...more].join("&")}`
 const sameTarget = (a: Target, b: Target) => a.org === b.org && a.path === b.path && a.query.toSorted().join("&") === b.query.toSorted().join("&")
 
-layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("over the wire, from two servers", (it) => {
-  it.effect(`${overTheWire} cursors forged or of elsewhere get 400 invalid_cursor, and the genuine ones go on under any limit`, () =>
+layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("over HTTP, with two servers", (it) => {
+  it.effect(`${overTheWire} forged or foreign cursors return 400 invalid_cursor, and genuine ones continue with any limit`, () =>
     Effect.gen(function* () {
       const draw = yield* seeded
       const { servers } = yield* Stage
@@ -103,9 +103,9 @@ layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("over the 
           yield* insertRows(list, sql, orgId, draw, [now, ...Array.from({ length: 60 }, () => now + draw.below(3))])
           for (const path of list.paths) {
             for (let set = 0; set < 8; set++) {
-              // Without a filter, with each of them alone, and with any of them.
-              const asked = list.filters.filter((_, index) => (set < list.filters.length + 1 ? index === set - 1 : draw.chance(0.4)))
-              const query = asked.map(({ name, value }) => `${name}=${encodeURIComponent(value(draw, orgId, now))}`)
+              // Without filters, with each filter alone, and with random combinations.
+              const filters = list.filters.filter((_, index) => (set < list.filters.length + 1 ? index === set - 1 : draw.chance(0.4)))
+              const query = filters.map(({ name, value }) => `${name}=${encodeURIComponent(value(draw, orgId, now))}`)
               targets.push({ path, query, key: keys.get(orgId)?.[0] ?? "", org: orgId })
             }
           }
@@ -118,7 +118,7 @@ layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("over the 
         const cursor = /"next_cursor":"([^"]+)"\}$/.exec(text)?.[1]
         if (cursor === undefined) continue
         genuine.push({ target, cursor })
-        // It belongs to the organisation, not to the key or the server that it was asked with.
+        // A cursor belongs to the organization, not to the API key or the server.
         for (const [index, limit] of ["limit=1", "limit=200", "limit=7"].entries()) {
           const path = addressOf(target, [`cursor=${cursor}`, limit])
           const second = yield* draw.of(servers).answer({ method: "GET", path, key: keys.get(target.org)?.[index % 2] ?? "" })
@@ -142,11 +142,15 @@ layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("over the 
           const more = [`cursor=${encodeURIComponent(cursor)}`, ...(cursor.length % 2 === 0 ? ["limit=3"] : [])]
           const path = addressOf(target, more)
           const answer = yield* draw.of(servers).answer({ method: "GET", path, key: target.key })
-          const said = `${path} ${answer.text}`
-          assert.strictEqual(answer.status, 400, said)
+          const description = `${path} ${answer.text}`
+          assert.strictEqual(answer.status, 400, description)
           const length = Array.from(cursor).length
-          // What no cursor can be by its length is told as a parameter that is wrong.
-          assert.deepInclude(Option.getOrThrow(failureOf(answer)), { code: length > 256 ? "invalid_parameter" : "invalid_cursor", param: "cursor" }, said)
+          // A cursor of an impossible length is reported as an invalid parameter.
+          assert.deepInclude(
+            Option.getOrThrow(failureOf(answer)),
+            { code: length > 256 ? "invalid_parameter" : "invalid_cursor", param: "cursor" },
+            description
+          )
         }),
         { concurrency: 16, discard: true }
       )

@@ -7,22 +7,22 @@ import { playSequence } from "./sequence/playSequence.ts"
 
 const sequences = Number(process.env.CONTRACT_SEQUENCES ?? 300)
 const steps = Number(process.env.CONTRACT_STEPS ?? 30)
-const given = process.env.CONTRACT_SEED
+const fixedSeed = process.env.CONTRACT_SEED
 
-/** How many sequences are played at once. */
-const atOnce = 4
-/** How many shorter sequences are tried once one has failed. */
-const shrinks = 60
+/** Number of sequences that run concurrently. */
+const concurrency = 4
+/** Maximum number of attempts to shorten a failing sequence. */
+const maxShrinks = 60
 
 type Sequence = ReadonlyArray<Command>
 
-/** Leaves out blocks of steps, ever smaller ones, as long as the rest fails too. */
+/** Removes ever smaller blocks of steps while the remaining sequence still fails. */
 const shrink = Effect.fnUntraced(function* <R>(failing: Sequence, first: Contradiction, play: (sequence: Sequence) => Effect.Effect<void, Contradiction, R>) {
   let shortest = failing
   let failure = first
   let tries = 0
   for (let block = Math.ceil(failing.length / 2); block >= 1; block = Math.floor(block / 2)) {
-    for (let start = 0; start < shortest.length && tries < shrinks; tries++) {
+    for (let start = 0; start < shortest.length && tries < maxShrinks; tries++) {
       const shorter = shortest.toSpliced(start, block)
       const played = yield* Effect.result(play(shorter))
       if (Result.isFailure(played)) {
@@ -34,7 +34,7 @@ const shrink = Effect.fnUntraced(function* <R>(failing: Sequence, first: Contrad
   return { shortest, failure }
 })
 
-/** What has to be met often in so many sequences, or the proof proves little. */
+/** Outcomes that must occur often, because otherwise the test would prove little. */
 const kinds = [
   "201",
   "200",
@@ -51,9 +51,9 @@ const kinds = [
 ]
 
 layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two servers on one database", (it) => {
-  it.effect(`${sequences} random sequences of ${steps} steps are answered as the contract says`, () =>
+  it.effect(`${sequences} random sequences of ${steps} steps get the responses of the contract`, () =>
     Effect.gen(function* () {
-      const seed = given ?? String(yield* Random.nextIntBetween(0, 2 ** 31))
+      const seed = fixedSeed ?? String(yield* Random.nextIntBetween(0, 2 ** 31))
       process.stdout.write(`CONTRACT_SEED=${seed} CONTRACT_SEQUENCES=${sequences} CONTRACT_STEPS=${steps}\n`)
       const met = new Map<string, number>()
       const play = (index: number) => (sequence: Sequence) => playSequence(sequence, index % 8 !== 0, met)
@@ -71,7 +71,7 @@ layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two serve
               )
             })
           ),
-        { concurrency: atOnce, discard: true }
+        { concurrency, discard: true }
       )
       process.stdout.write(
         `${[...met]
@@ -79,7 +79,7 @@ layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two serve
           .map(([kind, times]) => `${kind}: ${times}`)
           .join(", ")}\n`
       )
-      if (given === undefined && sequences * steps >= 9_000) for (const kind of kinds) assert.isAbove(met.get(kind) ?? 0, 20, kind)
+      if (fixedSeed === undefined && sequences * steps >= 9_000) for (const kind of kinds) assert.isAbove(met.get(kind) ?? 0, 20, kind)
     })
   )
 })

@@ -1,20 +1,20 @@
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Random } from "effect"
 import { lists } from "./pages/lists.ts"
-import { type Met, Plan, walkThrough } from "./pages/walkThrough.ts"
+import { type Coverage, Plan, walkThrough } from "./pages/walkThrough.ts"
 import { Stage } from "./Stage.ts"
 
-/** How many organisations are filled and walked through for each list. */
+/** Number of organizations to fill and page through for each list. */
 const organizations = Number(process.env.CONTRACT_PAGES ?? 250)
-const given = process.env.CONTRACT_SEED
+const fixedSeed = process.env.CONTRACT_SEED
 
 layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two servers on one database", (it) => {
   for (const list of lists) {
-    it.effect(`${list.paths.join(" and ")}: each page is what an oracle in memory says, whatever arrives between two of them`, () =>
+    it.effect(`${list.paths.join(" and ")}: each page matches an in-memory oracle, even if records arrive between pages`, () =>
       Effect.gen(function* () {
-        const seed = given ?? String(yield* Random.nextIntBetween(0, 2 ** 31))
+        const seed = fixedSeed ?? String(yield* Random.nextIntBetween(0, 2 ** 31))
         process.stdout.write(`CONTRACT_SEED=${seed} CONTRACT_PAGES=${organizations} ${list.paths.join(" ")}\n`)
-        const met: Met = { pages: 0, cutTies: 0, arrivedBefore: 0, arrivedAfter: 0, combinations: new Set() }
+        const met: Coverage = { pages: 0, cutTies: 0, arrivedBefore: 0, arrivedAfter: 0, combinations: new Set() }
         const result = yield* Arbitrary.checkEffect(Arbitrary.schema(Plan), (plan) => Effect.as(walkThrough(list, plan, met), true), {
           runs: organizations,
           seed,
@@ -23,7 +23,7 @@ layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two serve
         })
         assert.isUndefined(Arbitrary.formatCheckFailure(result))
         process.stdout.write(`${met.pages} pages, ${met.cutTies} cut between equal times, ${met.arrivedBefore + met.arrivedAfter} arrivals\n`)
-        // Fewer would prove little.
+        // With fewer, the test would prove little.
         for (const count of [met.pages, met.cutTies, met.arrivedBefore, met.arrivedAfter]) assert.isAbove(count, organizations / 10)
         if (organizations >= 150) assert.strictEqual(met.combinations.size, list.paths.length * 2 ** list.filters.length)
       })

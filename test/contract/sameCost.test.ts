@@ -5,7 +5,7 @@ import { nameOf, operations } from "./tenants/operations.ts"
 import { makeRecords } from "./tenants/records.ts"
 import { rightCall } from "./tenants/wrongness.ts"
 
-/** The statements that the server sent, by the trace of the request that it sent them for. */
+/** The statements that the server sent, by trace of the request. */
 const sent = new Map<string, Array<string>>()
 
 class WatchedSpan extends Tracer.NativeSpan {
@@ -19,7 +19,7 @@ const layerWatched = Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) 
 const never = "01890000000000000000000000"
 
 layer(layerStage().pipe(Layer.provide(layerWatched)), { excludeTestServices: true })("a look-up", (it) => {
-  it.effect("costs the same statements for another organisation's record as for one that never was", () =>
+  it.effect("sends the same statements for another organization's record as for a nonexistent one", () =>
     Effect.gen(function* () {
       const { call } = yield* Stage
       const own = yield* makeRecords("homeward")
@@ -41,7 +41,7 @@ layer(layerStage().pipe(Layer.provide(layerWatched)), { excludeTestServices: tru
         assert.strictEqual(answer.status, status, `${method} ${path}: ${answer.text}`)
         return sent.get(trace) ?? []
       })
-      // From now on the key is known by heart.
+      // From here on the key is cached.
       yield* statementsOf(200, "GET", "/v1/models")
       for (const operation of operations) {
         if (operation.id === undefined) continue

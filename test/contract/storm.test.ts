@@ -9,16 +9,16 @@ import { type Answer, bodyOf, type Cut, failureOf } from "./Wire.ts"
 
 const keys = Number(process.env.CONTRACT_STORM_KEYS ?? 200)
 const callers = Number(process.env.CONTRACT_STORM_CALLERS ?? 50)
-/** Keys whose callers are under way at once. */
+/** Number of keys whose callers run concurrently. */
 const keysAtOnce = 4
 
-/** What one caller has seen of a key in all its tries. */
+/** The responses that one caller got for a key in all its attempts. */
 interface Seen {
   readonly input: number
   readonly answer: Answer
-  /** Whether each of its tries got at least a status. */
+  /** Whether every attempt got at least a status. */
   readonly heardAll: boolean
-  /** The statuses that came, of torn answers too. */
+  /** All received statuses, including those of torn responses. */
   readonly statuses: ReadonlyArray<number>
 }
 
@@ -29,7 +29,7 @@ const randomCut: Effect.Effect<Cut | undefined> = Effect.gen(function* () {
   return kind === 2 || kind === 3 ? { afterMillis: yield* Random.nextIntBetween(0, 40) } : undefined
 })
 
-/** Tries until an answer comes, each time at another server, and when a server says so; the first try may be cut by the caller, any by a server that dies. */
+/** Retries on alternating servers until a response arrives, respecting `Retry-After`. The caller can cut the first attempt, and a dying server any attempt. */
 const insist = Effect.fnUntraced(function* (
   servers: Ref.Ref<ReadonlyArray<ServerProcess>>,
   first: number,
@@ -51,13 +51,13 @@ const insist = Effect.fnUntraced(function* (
     else statuses.push(heard.status)
     if (heard._tag !== "Answer") continue
     if (heard.status !== 503) return { input, answer: heard, heardAll, statuses }
-    // A machine that is too busy for the storm: nobody is told more than to come back.
+    // On a machine that is too busy, callers are only asked to retry.
     assert.strictEqual(Option.getOrThrow(failureOf(heard)).code, "unavailable")
     yield* Effect.sleep(`${Number(heard.headers["retry-after"] ?? 1)} seconds`)
   }
 })
 
-/** What the callers of one key have to have seen: the one operation, made once. */
+/** Asserts that all callers of one key saw one operation, created once. */
 const assertOne = (key: string, seen: ReadonlyArray<Seen>) => {
   const ids = new Set<string>()
   for (const { answer } of seen) {
@@ -71,7 +71,7 @@ const assertOne = (key: string, seen: ReadonlyArray<Seen>) => {
   assert.strictEqual(ids.size, 1, `${key} stands for ${[...ids]}`)
   const firsts = seen.flatMap(({ statuses }) => statuses).filter((status) => status === 201).length
   assert.isAtMost(firsts, 1, `${key} was made twice`)
-  // The answer that made it may be the one that was torn before its head.
+  // The response of the create itself can be one that was torn before its headers.
   if (seen.every(({ heardAll }) => heardAll)) assert.strictEqual(firsts, 1, `${key} was never made`)
   return [...ids][0] ?? ""
 }
@@ -81,20 +81,20 @@ const Rows = Schema.Array(
     key: Schema.String,
     id: Schema.String,
     phases: Schema.Int,
-    told: Schema.Int,
+    audited: Schema.Int,
     work: Schema.Int,
     slug: Schema.String,
     max: Schema.NullOr(Schema.Int)
   })
 )
 
-/** The rows of each key, and that there are no others. */
+/** Asserts the rows of each key, and that no other rows exist. */
 const rowsOf = Effect.fnUntraced(function* ({ orgId }: Tenant) {
   const sql = yield* PgClient.PgClient
   const rows = yield* sql`
     SELECT k.key, d.id, m.slug, (d.serving ->> 'max_context')::int AS max,
       (SELECT count(*)::int FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS phases,
-      (SELECT count(*)::int FROM audit_events a WHERE a.org_id = d.org_id AND a.after ->> 'deployment_id' = d.id) AS told,
+      (SELECT count(*)::int FROM audit_events a WHERE a.org_id = d.org_id AND a.after ->> 'deployment_id' = d.id) AS audited,
       (SELECT count(*)::int FROM outbox w WHERE w.org_id = d.org_id AND w.deployment_id = d.id) AS work
     FROM deployments d
     JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
@@ -104,12 +104,12 @@ const rowsOf = Effect.fnUntraced(function* ({ orgId }: Tenant) {
     Effect.flatMap(Schema.decodeUnknownEffect(Schema.Tuple([Schema.Struct({ count: Schema.Int })]))),
     Effect.orDie
   )
-  for (const { key, phases, told, work } of rows) assert.deepStrictEqual({ phases, told, work }, { phases: 1, told: 1, work: 1 }, key)
+  for (const { audited, key, phases, work } of rows) assert.deepStrictEqual({ phases, audited, work }, { phases: 1, audited: 1, work: 1 }, key)
   assert.strictEqual(new Set(rows.map(({ key }) => key)).size, rows.length, "a key stands for two deployments")
   return { rows, models: count }
 })
 
-/** No caller that went away leaves a transaction open. */
+/** Asserts that no disconnected caller leaves a transaction open. */
 const nothingLeftOpen = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const open = sql`
@@ -121,7 +121,7 @@ const nothingLeftOpen = Effect.gen(function* () {
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
 
 layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, timeout: 300_000 })(
-  "many callers of the same keys, with torn connections",
+  "many callers with the same idempotency keys and torn connections",
   (it) => {
     const seeded = <A, E, R>(storm: Effect.Effect<A, E, R>) =>
       Effect.gen(function* () {
@@ -130,11 +130,11 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
         return yield* Random.withSeed(storm, seed)
       })
 
-    it.effect(`${keys} keys x ${callers} callers make one deployment a key, also while a server is killed`, () =>
+    it.effect(`${keys} keys x ${callers} callers create one deployment per key, even while a server is killed`, () =>
       Effect.gen(function* () {
         const stage = yield* Stage
         const [first] = stage.servers
-        // This one is to die.
+        // This server will be killed.
         const doomed = yield* startServer(stage.url, { DATABASE_POOL_SIZE: "20" })
         const servers = yield* Ref.make<ReadonlyArray<ServerProcess>>([first, doomed])
         const tenant = yield* makeTenant()
@@ -151,7 +151,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
             (answer) => bodyOf(DeploymentOperation, answer).model_id
           )
         )
-        // Every second key is another run of one of few models, whose rows are locked.
+        // Every second key redeploys one of a few models, whose rows are locked.
         const bodies = Array.from({ length: keys }, (_, index) =>
           JSON.stringify(
             index % 2 === 0 ? { source, model_name: `model-${index}` } : { model_id: models[index % models.length], serving: { max_context: 128 + index } }
@@ -173,16 +173,16 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
                 })
               )
             }
-            const seen = yield* Effect.forEach(
+            const callerResults = yield* Effect.forEach(
               Array.from({ length: callers }, (_, caller) => caller),
               (caller) => insist(servers, caller, 0, secret, key, body),
               { concurrency: "unbounded" }
             )
-            for (const { heardAll, statuses } of seen) {
+            for (const { heardAll, statuses } of callerResults) {
               if (!heardAll) torn.unheard++
               if (statuses.length > 1) torn.atHead++
             }
-            return assertOne(key, seen)
+            return assertOne(key, callerResults)
           }),
           { concurrency: keysAtOnce }
         )
@@ -190,7 +190,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
         process.stdout.write(`${torn.unheard} callers lost an answer before its head, ${torn.atHead} behind it\n`)
         assert.isAbove(Math.min(torn.unheard, torn.atHead), (keys * callers) / 20)
         yield* nothingLeftOpen
-        // All of it again: nothing new is made.
+        // Repeat everything. Nothing new is created.
         yield* Effect.forEach(
           bodies,
           Effect.fnUntraced(function* (body, index) {
@@ -213,7 +213,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
       }).pipe(seeded, Effect.scoped)
     )
 
-    it.effect("of conflicting inputs under one key exactly one wins, and the others are told so", () =>
+    it.effect("of conflicting inputs with one key exactly one wins, and the others get a conflict", () =>
       Effect.gen(function* () {
         const stage = yield* Stage
         const servers = yield* Ref.make<ReadonlyArray<ServerProcess>>(stage.servers)
@@ -227,15 +227,15 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
           Array.from({ length: count }, (_, index) => index),
           Effect.fnUntraced(function* (index) {
             const key = `conflict-${index}`
-            const seen = yield* Effect.forEach(
+            const callerResults = yield* Effect.forEach(
               Array.from({ length: callers }, (_, caller) => caller),
               (caller) => insist(servers, caller, caller % inputs, secret, key, bodyFor(index, caller % inputs)),
               { concurrency: "unbounded" }
             )
-            const taken = seen.filter(({ answer }) => answer.status < 300)
+            const taken = callerResults.filter(({ answer }) => answer.status < 300)
             const winner = new Set(taken.map(({ input }) => input))
             assert.strictEqual(winner.size, 1, `${key}: ${[...winner]} won`)
-            for (const { answer, input } of seen) {
+            for (const { answer, input } of callerResults) {
               if (winner.has(input)) assert.isBelow(answer.status, 300, answer.text)
               else assert.deepStrictEqual([answer.status, Option.getOrThrow(failureOf(answer)).code], [409, "idempotency_key_reused"])
             }

@@ -7,10 +7,10 @@ import { type ServerProcess, startServer } from "./ServerProcess.ts"
 import { makeTenant, Stage } from "./Stage.ts"
 import { nameOf, type Operation, offered, operations } from "./tenants/operations.ts"
 import { makeRecords, type Records } from "./tenants/records.ts"
-import { possible, rightCall, told, without, wrongCall } from "./tenants/wrongness.ts"
+import { possible, responses, rightCall, without, wrongCall } from "./tenants/wrongness.ts"
 import { type Answer, type Ask, bodyOf, failureOf } from "./Wire.ts"
 
-/** Two organisations with records of every kind, and a server that takes next to nothing of each. */
+/** Two organizations with records of every kind, and a server with very low rate limits. */
 class Neighbours extends Context.Service<Neighbours, { readonly own: Records; readonly foreign: Records; readonly strict: ServerProcess }>()(
   "seatrial/test/contract/Neighbours"
 ) {
@@ -37,19 +37,19 @@ class Neighbours extends Context.Service<Neighbours, { readonly own: Records; re
 
 let turn = 0
 
-/** The answer of one of the two servers to a caller who is not of the foreign organisation: nothing of that may be in it. */
+/** Calls one of the two servers as a caller outside of the foreign organization, and asserts that the response contains none of its data. */
 const call = Effect.fnUntraced(function* (ask: Ask, server?: ServerProcess) {
   const { servers } = yield* Stage
   const { foreign } = yield* Neighbours
   const answer = yield* (server ?? servers[turn++ % 2 === 0 ? 0 : 1]).answer(ask)
-  const whole = `${answer.text} ${JSON.stringify(answer.headers)}`.toLowerCase()
-  for (const mark of foreign.marks) assert.notInclude(whole, mark, `${ask.method} ${ask.path}`)
+  const fullText = `${answer.text} ${JSON.stringify(answer.headers)}`.toLowerCase()
+  for (const mark of foreign.marks) assert.notInclude(fullText, mark, `${ask.method} ${ask.path}`)
   return answer
 })
 
 const codeOf = (answer: Answer): string => Option.match(failureOf(answer), { onNone: () => "", onSome: ({ code }) => code })
 
-/** The answer but for its id and date. */
+/** The response without its request ID and date. */
 const essence = ({ headers, status, text }: Answer) => {
   const { date: _, "x-request-id": id, ...rest } = headers
   return { status, headers: rest, text: text.replaceAll(String(id), "req") }
@@ -57,7 +57,7 @@ const essence = ({ headers, status, text }: Answer) => {
 
 const bearer = (authorization: string) => ({ headers: { authorization } })
 
-/** A right call, with that key or header. */
+/** A valid call with the given key or header. */
 const callWith = (operation: Operation, own: Records, credential: { readonly key?: string; readonly headers?: Readonly<Record<string, string>> }) => {
   const right = rightCall(operation, operation.id === undefined ? "" : own.records[operation.id])
   return call({ ...right, ...credential, headers: { ...right.headers, ...credential.headers } })
@@ -65,14 +65,12 @@ const callWith = (operation: Operation, own: Records, credential: { readonly key
 
 const guarded = operations.filter((operation) => operation.scopes.length > 0)
 
-layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestServices: true, timeout: 300_000 })("one organisation beside another", (it) => {
-  it.effect("the table below has every operation that there is", () =>
-    Effect.sync(() => assert.deepStrictEqual(operations.map(nameOf).sort(), [...offered].sort()))
-  )
+layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestServices: true, timeout: 300_000 })("organizations on one installation", (it) => {
+  it.effect("the table of operations is complete", () => Effect.sync(() => assert.deepStrictEqual(operations.map(nameOf).sort(), [...offered].sort())))
 
   describe("a credential", () => {
     for (const operation of guarded) {
-      it.effect(`of the wrong kind opens nothing, and the right scope is enough: ${nameOf(operation)}`, () =>
+      it.effect(`of a wrong kind is refused, and the right scope is sufficient: ${nameOf(operation)}`, () =>
         Effect.gen(function* () {
           const { own } = yield* Neighbours
           const revoked = yield* own.withKey()
@@ -101,7 +99,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
           const answers = yield* Effect.forEach(wrong, (credential) => callWith(operation, own, credential))
           for (const [index, answer] of answers.entries()) {
             assert.deepStrictEqual([answer.status, codeOf(answer)], [401, "invalid_api_key"], JSON.stringify(wrong[index]))
-            // One answer for all of them: nothing tells which it was.
+            // All of them get the same response, which does not reveal the reason.
             assert.deepStrictEqual(essence(answer), essence(answers[0] ?? answer))
           }
 
@@ -122,7 +120,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
       )
     }
 
-    it.effect("is not looked at by what is public", () =>
+    it.effect("is ignored by public operations", () =>
       Effect.gen(function* () {
         const { own } = yield* Neighbours
         for (const operation of operations.filter((candidate) => candidate.scopes.length === 0)) {
@@ -135,7 +133,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
       })
     )
 
-    it.effect("without models:write makes nothing that serves", () =>
+    it.effect("without models:write cannot create a serving model", () =>
       Effect.gen(function* () {
         const { own } = yield* Neighbours
         const { secret } = yield* own.withKey(without([["models:write"]]))
@@ -149,19 +147,19 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
     )
   })
 
-  describe("another organisation's record", () => {
+  describe("another organization's record", () => {
     const kinds = { request: "req", receipt: "req", model: "mdl", deployment: "dep", audit: "aud" } as const
     const body = "01890000000000000000000000"
 
     for (const operation of operations.filter((candidate) => candidate.id !== undefined)) {
-      it.effect(`is to ${nameOf(operation)} what never was, and so is what is no id`, () =>
+      it.effect(`gets the response of a nonexistent or malformed ID from ${nameOf(operation)}`, () =>
         Effect.gen(function* () {
           const { foreign, own } = yield* Neighbours
           const kind = operation.id ?? "request"
           const ask = (id: string) => call({ ...rightCall(operation, id), key: own.key.secret })
           const theirs = yield* ask(foreign.records[kind])
           assert.deepStrictEqual([theirs.status, codeOf(theirs)], [404, "not_found"])
-          const others = [
+          const otherIds = [
             `${kinds[kind]}_${body}`,
             `${foreign.records[kind].slice(0, -1)}0`,
             foreign.records[kind].toUpperCase(),
@@ -173,27 +171,27 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
             "%27%20OR%201%3D1--",
             "x".repeat(8_000)
           ]
-          for (const id of others) assert.deepStrictEqual(essence(yield* ask(id)), essence(theirs), id)
+          for (const id of otherIds) assert.deepStrictEqual(essence(yield* ask(id)), essence(theirs), id)
         })
       )
     }
 
     for (const operation of operations.filter((candidate) => candidate.filters !== undefined)) {
-      it.effect(`is in no page of ${nameOf(operation)}, whatever is asked for`, () =>
+      it.effect(`is in no page of ${nameOf(operation)} for any filter`, () =>
         Effect.gen(function* () {
           const { foreign, own } = yield* Neighbours
           const { servers } = yield* Stage
           const page = (query: string, key: string) => call({ method: "GET", path: `${operation.path}?${query}`, key })
           const all = yield* page("limit=200", own.key.secret)
           assert.include(all.text, own.slug.slice(0, 8))
-          const given = { model_id: foreign.modelId, api_key_id: foreign.key.id, actor_user_id: foreign.userId }
+          const foreignIds = { model_id: foreign.modelId, api_key_id: foreign.key.id, actor_user_id: foreign.userId }
           const prefixes = { model_id: "mdl", api_key_id: "key", actor_user_id: "usr" }
           for (const filter of operation.filters ?? []) {
-            const theirs = yield* page(`${filter}=${given[filter]}`, own.key.secret)
+            const theirs = yield* page(`${filter}=${foreignIds[filter]}`, own.key.secret)
             assert.strictEqual(theirs.text, '{"object":"list","data":[],"next_cursor":null}')
             assert.deepStrictEqual(essence(yield* page(`${filter}=${prefixes[filter]}_${body}`, own.key.secret)), essence(theirs))
           }
-          // Their cursor, made by the same server for the same list.
+          // The other organization's cursor of the same server and list.
           const first = yield* servers[0].answer({ method: "GET", path: `${operation.path}?limit=1`, key: foreign.key.secret })
           const cursor = /"next_cursor":"([^"]+)"/.exec(first.text)?.[1]
           if (cursor === undefined) return assert.include(["/v1/org/requests", "/v1/requests"], operation.path)
@@ -203,7 +201,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
       )
     }
 
-    it.effect("is not run again, not cancelled and not replayed", () =>
+    it.effect("cannot be redeployed, canceled or replayed", () =>
       Effect.gen(function* () {
         const { foreign, own } = yield* Neighbours
         const { servers } = yield* Stage
@@ -213,10 +211,10 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
         assert.deepStrictEqual([again.status, codeOf(again)], [404, "not_found"])
         assert.deepStrictEqual(essence(yield* create("again", { model_id: `mdl_${body}` })), essence(again))
         assert.deepStrictEqual(essence(yield* create("again", { model_id: "nobody" })), essence(again))
-        // Keys and names are each organisation's own.
+        // Idempotency keys and model names are separate for each organization.
         const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
-        const named = yield* create("zzforeignzz-serving", { source, model_name: "their-name" })
-        assert.strictEqual(named.status, 201)
+        const created = yield* create("zzforeignzz-serving", { source, model_name: "their-name" })
+        assert.strictEqual(created.status, 201)
         const theirs = yield* servers[0].answer({
           method: "POST",
           path: "/v1/deployments",
@@ -234,20 +232,20 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
     )
   })
 
-  describe("a call that is wrong in two ways", () => {
+  describe("a call with two faults", () => {
     for (const operation of operations) {
-      it.effect(`is told the earlier one: ${nameOf(operation)}`, () =>
+      it.effect(`reports the one that is checked first: ${nameOf(operation)}`, () =>
         Effect.gen(function* () {
           const { own, strict } = yield* Neighbours
           const lacking = yield* own.withKey(without(operation.scopes))
           const can = possible(operation)
           const never = `${operation.id === undefined ? "x" : own.records[operation.id].slice(0, 4)}01890000000000000000000000`
           const mine = operation.id === undefined ? "" : own.records[operation.id]
-          // The class of rate is the operation's; its body is of no account.
+          // The rate class depends on the operation, not on the body.
           const drain = strict.answer({ ...rightCall(operation, mine), ...(operation.body === undefined ? {} : { body: "{" }), key: own.key.secret })
           for (const [index, first] of can.entries()) {
             for (const second of can.slice(index)) {
-              // Neither of these is told before the other.
+              // The order of these two is undefined.
               if (first === "parameter" && second === "header") continue
               const wrong = new Set([first, second])
               const rate = wrong.has("rate")
@@ -255,7 +253,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
               const key = wrong.has("key") ? "seatrial_nobody" : wrong.has("scope") ? lacking.secret : own.key.secret
               const ask = wrongCall(operation, mine, never, wrong)
               const answer = yield* call(operation.scopes.length === 0 ? ask : { ...ask, key }, rate ? strict : undefined)
-              const [status, code] = told[first]
+              const [status, code] = responses[first]
               assert.strictEqual(answer.status, status, `${first} and ${second}: ${answer.text}`)
               assert.match(codeOf(answer), code, `${first} and ${second}`)
               if (status === 429) assert.match(String(answer.headers["retry-after"]), /^[1-9]\d*$/)
@@ -266,7 +264,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
     }
   })
 
-  it.effect("what is revoked, suspended or resumed is so on every server", () =>
+  it.effect("revoked, suspended and resumed keys take effect on every server", () =>
     Effect.gen(function* () {
       const { servers } = yield* Stage
       const keys = yield* ApiKeys
@@ -278,14 +276,14 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
         Effect.map(server.answer({ method: "GET", path: "/v1/deployments", key }), ({ status }) => status)
       const everywhere = Effect.fnUntraced(function* (what: string, key: string, wanted: number) {
         const began = yield* Clock.currentTimeMillis
-        // A server looks again after 30 s in any case; sooner than that it can only have been told.
+        // Caches expire after 30 s. An earlier change must come from a notification.
         yield* Effect.forEach(servers, (server) => eventually(what, statusAt(server, key), (status) => status === wanted), { concurrency: 2 }).pipe(
           Effect.timeout("28 seconds"),
           Effect.orDie
         )
         process.stdout.write(`${what} on both servers after ${(yield* Clock.currentTimeMillis) - began} ms\n`)
       })
-      // Both servers know both keys by heart.
+      // Both servers have cached both keys.
       for (const key of [revoked, other]) yield* everywhere("a new key works", key.secret, 200)
       yield* keys.revoke(tenant.orgId, revoked.id)
       yield* everywhere("a revoked key is refused", revoked.secret, 401)

@@ -11,7 +11,7 @@ export interface ChildProgram {
   readonly exited: Effect.Effect<number | NodeJS.Signals | null>
   readonly hasExited: () => boolean
   /** The last of what it printed. */
-  readonly said: () => string
+  readonly output: () => string
 }
 
 const root = join(import.meta.dirname, "../..")
@@ -23,9 +23,9 @@ export const startProgram = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ChildProgram, never, Scope.Scope> {
   const [file, ...args] = words
   const { HOME = "/tmp", NODE_COMPILE_CACHE, PATH = "" } = process.env
-  let said = ""
+  let text = ""
   const keep = (chunk: Buffer) => {
-    said = (said + chunk.toString()).slice(-8_000)
+    text = (text + chunk.toString()).slice(-8_000)
   }
   const child = yield* Effect.acquireRelease(
     Effect.sync((): ChildProcessByStdio<Writable, Readable, Readable> => {
@@ -57,7 +57,7 @@ export const startProgram = Effect.fnUntraced(function* (
       child.once("exit", (code, name) => resume(Effect.succeed(code ?? name)))
     }),
     hasExited,
-    said: () => said.trim()
+    output: () => text.trim()
   }
 })
 
@@ -65,6 +65,6 @@ export const startProgram = Effect.fnUntraced(function* (
 export const runCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>>) {
   const program = yield* startProgram(["packages/cli/src/main.ts", ...args], settings)
   const code = yield* program.exited
-  if (code !== 0) return yield* Effect.die(new Error(`seatrial ${args.join(" ")} ended with ${code}: ${program.said()}`))
-  return program.said()
+  if (code !== 0) return yield* Effect.die(new Error(`seatrial ${args.join(" ")} ended with ${code}: ${program.output()}`))
+  return program.output()
 }, Effect.scoped)

@@ -54,7 +54,7 @@ export const startSystem = Effect.fnUntraced(function* (folder: string, settings
   rmSync(file, { force: true })
   const program = yield* startProgram(["packages/local/src/main.ts"], { SEATRIAL_STATE: folder, SEATRIAL_PARENT_PIPE: "1", ...settings })
   const look = Effect.suspend(() => {
-    if (program.hasExited()) return Effect.die(new Error(`the system ended before it was ready: ${program.said()}`))
+    if (program.hasExited()) return Effect.die(new Error(`the system ended before it was ready: ${program.output()}`))
     return Effect.succeed(existsSync(file) ? Schema.decodeUnknownOption(State)(readFileSync(file, "utf8")) : Option.none<LocalState>())
   })
   const state = Option.getOrThrow(yield* eventually(`the system in ${folder} is ready`, look, Option.isSome))

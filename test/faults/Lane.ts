@@ -217,7 +217,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         ...leaks,
         ...kept,
         ...program
-          .said()
+          .output()
           .split("\n")
           .filter((line) => secrets.some((secret) => line.includes(secret)))
       ]

@@ -114,7 +114,7 @@ it.live(
           story
         )
         yield* Effect.logInfo(story)
-        assert.deepStrictEqual([one.program.hasExited(), other.program.hasExited()], [false, false], `${one.program.said()}\n${other.program.said()}`)
+        assert.deepStrictEqual([one.program.hasExited(), other.program.hasExited()], [false, false], `${one.program.output()}\n${other.program.output()}`)
       }
       const answers = yield* stop
       assert.isAbove(answers.length, 0)

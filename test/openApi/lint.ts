@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { Api } from "@seatrial/api"
 import { OpenApi } from "effect/http-api"
 
-// Lints the interface document as the server has it. Spectral reads a file: on a pipe it may find nothing yet, and gives up.
+// Lints the OpenAPI document of the server. Spectral gets a file, because it fails on a pipe that is still empty.
 const folder = mkdtempSync(join(tmpdir(), "seatrial-openapi-"))
 try {
   const file = join(folder, "openapi.json")

@@ -27,12 +27,12 @@ const starts = lines.flatMap(({ instruction }, at) => (instruction === "FROM" ? 
 const [build = [], image = []] = starts.map((start, at) => lines.slice(start, starts[at + 1]))
 const only = (stage: typeof lines, instruction: string) => stage.filter((line) => line.instruction === instruction)
 
-// No container engine is at hand: what can be known of a build without one. test/cluster/image.test.ts does the first stage's lines and runs what they leave.
+// These tests need no container engine. test/cluster/image.test.ts executes the lines of the first stage and runs the result.
 describe("the Containerfile", () => {
-  it("has two stages on the Node that everything is tested with, and no instruction that its test does not know", () => {
+  it("has two stages on the tested Node version, and only instructions that this test covers", () => {
     const [base, ...further] = lines.slice(0, starts[0]).map(({ text }) => text)
     assert.deepStrictEqual(further, [])
-    // A tag can be moved to another image, a digest cannot.
+    // A tag can move to another image. A digest cannot.
     assert.match(base ?? "", /@sha256:[0-9a-f]{64}$/)
     assert.strictEqual(base?.split("@")[0], `NODE=docker.io/library/node:${packageOf(".").devDependencies?.node}-bookworm-slim`)
     assert.deepStrictEqual(
@@ -45,7 +45,7 @@ describe("the Containerfile", () => {
     )
   })
 
-  it("copies only what is there, in the record and let through to the build, and each to its own place", () => {
+  it("copies only tracked files that .containerignore includes, each to its own path", () => {
     const ignored = read(".containerignore").split("\n")
     assert.strictEqual(ignored[0], "**")
     for (const { words } of only(build, "COPY")) {
@@ -58,18 +58,18 @@ describe("the Containerfile", () => {
     }
   })
 
-  it("removes only what is there, and installs without what tests and builds, and without scripts", () => {
+  it("removes only existing paths, and installs without development dependencies and scripts", () => {
     const runs = only(build, "RUN").map(({ text }) => text)
     const removed = runs.flatMap((text) => (text.startsWith("rm -rf ") ? text.split(" ").slice(2) : []))
     assert.isAbove(removed.length, 0)
     for (const path of removed) assert.isTrue(existsSync(join(root, path.split("/*")[0] ?? "")), path)
     const install = runs.at(-1) ?? ""
     for (const word of ["npm ci", "--omit=dev", "--ignore-scripts"]) assert.include(install, word)
-    // The sources come before, since workspaces are linked by it.
+    // Installation comes after the sources, because it links the workspaces.
     assert.strictEqual(build.at(-1)?.text, install)
   })
 
-  it("takes the first stage's folder and nothing else, and starts the command as the account that the chart names", () => {
+  it("copies only the folder of the first stage, and starts the command as the account of the chart", () => {
     const [place = ""] = only(build, "WORKDIR").map(({ text }) => text)
     assert.deepStrictEqual(
       only(image, "COPY").map(({ text }) => text),

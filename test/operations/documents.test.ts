@@ -26,7 +26,7 @@ const families = [kubeMetrics, operatorMetrics, storeMetrics, serverMetrics, gat
 
 const chart = (file: string) => readFileSync(new URL(`../../charts/seatrial/${file}`, import.meta.url), "utf8")
 
-/** Each metric that expressions name: with what follows it in braces, and the labels that the whole expression sums by. */
+/** Each metric in an expression, with the labels of its selector and of the aggregation. */
 const metricsIn = (expression: string) => {
   const by = [...expression.matchAll(/\bby \(([^)]*)\)/gu)].flatMap(([, labels = ""]) => labels.split(", "))
   return [...expression.matchAll(/\b(seatrial_[a-z_]+)\{([^}]*)\}/gu)].map(([, name = "", selector = ""]) => ({
@@ -34,8 +34,8 @@ const metricsIn = (expression: string) => {
     labels: [...by, ...[...selector.matchAll(/([a-z_]+)(?:=~|!~|!=|=)"/gu)].map(([, label = ""]) => label)]
   }))
 }
-/** Labels that Prometheus itself puts there. */
-const ofScraping = new Set(["namespace", "pod", "job", "component"])
+/** Labels that Prometheus adds when scraping. */
+const scrapeLabels = new Set(["namespace", "pod", "job", "component"])
 
 describe.each([
   [
@@ -46,7 +46,7 @@ describe.each([
         .matchAll(/"expr": "(.*)",$/gmu)
     ]
   ],
-  // What the template puts in there is the labels of scraping.
+  // The template expands to scrape labels.
   [
     "alerts",
     () => [
@@ -56,22 +56,22 @@ describe.each([
     ]
   ]
 ] as const)("the chart's %s", (name, expressions) => {
-  const named = expressions().flatMap(([, expression = ""]) => metricsIn(expression))
-  it("names metrics that the programs have, by labels that they have", () => {
-    assert.isAbove(named.length, 8)
-    for (const { labels, name: metric } of named) {
+  const metrics = expressions().flatMap(([, expression = ""]) => metricsIn(expression))
+  it("uses existing metrics and labels", () => {
+    assert.isAbove(metrics.length, 8)
+    for (const { labels, name: metric } of metrics) {
       const family = families.find((each) => each.name === metric || (each.type === "histogram" && metric.replace(/_(bucket|count|sum)$/u, "") === each.name))
       assert.isDefined(family, metric)
-      if (family?.type === "histogram") assert.notStrictEqual(metric, family.name, "a histogram has no series of its own name")
+      if (family?.type === "histogram") assert.notStrictEqual(metric, family.name, "a histogram has no series without a suffix")
       for (const label of labels) {
-        assert.isTrue(family?.labels.includes(label) || ofScraping.has(label) || (label === "le" && metric.endsWith("_bucket")), `${metric} by ${label}`)
+        assert.isTrue(family?.labels.includes(label) || scrapeLabels.has(label) || (label === "le" && metric.endsWith("_bucket")), `${metric} by ${label}`)
       }
     }
   })
 
   if (name === "dashboard") {
-    it("leaves no metric out", () => {
-      const shown = new Set(named.map(({ name: metric }) => metric.replace(/_(bucket|count|sum)$/u, "")))
+    it("shows every metric", () => {
+      const shown = new Set(metrics.map(({ name: metric }) => metric.replace(/_(bucket|count|sum)$/u, "")))
       assert.deepStrictEqual(
         families.map((family) => family.name).filter((metric) => !shown.has(metric)),
         []
@@ -80,13 +80,15 @@ describe.each([
   }
 })
 
-describe("the document for operators", () => {
-  it("says what to do for every code that a deployment may fail with, once, and for no other", () => {
-    const told = tableUnder("failure-codes.md", "Codes").flatMap((row) => [...(row.split(" | ")[0] ?? "").matchAll(/`([a-z_]+)`/g)].map((match) => match[1]))
-    assert.deepStrictEqual([...told].sort(), [...FailureCode.literals].sort())
+describe("the operations documents", () => {
+  it("list exactly the failure codes of deployments", () => {
+    const documented = tableUnder("failure-codes.md", "Codes").flatMap((row) =>
+      [...(row.split(" | ")[0] ?? "").matchAll(/`([a-z_]+)`/g)].map((match) => match[1])
+    )
+    assert.deepStrictEqual([...documented].sort(), [...FailureCode.literals].sort())
   })
 
-  it("says of each whose fault it is, and what to do", () => {
+  it("state the owner, the meaning and the remedy of each failure code", () => {
     for (const row of tableUnder("failure-codes.md", "Codes")) {
       const [codes = "", , whose = "", meaning = "", remedy = ""] = row.split(" | ")
       for (const [, code = ""] of codes.matchAll(/`([a-z_]+)`/g)) {
@@ -97,13 +99,14 @@ describe("the document for operators", () => {
     }
   })
 
-  it("lists every metric as it is", () => assert.deepStrictEqual([...tableUnder("observability.md", "Metrics")].sort(), families.map(rowOf).sort()))
+  it("list every metric with its current definition", () =>
+    assert.deepStrictEqual([...tableUnder("observability.md", "Metrics")].sort(), families.map(rowOf).sort()))
 
-  it("names metrics as Prometheus does, and labels none by a key, and by a model or a deployment only what goes with it", () => {
+  it("use Prometheus naming, and no unbounded labels except on series that expire", () => {
     for (const { labels, name, type } of families) {
       assert.match(name, /^seatrial_[a-z_]+$/)
       assert.strictEqual(name.endsWith("_total"), type === "counter", name)
-      // Rows that end: ten minutes after the deployment gave its GPUs back, with what the model serves, and an hour after it was asked for where there are many.
+      // These series expire: ten minutes after the deployment released its GPUs, with the serving revision, or an hour after the last request.
       const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : /^seatrial_(benchmark|gateway)_/u.test(name) ? "model" : undefined
       for (const label of labels) if (label !== ending) assert.notMatch(label, /key|model|deployment|request|user|pod|prompt|_id$/, name)
     }

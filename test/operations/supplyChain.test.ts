@@ -9,15 +9,15 @@ import { type LockedPackage, readLockfile } from "../../tools/supplyChain/lockfi
 const read = (path: string) => readFileSync(join(import.meta.dirname, "../..", path), "utf8")
 const locked = readLockfile(read("package-lock.json"))
 
-/** Whether the documented platforms (Linux with glibc, on x64 and arm64) install it. */
+/** Whether it is installed on the documented platforms: Linux with glibc on x64 and arm64. */
 const isForOurPlatforms = ({ cpu, libc, os }: LockedPackage) =>
   (os === null || os.includes("linux")) && (cpu === null || cpu.includes("x64") || cpu.includes("arm64")) && (libc === null || libc.includes("glibc"))
 
 describe("the lock file", () => {
-  it("has the hash of each package that is installed on Linux, and of each that runs in the product", () => {
+  it("has the hash of each package that is installed on Linux, and of each package of the product", () => {
     assert.isAbove(locked.length, 400)
     const open = locked.filter(({ integrity }) => integrity === null || !/^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity))
-    // The registry that the lock file was made with did not have these builds of development tools for other platforms.
+    // The registry of the lock file did not have these builds of development tools for other platforms.
     for (const entry of open) {
       assert.deepStrictEqual([isForOurPlatforms(entry), entry.isDev, entry.isOptional], [false, true, true], entry.path)
     }
@@ -41,14 +41,14 @@ describe("the bill of materials", () => {
   const status =
     "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.36-9+deb12u9\n\nPackage: gone\nStatus: deinstall ok config-files\nVersion: 1\n"
 
-  it("lists what the product's packages need, directly or not, with all that npm says of it, and nothing that only builds or tests", () => {
+  it("lists the direct and transitive dependencies of the product with all npm metadata, without development dependencies", () => {
     const { components, dependencies } = reachable(npm, ["server@1"])
     assert.deepStrictEqual(components, npm.components.slice(0, 3))
     assert.deepStrictEqual(dependencies, npm.dependencies.slice(0, 2))
     assert.deepStrictEqual(reachable(npm, ["server@1"], ["effect@4"]).components, npm.components.slice(0, 1))
   })
 
-  it("of the image names the base image by its digest, Node, and Debian's installed packages, and says if those are unknown", () => {
+  it("of the image contains the base image by digest, Node and the installed Debian packages, and states if those are unknown", () => {
     assert.deepStrictEqual(
       debianComponents(status).map(({ purl }) => purl),
       ["pkg:deb/debian/libc6@2.36-9%2Bdeb12u9?arch=amd64"]
@@ -76,7 +76,7 @@ describe("release notes", () => {
     libc: null
   })
 
-  it("name each dependency that was added, removed or changed, the product's apart from those for development", () => {
+  it("list each added, removed or changed dependency, separately for the product and development", () => {
     const before = [one("effect", "4.1.0"), one("undici", "7.0.0"), one("vitest", "5.0.0", true)]
     const after = [one("effect", "4.1.0"), one("effect", "4.2.0"), one("vitest", "5.1.0", true), one("yaml", "2.0.0")]
     assert.deepStrictEqual(compareLockfiles(before, after), [

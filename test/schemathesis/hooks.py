@@ -1,4 +1,4 @@
-"""What Schemathesis cannot know from the document: for which reasons the contract has valid-looking input refused."""
+"""The reasons for which the contract refuses input that is valid by the OpenAPI document."""
 
 import re
 
@@ -8,21 +8,21 @@ import schemathesis
 def _by_contract(status: int, error: dict) -> bool:
     code, param = error["code"], error.get("param") or ""
     if status == 422:
-        # What a preview of this very body would refuse: which models fit which host classes depends on the installation.
+        # A preview of this body would be refused. Which models fit which host classes depends on the installation.
         return error["type"] == "refused_error"
     if code == "invalid_cursor":
-        # A cursor is opaque and authenticated: none that was made up is taken.
+        # A cursor is opaque and authenticated, so generated cursors are refused.
         return param == "cursor"
     if code == "invalid_parameter":
-        # `to` has to be later than `from`. Which host classes, runtimes and cache types there are depends on the installation.
+        # `to` must be later than `from`. The available host classes, runtimes and cache types depend on the installation.
         return param == "to" or re.fullmatch(r"serving\.(host_class|runtime|kv_cache_dtype)", param) is not None
-    # So does which flags an engine takes. What no trial could be held in, or no model was ever extended by, is refused by its value.
+    # The accepted engine flags depend on the installation. Values of these settings that are too small or too large are refused.
     return code == "invalid_body" and (param.startswith("serving.engine_flags.") or param in ("serving.max_context", "serving.yarn.factor"))
 
 
 @schemathesis.check
 def valid_data_refused_by_contract_only(ctx, response, case) -> None:
-    """Stands in for 400 and 422 in `positive_data_acceptance`: valid input is refused for these reasons and no others."""
+    """Replaces `positive_data_acceptance` for 400 and 422: valid input may be refused only for these reasons."""
     if response.status_code not in (400, 422) or case.meta is None or not case.meta.generation.mode.is_positive:
         return
     error = response.json()["error"]

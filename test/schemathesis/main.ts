@@ -10,16 +10,16 @@ import { Config, ConfigProvider, Console, Context, Effect, Layer, Schema } from 
 import { startServer } from "../contract/ServerProcess.ts"
 import { seed } from "./seed.ts"
 
-// Schemathesis against the stand-alone server, with a key and without: see `run` beside this file.
+// Runs Schemathesis against the stand-alone server, with and without a key. `run` in this folder starts it.
 
-const here = import.meta.dirname
+const folder = import.meta.dirname
 
 const encryptionKey = Buffer.alloc(32, 7).toString("base64")
 
 const temporaryFolder = Effect.acquireRelease(
   Effect.promise(async () => {
     const path = await mkdtemp(join(tmpdir(), "seatrial-schemathesis-"))
-    // The account that Postgres runs as has to reach it.
+    // The account that Postgres runs as must be able to reach it.
     await chmod(path, 0o755)
     return path
   }),
@@ -43,21 +43,21 @@ const layerStore = (url: Parameters<typeof Database.layerUrl>[0]) =>
 
 const settings = Config.all({
   schemathesis: Config.String("SCHEMATHESIS"),
-  /** Cases of an operation in the fuzzing phase, and of sequences of operations. */
+  /** Number of cases per operation in the fuzzing phase, and of sequences of operations. */
   examples: Config.Int("SCHEMATHESIS_EXAMPLES").pipe(Config.withDefault(90)),
-  /** Cases that both runs together have to make. */
+  /** Minimum number of cases of both runs together. */
   atLeast: Config.Int("SCHEMATHESIS_AT_LEAST").pipe(Config.withDefault(5_000)),
   seed: Config.Int("SCHEMATHESIS_SEED").pipe(Config.withDefault(1))
 })
 
-/** Runs a program to its end with our output, and gives its exit code. */
+/** Runs a program with inherited output and returns its exit code. */
 const exitCode = (options: { readonly command: string; readonly words: ReadonlyArray<string>; readonly cwd: string }) =>
   Effect.callback<number>((resume) => {
     const { command, cwd, words } = options
     const child = spawn(command, words, {
       cwd,
       stdio: ["ignore", "inherit", "inherit"],
-      env: { ...process.env, PYTHONPATH: here, PYTHONDONTWRITEBYTECODE: "1" }
+      env: { ...process.env, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: "1" }
     })
     child.once("error", (error) => resume(Effect.die(error)))
     child.once("exit", (code) => resume(Effect.succeed(code ?? 1)))
@@ -74,7 +74,7 @@ const decodeReport = Schema.decodeUnknownEffect(Schema.fromJsonString(Report))
 const List = Schema.fromJsonString(Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) }))
 const decodeList = Schema.decodeUnknownEffect(List)
 
-/** Ids that there are, so that half of the look-ups find something: Schemathesis' settings, with those beside this file. */
+/** The Schemathesis settings of this folder, extended with existing IDs, so that half of the reads find a record. */
 const settingsFile = Effect.fnUntraced(function* (port: number, key: string) {
   const ids = Effect.fnUntraced(function* (name: string, path: string) {
     const headers = { authorization: `Bearer ${key}` }
@@ -85,7 +85,7 @@ const settingsFile = Effect.fnUntraced(function* (port: number, key: string) {
   const idOf = (name: string, ...paths: ReadonlyArray<string>) =>
     `[[operations]]\ninclude-path = ${JSON.stringify(paths)}\nparameters = { "path.id" = { dictionary = "${name}", probability = 0.5 } }`
   const parts = [
-    yield* Effect.promise(() => readFile(join(here, "schemathesis.toml"), "utf8")),
+    yield* Effect.promise(() => readFile(join(folder, "schemathesis.toml"), "utf8")),
     yield* ids("requests", "/v1/requests"),
     yield* ids("deployments", "/v1/deployments"),
     yield* ids("models", "/v1/org/models"),
@@ -137,7 +137,7 @@ const main = Effect.gen(function* () {
 
   const withKey = yield* attack("with a key", ["--header", `Authorization: Bearer ${key}`])
   const withoutKey = yield* attack("without a key", [])
-  if (program.hasExited()) return yield* Effect.fail(new Error(`The server ended: ${program.said()}`))
+  if (program.hasExited()) return yield* Effect.fail(new Error(`The server ended: ${program.output()}`))
   const cases = withKey.cases + withoutKey.cases
   yield* Console.log(`\n${cases} cases in all`)
   if (!withKey.whole || !withoutKey.whole) return yield* Effect.fail(new Error("Schemathesis found failures, or did not run every phase"))

@@ -6,7 +6,7 @@ import { Effect, Redacted } from "effect"
 const prices = { input_micros_per_mtok: "0", output_micros_per_mtok: "0", cache_read_micros_per_mtok: "0", cache_write_micros_per_mtok: "0" }
 const usage = { input_tokens: 3, output_tokens: 5, cache_read_tokens: null, cache_write_tokens: null }
 
-/** What `npm start` offers, without a cluster. */
+/** The host classes of `npm start`, without a cluster. */
 const hostClass = (name: string, gpu_memory_bytes: number): HostClass => ({
   name,
   runtimes: [{ runtime: "reference", image: "reference" }],
@@ -17,7 +17,7 @@ const hostClass = (name: string, gpu_memory_bytes: number): HostClass => ({
   simulated: true
 })
 
-/** One request that was completed, one that failed and one that was refused. */
+/** A completed, a failed and a refused request. */
 const makeRequests = Effect.fnUntraced(function* (caller: Caller, served: Pick<RequestStart, "modelId" | "model" | "revisionId">) {
   const ids = yield* Ids
   const metering = yield* Metering
@@ -32,8 +32,8 @@ const makeRequests = Effect.fnUntraced(function* (caller: Caller, served: Pick<R
 })
 
 /**
- * An organisation with something of every kind: models that serve, one of them published, runs in every state, requests with receipts, audit events. Gives its key of
- * all scopes.
+ * Creates an organization with records of every kind: serving models, one of them published, runs in every state, requests with receipts, and
+ * audit events. Returns a key with all scopes.
  */
 export const seed = Effect.gen(function* () {
   const deployments = yield* Deployments

@@ -6,8 +6,8 @@ const root = join(import.meta.dirname, "../..")
 const packages = ["api", "domain", "engines", "hub", "server", "store"]
 
 /**
- * A later version of the server in a folder of its own: this version's packages and one more migration of these statements. The path of its program is
- * `packages/server/src/main.ts`.
+ * Creates a later version of the server in a new folder: the packages of this version and one more migration with these statements. The path of
+ * its program is `packages/server/src/main.ts`.
  */
 export const nextVersion = (folder: string, id: number, statements: ReadonlyArray<string>) =>
   Effect.acquireRelease(

@@ -14,7 +14,7 @@ import { nextVersion } from "./nextVersion.ts"
 
 const ourServer = join(import.meta.dirname, "../../packages/server/src/main.ts")
 
-/** A server as a process of its own, with what it logs. */
+/** A server process and its log. */
 class Server {
   #log = ""
   readonly #process: ChildProcessByStdio<null, Readable, Readable>
@@ -66,66 +66,64 @@ const get = (port: number, path: string, secret = "") =>
 
 const isReady = (port: number) => Effect.map(get(port, "/readyz"), ({ status }) => status === 200)
 
-it.live(
-  "this version and the next one serve on one database during an upgrade; when a later migration removes something, this version is no longer ready",
-  () =>
-    Effect.gen(function* () {
-      const url = yield* makeEmptyDatabase(inject("postgres"))
-      const env = { DATABASE_URL: Redacted.value(url) }
-      const folder = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-next-")))
-      // The first only adds, as every migration does that comes with new programs; the second removes what this version uses.
-      const expanding = yield* nextVersion(join(folder, "expand"), 9000, [
-        "ALTER TABLE deployments ADD COLUMN next_note text NOT NULL DEFAULT 'none'",
-        "CREATE TABLE next_things (org_id text NOT NULL, id text PRIMARY KEY)"
-      ])
-      const contracting = yield* nextVersion(join(folder, "contract"), 9000, [
-        "ALTER TABLE deployments ADD COLUMN next_note text NOT NULL DEFAULT 'none'",
-        "UPDATE schema_requirements SET minimum_program_schema = 9000"
-      ])
+it.live("this version and the next one share a database during an upgrade; after a later migration removes something, this version is not ready", () =>
+  Effect.gen(function* () {
+    const url = yield* makeEmptyDatabase(inject("postgres"))
+    const env = { DATABASE_URL: Redacted.value(url) }
+    const folder = yield* Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-next-")))
+    // The first migration only adds, like every migration of a release. The second one removes what this version uses.
+    const expanding = yield* nextVersion(join(folder, "expand"), 9000, [
+      "ALTER TABLE deployments ADD COLUMN next_note text NOT NULL DEFAULT 'none'",
+      "CREATE TABLE next_things (org_id text NOT NULL, id text PRIMARY KEY)"
+    ])
+    const contracting = yield* nextVersion(join(folder, "contract"), 9000, [
+      "ALTER TABLE deployments ADD COLUMN next_note text NOT NULL DEFAULT 'none'",
+      "UPDATE schema_requirements SET minimum_program_schema = 9000"
+    ])
 
-      const ours = yield* Server.start(ourServer, env)
-      const ourPort = yield* ours.port
+    const ours = yield* Server.start(ourServer, env)
+    const ourPort = yield* ours.port
+    assert.isTrue(yield* isReady(ourPort))
+
+    yield* Effect.gen(function* () {
+      const { caller, secret } = yield* makeCaller("upgrade")
+      const key = Redacted.value(secret)
+      const deployments = yield* Deployments
+      const next = yield* Server.start(expanding, env)
+      const nextPort = yield* next.port
+      assert.isTrue(yield* isReady(nextPort))
       assert.isTrue(yield* isReady(ourPort))
-
-      yield* Effect.gen(function* () {
-        const { caller, secret } = yield* makeCaller("upgrade")
-        const key = Redacted.value(secret)
-        const deployments = yield* Deployments
-        const next = yield* Server.start(expanding, env)
-        const nextPort = yield* next.port
-        assert.isTrue(yield* isReady(nextPort))
-        assert.isTrue(yield* isReady(ourPort))
-        const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
-        // Each shows what was written while both run, and one of this version still starts.
-        const again = yield* Server.start(ourServer, env)
-        for (const port of [ourPort, nextPort, yield* again.port]) {
-          const answer = yield* get(port, `/v1/deployments/${id}`, key)
-          assert.strictEqual(answer.status, 200, answer.text)
-          assert.isTrue(yield* isReady(port))
-        }
-        const sql = yield* PgClient.PgClient
-        yield* sql`DELETE FROM migrations WHERE migration_id = 9000`
-        yield* sql`ALTER TABLE deployments DROP COLUMN next_note`
-      }).pipe(
-        Effect.provide(
-          Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge([Database.layerUrl(url), Ids.layer]))
-        )
+      const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
+      // Both versions return what was written while both run, and this version can still start.
+      const again = yield* Server.start(ourServer, env)
+      for (const port of [ourPort, nextPort, yield* again.port]) {
+        const answer = yield* get(port, `/v1/deployments/${id}`, key)
+        assert.strictEqual(answer.status, 200, answer.text)
+        assert.isTrue(yield* isReady(port))
+      }
+      const sql = yield* PgClient.PgClient
+      yield* sql`DELETE FROM migrations WHERE migration_id = 9000`
+      yield* sql`ALTER TABLE deployments DROP COLUMN next_note`
+    }).pipe(
+      Effect.provide(
+        Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge([Database.layerUrl(url), Ids.layer]))
       )
+    )
 
-      const later = yield* Server.start(contracting, env)
-      assert.isTrue(yield* isReady(yield* later.port))
-      const { status, text } = yield* get(ourPort, "/readyz")
-      assert.strictEqual(status, 503)
-      assert.match(text, /knows the database schema up to 0\d{3}, and the database requires programs that know 9000\. Start a later version/)
-      // It answers that it lives: nothing is gained by a restart.
-      assert.strictEqual((yield* get(ourPort, "/healthz")).status, 200)
-      const refused = yield* Server.start(ourServer, env)
-      assert.strictEqual(yield* refused.exit, 1)
-      yield* refused.logged(/seatrial server cannot start: This version knows the database schema up to 0\d{3}/)
-    }).pipe(Effect.scoped)
+    const later = yield* Server.start(contracting, env)
+    assert.isTrue(yield* isReady(yield* later.port))
+    const { status, text } = yield* get(ourPort, "/readyz")
+    assert.strictEqual(status, 503)
+    assert.match(text, /knows the database schema up to 0\d{3}, and the database requires programs that know 9000\. Start a later version/)
+    // It stays alive, because a restart would not help.
+    assert.strictEqual((yield* get(ourPort, "/healthz")).status, 200)
+    const refused = yield* Server.start(ourServer, env)
+    assert.strictEqual(yield* refused.exit, 1)
+    yield* refused.logged(/seatrial server cannot start: This version knows the database schema up to 0\d{3}/)
+  }).pipe(Effect.scoped)
 )
 
-it.live("a program that may not migrate waits for `seatrial migrate`, and serves then", () =>
+it.live("a program that may not migrate waits for `seatrial migrate` and then serves", () =>
   Effect.gen(function* () {
     const url = yield* makeEmptyDatabase(inject("postgres"))
     const waiting = yield* Server.start(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })

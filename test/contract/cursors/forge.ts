@@ -9,7 +9,7 @@ const replaced = (text: string, at: number, by: string, length = 1) => text.slic
 
 type Forgery = (draw: Draw, cursor: string, other: string) => string
 
-/** Changes some bytes from `start` to before `end`, counted from the end where negative. */
+/** Changes some bytes in `start..end` (exclusive). Negative positions count from the end. */
 const changedBytes =
   (start: number, end?: number): Forgery =>
   (draw, cursor) => {
@@ -19,7 +19,7 @@ const changedBytes =
     return bytes.toString("base64url")
   }
 
-/** Ways to make another text of a cursor; `other` is a genuine one of somewhere else. Some give the cursor itself now and then. */
+/** Ways to forge a cursor. `other`: a genuine cursor of another list. Some of them occasionally return the cursor unchanged. */
 const forgeries: readonly [Forgery, ...Array<Forgery>] = [
   // One bit, a few bytes, or a field: version, time, list, id, signature.
   (draw, cursor) => {
@@ -39,7 +39,7 @@ const forgeries: readonly [Forgery, ...Array<Forgery>] = [
   (draw, cursor) => replaced(cursor, draw.below(cursor.length), draw.of(strange)),
   (draw, cursor) => replaced(cursor, draw.below(cursor.length + 1), draw.of([letters(draw, 1), draw.of(strange)]), 0),
   (draw, cursor) => replaced(cursor, draw.below(cursor.length), ""),
-  // Bits of the last character that decode to nothing.
+  // Unused bits of the last character.
   (draw, cursor) => replaced(cursor, cursor.length - 1, letters(draw, 1)),
   (draw, cursor) => {
     const at = draw.below(cursor.length - 1)
@@ -49,7 +49,7 @@ const forgeries: readonly [Forgery, ...Array<Forgery>] = [
   (_, cursor) => cursor.toUpperCase(),
   (_, cursor) => bytesOf(cursor).toString("base64"),
   (_, cursor) => bytesOf(cursor).toString("hex"),
-  // Cut off, extended, put together.
+  // Truncated, extended or concatenated.
   (draw, cursor) => cursor.slice(0, 1 + draw.below(cursor.length - 1)),
   (draw, cursor) => cursor.slice(1 + draw.below(cursor.length - 1)),
   (draw, cursor) => cursor + letters(draw, 1 + draw.below(120)),
@@ -65,20 +65,20 @@ const forgeries: readonly [Forgery, ...Array<Forgery>] = [
     const at = 1 + draw.below(50)
     return Buffer.concat([bytesOf(cursor).subarray(0, at), bytesOf(other).subarray(at)]).toString("base64url")
   },
-  // The signature of another cursor, and none.
+  // With the signature of another cursor, or without one.
   (_, cursor, other) => Buffer.concat([bytesOf(cursor).subarray(0, -16), bytesOf(other).subarray(-16)]).toString("base64url"),
   (_, cursor) => Buffer.concat([bytesOf(cursor).subarray(0, -16), Buffer.alloc(16)]).toString("base64url"),
   (_, cursor) => bytesOf(cursor).subarray(0, -16).toString("base64url"),
-  // Nothing of it.
+  // Unrelated text.
   (draw, cursor) => letters(draw, cursor.length),
   (draw) => letters(draw, 1 + draw.below(256)),
   (draw) => draw.of(["null", "undefined", "0", "-1", "eyJhIjoxfQ", "../", "{}", "a", "=", "%00"])
 ]
 
-/** How many kinds of forgeries there are. */
+/** Number of kinds of forgeries. */
 export const kinds = forgeries.length
 
-/** Another text than the cursor, made from it by the forgery of that number. */
+/** Forges a cursor with the given kind of forgery. The result always differs from the cursor. */
 export const forge = (draw: Draw, kind: number, cursor: string, other: string): string => {
   const forgery = forgeries[kind % forgeries.length] ?? forgeries[0]
   const forged = forgery(draw, cursor, other)

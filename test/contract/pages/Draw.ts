@@ -1,9 +1,9 @@
-/** Draws from a seed: the same seed gives the same draws (mulberry32, Tommy Ettinger). */
+/** A seeded random generator (mulberry32, Tommy Ettinger): the same seed gives the same draws. */
 export interface Draw {
-  /** An integer from 0 to below `end`. */
+  /** An integer in `0..end` (exclusive). */
   readonly below: (end: number) => number
   readonly chance: (probability: number) => boolean
-  /** One of them, all equally likely. */
+  /** One of the values, with equal probability. */
   readonly of: <A>(values: readonly [A, ...Array<A>]) => A
 }
 

@@ -15,7 +15,7 @@ const same = (name: string, field: string, values: readonly [string, ...Array<st
   keeps: ({ fields }, value) => fields[field] === value
 })
 
-/** The bounds lie one to each side of the middle, so that no pair of them is refused. */
+/** `from` is before and `to` after the middle, so that no combination is refused. */
 const times: ReadonlyArray<Filter> = [
   { name: "from", value: (draw, _, near) => String(draw.chance(0.1) ? 0 : near - draw.below(30)), keeps: ({ at }, value) => at >= Number(value) },
   {
@@ -52,7 +52,7 @@ const requests: ListUnderTest = {
   }
 }
 
-/** The models of an organisation's runs. */
+/** The models of an organization's runs. */
 const ownModel = (orgId: OrgId, number: number) => `mdl_${orgId.slice(4, -1)}${number}`
 const buckets = { activated: "succeeded", failed: "failed", cancelled: "stopped" } as const
 
@@ -138,7 +138,7 @@ const auditEvents: ListUnderTest = {
     same("resource_type", "resource", ["org", "membership", "invitation", "api_key", "billing", "model_config"]),
     ...times
   ],
-  // Making an organisation and its key is told to its auditors.
+  // Creating an organization and its key already writes audit events.
   prepare: Effect.fnUntraced(function* (sql, orgId) {
     const rows = yield* sql<{ id: string; created_at: Date; actor_user_id: string | null; resource_type: string }>`
       SELECT id, created_at, actor_user_id, resource_type FROM audit_events WHERE org_id = ${orgId}`

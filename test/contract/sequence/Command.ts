@@ -2,10 +2,10 @@ import { Arbitrary, Schema } from "effect"
 
 const below = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
 
-/** Whose key a step uses: `writer` lacks `models:write`, `reader` lacks `deployments:write`, `stranger` belongs to another organisation. */
+/** The key of a step. `writer` lacks `models:write`, `reader` lacks `deployments:write`, and `stranger` belongs to another organization. */
 export type Who = "owner" | "writer" | "reader" | "stranger"
 const shares: ReadonlyArray<Who> = ["owner", "owner", "owner", "owner", "owner", "owner", "writer", "writer", "reader", "stranger", "stranger"]
-/** Whom a drawn number stands for. */
+/** The key of a drawn number. */
 export const whose = (share: number): Who => shares[share] ?? "owner"
 const Share = below(shares.length)
 
@@ -13,24 +13,24 @@ const common = { who: Share, server: below(2), key: below(8), serving: below(3),
 
 const Create = Schema.Struct({ _tag: Schema.tag("Create"), ...common, repo: below(2), name: below(4) })
 const Redeploy = Schema.Struct({ _tag: Schema.tag("Redeploy"), ...common, of: below(40) })
-/** An earlier create again, spelled otherwise or by another key; with `changed`, its input is another. */
+/** Repeats an earlier create in another spelling or with another API key. With `changed`, the input differs. */
 const Again = Schema.Struct({ _tag: Schema.tag("Again"), who: Share, server: below(2), of: below(40), spelling: below(4), changed: Schema.Boolean })
 const Cancel = Schema.Struct({ _tag: Schema.tag("Cancel"), who: Share, server: below(2), of: below(40), bare: Schema.Boolean })
 const Fail = Schema.Struct({ _tag: Schema.tag("Fail"), of: below(40) })
 /** One forward step of the operator. */
 const Advance = Schema.Struct({ _tag: Schema.tag("Advance"), of: below(40), by: below(4) })
-/** The operator finds what a run's repository holds. */
+/** The operator records the screening of a run. */
 const Screen = Schema.Struct({ _tag: Schema.tag("Screen"), of: below(40) })
 /** The operator takes a run up to `activating`. */
 const Prepare = Schema.Struct({ _tag: Schema.tag("Prepare"), of: below(40) })
 const Activate = Schema.Struct({ _tag: Schema.tag("Activate"), of: below(40) })
 const DeleteModel = Schema.Struct({ _tag: Schema.tag("DeleteModel"), of: below(40) })
 
-/** What may be done at the same moment as others. */
+/** Commands that can run concurrently. */
 const Single = Schema.Union([Create, Redeploy, Again, Cancel, Fail, Advance, Screen, Activate, DeleteModel])
 export type Single = typeof Single.Type | typeof Prepare.Type
 
-/** Singles sent at once over both servers; `together` aims all of them at the same run, model or key. */
+/** Concurrent commands over both servers. With `together`, all of them use the same run, model or idempotency key. */
 export interface Burst {
   readonly _tag: "Burst"
   readonly together: boolean
@@ -69,7 +69,7 @@ const burst = Arbitrary.map(
   (of): Burst => ({ _tag: "Burst", ...of })
 )
 
-/** A random sequence of so many steps. */
+/** A random sequence of `length` steps. */
 export const commands = (length: number): Arbitrary.Arbitrary<ReadonlyArray<Command>> =>
   Arbitrary.array(
     weighted<Command>([

@@ -1,15 +1,15 @@
 import type { Who } from "./Command.ts"
 
-// What the contract says of creates, replays, conflicts and cancels, as pure functions. A run is named by its organisation and idempotency key, a model by the run
-// that made it: the ids are the server's.
+// A model of creates, replays, conflicts and cancels in the contract, as pure functions. The name of a run is its organization and idempotency key.
+// The name of a model is the run that created it. The server assigns the IDs.
 
 export type OrgName = "home" | "away"
 
 export interface Input {
-  /** All that the input means, in one spelling. */
+  /** The input in a canonical spelling. */
   readonly meaning: string
   readonly serve: boolean
-  /** A new model's name, or the model to run again: null where there is none of that id in anybody's organisation. */
+  /** The name of a new model, or the model to redeploy. Null for a nonexistent model ID. */
   readonly target: { readonly slug: string; readonly repo: string } | { readonly model: string | null }
 }
 
@@ -26,7 +26,7 @@ export interface ModelOfRuns {
   readonly slug: string
   readonly repo: string
   readonly deleted: boolean
-  /** The run whose revision serves. */
+  /** The run of the serving revision. */
   readonly active: string | null
 }
 
@@ -57,12 +57,12 @@ export type Expected =
       readonly status: 200 | 201
       readonly run: string
       readonly model: string
-      /** In the `/v1` family's words. */
+      /** Name of the phase in the `/v1` family. */
       readonly phase: string
       readonly revision: boolean
     }
   | { readonly _tag: "Cancelled"; readonly run: string }
-  /** Whether the operator's or administrator's step changed something. */
+  /** Whether the step of the operator or the administrator changed something. */
   | { readonly _tag: "Changed"; readonly changed: boolean }
 
 const v1Names: Readonly<Record<string, string>> = {
@@ -74,10 +74,10 @@ const v1Names: Readonly<Record<string, string>> = {
   measuring: "checking",
   benchmarking: "checking"
 }
-/** A phase in the words of the `/v1` family. */
+/** The name of a phase in the `/v1` family. */
 export const v1Name = (phase: string): string => v1Names[phase] ?? phase
 
-/** A history in the words of the `/v1` family: what has the same name is told once, when it began. */
+/** A history in the `/v1` family: consecutive phases with the same name are merged. */
 export const v1History = (phases: ReadonlyArray<string>): ReadonlyArray<{ readonly name: string; readonly first: number }> =>
   phases.map((phase, first) => ({ name: v1Name(phase), first })).filter(({ name }, index, all) => all[index - 1]?.name !== name)
 
@@ -88,8 +88,8 @@ export const runName = (org: OrgName, key: string): string => `${org}/${key}`
 
 const refused = (status: number, code: string, param: string | null = null): Expected => ({ _tag: "Refused", status, code, param })
 
-/** What the key alone lets nobody do. */
-const shut = (state: State, who: Who): Expected | null => {
+/** The refusal that depends only on the key, or null. */
+const keyRefusal = (state: State, who: Who): Expected | null => {
   if (who !== "stranger" && (state.suspended || state.revoked.includes(who))) return refused(401, "invalid_api_key")
   return who === "reader" ? refused(403, "missing_scope", "deployments:write") : null
 }
@@ -107,8 +107,8 @@ const withRun = (state: State, name: string, run: ModelledRun): State => ({ ...s
 const withModel = (state: State, name: string, model: ModelOfRuns): State => ({ ...state, models: { ...state.models, [name]: model } })
 
 const create = (state: State, { input, key, who }: Extract<Action, { _tag: "Create" }>): readonly [State, Expected] => {
-  const closed = shut(state, who)
-  if (closed !== null) return [state, closed]
+  const refusal = keyRefusal(state, who)
+  if (refusal !== null) return [state, refusal]
   if (input.serve && who === "writer") return [state, refused(403, "missing_scope", "models:write")]
   const org = orgOf(who)
   const name = runName(org, key)
@@ -136,8 +136,8 @@ const create = (state: State, { input, key, who }: Extract<Action, { _tag: "Crea
 }
 
 const cancel = (state: State, { run: name, who }: Extract<Action, { _tag: "Cancel" }>): readonly [State, Expected] => {
-  const closed = shut(state, who)
-  if (closed !== null) return [state, closed]
+  const refusal = keyRefusal(state, who)
+  if (refusal !== null) return [state, refusal]
   const run = name === null ? undefined : state.runs[name]
   if (name === null || run === undefined || run.org !== orgOf(who)) return [state, refused(404, "not_found")]
   if (isOver(run)) return [state, refused(409, "deployment_finished")]
@@ -158,7 +158,7 @@ const activate = (state: State, name: string): readonly [State, Expected] => {
   return [withModel(withRun(superseded, name, { ...run, phases, revision: "active" }), run.model, { ...model, active: name }), changed]
 }
 
-/** What an action does, and what is answered. */
+/** The next state and the expected response of an action. */
 export const step = (state: State, action: Action): readonly [State, Expected] => {
   switch (action._tag) {
     case "Create":

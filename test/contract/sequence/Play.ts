@@ -7,29 +7,29 @@ import type { Who } from "./Command.ts"
 import { type Expected, initial, type OrgName, type State } from "./ContractModel.ts"
 import type { Wanted } from "./spelling.ts"
 
-/** The server did what the contract does not allow; the message tells the whole sequence. */
+/** The server violated the contract. The message contains the complete sequence. */
 export class Contradiction extends Data.TaggedError("Contradiction")<{ readonly message: string }> {}
 
-/** What a step gave: an answer, or whether the operator's or administrator's step changed something. */
+/** The result of a step: a response, or whether the step of the operator or the administrator changed something. */
 export type Actual = Answer | { readonly _tag: "Changed"; readonly changed: boolean }
 
-/** Which id the server gave to what the model calls by a name. */
+/** The IDs that the server assigned to the names of the contract model. */
 export interface Names {
   readonly runs: ReadonlyMap<string, DeploymentId>
   readonly models: ReadonlyMap<string, ModelId>
 }
 
-/** A sequence under way: what the server may be in by the answers so far, and what is needed to go on. */
+/** A running sequence: the possible states of the server after the responses so far, and the context of the next steps. */
 export interface Play {
   readonly tenants: Readonly<Record<OrgName, Tenant>>
   readonly callers: Readonly<Record<OrgName, Caller>>
   readonly keys: Readonly<Record<Who, GivenKey>>
-  readonly asked: Array<{ readonly key: string; readonly wanted: Wanted }>
+  readonly creates: Array<{ readonly key: string; readonly wanted: Wanted }>
   readonly log: Array<string>
-  /** Each answer by what it was, to see that a proof meets all kinds. */
+  /** Number of results of each kind, to check that the test covers all kinds. */
   readonly met: Map<string, number>
   names: Names
-  /** More than one where answers of steps at once leave open what their order was. */
+  /** Several states are possible if the responses of concurrent steps do not determine their order. */
   states: ReadonlyArray<State>
 }
 
@@ -48,7 +48,7 @@ export const openPlay = Effect.fnUntraced(function* (purchased: boolean, met: Ma
     tenants: { home, away },
     callers: { home: yield* callerOf(keys.owner), away: yield* callerOf(keys.stranger) },
     keys,
-    asked: [],
+    creates: [],
     log: [],
     met,
     names: { runs: new Map(), models: new Map() },
@@ -57,22 +57,22 @@ export const openPlay = Effect.fnUntraced(function* (purchased: boolean, met: Ma
   return play
 })
 
-/** One exchange with one of the servers. */
+/** One request to one of the servers. */
 export const exchange = Effect.fnUntraced(function* (server: number, ask: Ask) {
   const { servers } = yield* Stage
   return yield* (servers[server] ?? servers[0]).answer(ask)
 })
 
 const learn = <Id>(known: ReadonlyMap<string, Id>, name: string, id: Id): ReadonlyMap<string, Id> | null => {
-  const there = known.get(name)
-  if (there !== undefined) return there === id ? known : null
+  const knownId = known.get(name)
+  if (knownId !== undefined) return knownId === id ? known : null
   for (const other of known.values()) if (other === id) return null
   return new Map(known).set(name, id)
 }
 
 const Cancelled = Schema.Struct({ id: Schema.String, cancelled: Schema.Literal(true) })
 
-/** The names with those that the step tells, where it gave what was expected; null where it did not. */
+/** Adds the IDs in the result of a step to the names. Null if the result is not the expected one. */
 export const agree = (names: Names, expected: Expected, actual: Actual): Names | null => {
   if (actual._tag === "Changed" || expected._tag === "Changed") {
     return actual._tag === expected._tag && actual.changed === expected.changed ? names : null
@@ -96,8 +96,8 @@ export const agree = (names: Names, expected: Expected, actual: Actual): Names |
   return runs === null || models === null ? null : { runs, models }
 }
 
-/** What a step gave, in a word. */
-export const wordFor = (actual: Actual): string => {
+/** A short label for the result of a step. */
+export const labelOf = (actual: Actual): string => {
   if (actual._tag === "Changed") return actual.changed ? "changed" : "unchanged"
   return `${actual.status} ${Option.match(failureOf(actual), { onNone: () => "", onSome: ({ code }) => code })}`.trim()
 }

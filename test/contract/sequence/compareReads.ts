@@ -26,10 +26,10 @@ const OrgPage = page(Deployment)
 const V1Page = page(V1Deployment)
 
 const Counts = Schema.Tuple([
-  Schema.Struct({ deployments: Schema.Int, keys: Schema.Int, models: Schema.Int, phases: Schema.Int, told: Schema.Int, activated: Schema.Int })
+  Schema.Struct({ deployments: Schema.Int, keys: Schema.Int, models: Schema.Int, phases: Schema.Int, audited: Schema.Int, activated: Schema.Int })
 ])
 
-/** Everything that one organisation can read of its deployments, each time from one of the two servers, and how many rows the database holds. */
+/** Everything that one organization can read about its deployments, alternating between the servers, and the row counts in the database. */
 const readAll = Effect.fnUntraced(function* (play: Play, org: OrgName, key: string) {
   let turn = 0
   const get = (path: string) => exchange(turn++ % 2, { method: "GET", path, key })
@@ -68,7 +68,7 @@ const readAll = Effect.fnUntraced(function* (play: Play, org: OrgName, key: stri
       (SELECT count(*)::int FROM idempotency_keys WHERE org_id = ${orgId}) AS keys,
       (SELECT count(*)::int FROM models WHERE org_id = ${orgId}) AS models,
       (SELECT count(*)::int FROM deployment_phases WHERE org_id = ${orgId}) AS phases,
-      (SELECT count(*)::int FROM audit_events WHERE org_id = ${orgId} AND resource_type = 'model_config' AND actor_kind = 'user') AS told,
+      (SELECT count(*)::int FROM audit_events WHERE org_id = ${orgId} AND resource_type = 'model_config' AND actor_kind = 'user') AS audited,
       (SELECT count(*)::int FROM audit_events WHERE org_id = ${orgId} AND resource_type = 'model_config' AND action = 'activated') AS activated`.pipe(
     Effect.flatMap(Schema.decodeUnknownEffect(Counts)),
     Effect.orDie
@@ -82,7 +82,7 @@ const newestFirst = (a: { readonly created_at: string; readonly id: string }, b:
 
 const same = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b)
 
-/** The first thing that was read otherwise than the model has it, or null. */
+/** The first difference between the readings and the contract model, or null. */
 const difference = (play: Play, state: State, { counts, hidden, lists, org, runs }: Readings): string | null => {
   if (hidden[0] !== undefined) return hidden[0]
   const { slug, userId } = play.tenants[org]
@@ -146,26 +146,26 @@ const difference = (play: Play, state: State, { counts, hidden, lists, org, runs
     keys: all.length,
     models: Object.values(state.models).filter((model) => model.org === org).length,
     phases: all.reduce((sum, run) => sum + run.phases.length, 0),
-    told: all.length,
+    audited: all.length,
     activated: all.filter((run) => phaseOf(run) === "activated" && run.input.serve).length
   }
   if (!same(counts, rows)) return `${org} has the rows ${JSON.stringify(counts)}, not ${JSON.stringify(rows)}`
   return null
 }
 
-/** Reads everything back and compares it with the states that the server may be in: what differs, or null where one of them is right. */
+/** Reads everything and compares it with the possible states. Returns a difference, or null if one of the states matches. */
 export const compareReads = Effect.fnUntraced(function* (play: Play) {
   yield* (yield* Organizations).setStatus(play.tenants.home.orgId, "active")
   const { secret } = yield* play.tenants.home.withKey(["deployments:read"])
   yield* Effect.forEach([0, 1], (server) =>
     eventually(
-      `server ${server} takes a new key`,
+      `server ${server} accepts a new key`,
       exchange(server, { method: "GET", path: "/v1/deployments?limit=1", key: secret }),
       ({ status }) => status === 200
     )
   )
   const home = yield* readAll(play, "home", secret)
   const away = yield* readAll(play, "away", play.keys.stranger.secret)
-  const found = play.states.map((state) => difference(play, state, home) ?? difference(play, state, away))
-  return found.includes(null) ? null : (found[0] ?? "no state is left")
+  const differences = play.states.map((state) => difference(play, state, home) ?? difference(play, state, away))
+  return differences.includes(null) ? null : (differences[0] ?? "no state is left")
 })

@@ -5,8 +5,8 @@ import { eventually } from "../../e2e/eventually.ts"
 import type { Administer, Command, Single, Who } from "./Command.ts"
 import { phaseOf, type State, step } from "./ContractModel.ts"
 import { compareReads } from "./compareReads.ts"
-import { agree, Contradiction, exchange, type Names, openPlay, type Play, wordFor } from "./Play.ts"
-import { type Deed, deedOf } from "./perform.ts"
+import { agree, Contradiction, exchange, labelOf, type Names, openPlay, type Play } from "./Play.ts"
+import { type Step, stepOf } from "./perform.ts"
 
 const orders = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   all.length < 2 ? [all] : all.flatMap((first, index) => orders(all.filter((_, other) => other !== index)).map((rest) => [first, ...rest]))
@@ -14,46 +14,49 @@ const orders = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
 const contradiction = (play: Play, what: string) =>
   new Contradiction({ message: `${what}\n${play.log.map((line, index) => `${index + 1}. ${line}`).join("\n")}` })
 
-/** Does the deeds at once. Their answers have to be those of some order of theirs, begun in a state that the server may be in; the states that are left go on. */
-const doAtOnce = Effect.fnUntraced(function* (play: Play, deeds: ReadonlyArray<Deed>) {
-  const done = yield* Effect.forEach(deeds, (deed) => Effect.map(deed.run, (actual) => ({ deed, actual })), { concurrency: "unbounded" })
-  for (const { actual } of done) play.met.set(wordFor(actual), (play.met.get(wordFor(actual)) ?? 0) + 1)
-  play.log.push(done.map(({ actual, deed }) => `${deed.told} -> ${wordFor(actual)}`).join("\n   at once: "))
-  const left = new Map<string, State>()
+/**
+ * Runs the steps concurrently. The responses must match some order of the steps, starting in one of the possible states. The final states of the
+ * matching orders become the possible states.
+ */
+const runConcurrently = Effect.fnUntraced(function* (play: Play, steps: ReadonlyArray<Step>) {
+  const done = yield* Effect.forEach(steps, (each) => Effect.map(each.run, (actual) => ({ each, actual })), { concurrency: "unbounded" })
+  for (const { actual } of done) play.met.set(labelOf(actual), (play.met.get(labelOf(actual)) ?? 0) + 1)
+  play.log.push(done.map(({ actual, each }) => `${each.description} -> ${labelOf(actual)}`).join("\n   concurrently: "))
+  const possible = new Map<string, State>()
   let names: Names | null = null
   for (const order of orders(done)) {
     for (const begun of play.states) {
       let state = begun
       let known: Names | null = play.names
-      for (const { actual, deed } of order) {
-        const [next, expected] = step(state, deed.action)
+      for (const { actual, each } of order) {
+        const [next, expected] = step(state, each.action)
         known = agree(known, expected, actual)
         if (known === null) break
         state = next
       }
       if (known === null) continue
       names = known
-      left.set(
+      possible.set(
         JSON.stringify(state, (_, value: unknown) => (isRecord(value) ? Object.fromEntries(Object.entries(value).sort()) : value)),
         state
       )
     }
   }
   if (names === null) {
-    const told = play.states.map((state) => JSON.stringify(done.map(({ deed }) => step(state, deed.action)[1]))).join(" or ")
+    const expected = play.states.map((state) => JSON.stringify(done.map(({ each }) => step(state, each.action)[1]))).join(" or ")
     const texts = done.map(({ actual }) => (actual._tag === "Answer" ? actual.text : String(actual.changed))).join("\n")
-    return yield* contradiction(play, `No order of the last step's deeds gives these answers:\n${texts}\nexpected, in the order given: ${told}`)
+    return yield* contradiction(play, `No order of the last steps gives these responses:\n${texts}\nexpected in the listed order: ${expected}`)
   }
   play.names = names
-  play.states = [...left.values()]
+  play.states = [...possible.values()]
 })
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value)
 
 const homeKeys = ["owner", "writer", "reader"] as const satisfies ReadonlyArray<Who>
 
-/** Waits until each server has heard of it. */
-const heardOf = (play: Play, who: Who, what: string, holds: (status: number) => boolean, ask?: { readonly path: string; readonly body: string }) =>
+/** Waits until both servers apply a change. */
+const waitForServers = (play: Play, who: Who, what: string, holds: (status: number) => boolean, ask?: { readonly path: string; readonly body: string }) =>
   Effect.forEach(
     [0, 1],
     (server) => {
@@ -62,7 +65,7 @@ const heardOf = (play: Play, who: Who, what: string, holds: (status: number) => 
         ask === undefined
           ? exchange(server, { method: "GET", path: "/v1/deployments?limit=1", key })
           : exchange(server, { method: "POST", path: ask.path, key, headers: { "idempotency-key": "probe" }, body: ask.body })
-      return eventually(`server ${server} has heard: ${what}`, probe, ({ status }) => holds(status))
+      return eventually(`server ${server} applies: ${what}`, probe, ({ status }) => holds(status))
     },
     { concurrency: 2 }
   )
@@ -77,14 +80,14 @@ const administer = Effect.fnUntraced(function* (play: Play, command: Administer)
     case "Revoke": {
       yield* (yield* ApiKeys).revoke(orgId, play.keys[command.who].id)
       play.states = play.states.map((state) => ({ ...state, revoked: [...new Set([...state.revoked, command.who])] }))
-      yield* heardOf(play, command.who, `the key of ${command.who} is revoked`, (status) => status === 401)
+      yield* waitForServers(play, command.who, `the key of ${command.who} is revoked`, (status) => status === 401)
       return
     }
     case "SetStatus": {
       yield* (yield* Organizations).setStatus(orgId, command.status)
       play.states = play.states.map((state) => ({ ...state, suspended: command.status === "suspended" }))
       const holds = (status: number) => (command.status === "suspended") === (status === 401)
-      yield* Effect.forEach(live, (who) => heardOf(play, who, `the organisation is ${command.status}`, holds), { concurrency: 3 })
+      yield* Effect.forEach(live, (who) => waitForServers(play, who, `the organization is ${command.status}`, holds), { concurrency: 3 })
       return
     }
     case "Purchase": {
@@ -93,19 +96,19 @@ const administer = Effect.fnUntraced(function* (play: Play, command: Administer)
       if (suspended) return
       const ask = { path: "/v1/deployments", body: `{"model_id":"nobody","serve":false}` }
       const writing = live.filter((who) => who !== "reader")
-      yield* Effect.forEach(writing, (who) => heardOf(play, who, "the purchase", (status) => status !== 402, ask), { concurrency: 2 })
+      yield* Effect.forEach(writing, (who) => waitForServers(play, who, "the purchase", (status) => status !== 402, ask), { concurrency: 2 })
     }
   }
 })
 
 const preparedPhases = ["materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"]
 
-/** Takes a run to `activating`, if it is surely in `screening`. */
+/** Takes a run to `activating` if it is in `screening` in all possible states. */
 const prepare = Effect.fnUntraced(function* (play: Play, of: number) {
   const known = [...play.names.runs]
-  const found = known[of % Math.max(1, known.length)]
-  if (found === undefined) return
-  const [name, id] = found
+  const entry = known[of % Math.max(1, known.length)]
+  if (entry === undefined) return
+  const [name, id] = entry
   if (!play.states.every(({ runs }) => runs[name] !== undefined && phaseOf(runs[name]) === "screening")) return
   play.log.push(`the operator prepares ${name}`)
   const org = play.states[0]?.runs[name]?.org ?? "home"
@@ -118,7 +121,7 @@ const prepare = Effect.fnUntraced(function* (play: Play, of: number) {
   })
 })
 
-/** All of a burst aimed at the same: keys, runs and models of the first, and for most creates its input too. */
+/** Gives all commands of a burst the idempotency key, run or model of the first one, and most creates its input as well. */
 const together = (singles: ReadonlyArray<Single>): ReadonlyArray<Single> => {
   const first = singles[0]
   const create = singles.find((single) => single._tag === "Create")
@@ -132,7 +135,7 @@ const together = (singles: ReadonlyArray<Single>): ReadonlyArray<Single> => {
   })
 }
 
-/** Plays a sequence in an organisation of its own: each answer, and in the end all that can be read, has to be the model's. */
+/** Runs a sequence in a new organization. Each response, and finally everything that can be read, must match the contract model. */
 export const playSequence = Effect.fnUntraced(function* (sequence: ReadonlyArray<Command>, purchased: boolean, met: Map<string, number>) {
   const play = yield* openPlay(purchased, met)
   for (const command of sequence) {
@@ -147,8 +150,8 @@ export const playSequence = Effect.fnUntraced(function* (sequence: ReadonlyArray
         break
       default: {
         const singles = command._tag !== "Burst" ? [command] : command.together ? together(command.singles) : command.singles
-        const deeds = singles.flatMap((single) => (single._tag === "Prepare" ? [] : (deedOf(play, single) ?? [])))
-        if (deeds.length > 0) yield* doAtOnce(play, deeds)
+        const steps = singles.flatMap((single) => (single._tag === "Prepare" ? [] : (stepOf(play, single) ?? [])))
+        if (steps.length > 0) yield* runConcurrently(play, steps)
       }
     }
   }

@@ -1,7 +1,7 @@
 import { defaultModelName } from "@seatrial/domain"
 import type { Schema } from "effect"
 
-/** A create's input as a caller has it in mind. */
+/** The input of a create, independent of its spelling. */
 export interface Wanted {
   readonly target:
     | { readonly _tag: "New"; readonly repo: string; readonly name: string | null }
@@ -11,11 +11,11 @@ export interface Wanted {
   readonly serve: boolean
 }
 
-/** What an input means, whatever its spelling. */
+/** A canonical text for an input. */
 export const meaningOf = ({ ref, serve, serving, target }: Wanted): string =>
   JSON.stringify([target._tag === "New" ? [target.repo, target.name ?? defaultModelName(target.repo)] : target.id, ref, serving, serve])
 
-/** The input as a JSON value; `full` writes defaults out. */
+/** The input as a JSON value. `full`: with explicit defaults. */
 const valueOf = ({ ref, serve, serving, target }: Wanted, full: boolean): Schema.Json => {
   const name = target._tag === "New" ? (target.name ?? (full ? defaultModelName(target.repo) : null)) : null
   return {
@@ -31,7 +31,7 @@ const valueOf = ({ ref, serve, serving, target }: Wanted, full: boolean): Schema
 const isList = (value: Schema.Json): value is ReadonlyArray<Schema.Json> => Array.isArray(value)
 const escaped = (text: string) => `"\\u${text.charCodeAt(0).toString(16).padStart(4, "0")}${JSON.stringify(text.slice(1)).slice(1)}`
 
-/** JSON in an unusual spelling: members in reverse, white space, escapes, exponents. */
+/** JSON in an unusual spelling: reversed members, white space, escapes, exponents. */
 const odd = (value: Schema.Json): string => {
   if (typeof value === "string") return value === "" ? '""' : escaped(value)
   if (typeof value === "number") return `${value / 10}e1`
@@ -52,7 +52,7 @@ const reversed = (value: Schema.Json): Schema.Json =>
           .map(([name, member]) => [name, reversed(member)])
       )
 
-/** One of four bodies that mean the same: plain, members in reverse, defaults written out, and all of that with odd JSON. */
+/** One of four equivalent bodies: plain, with reversed members, with explicit defaults, and with explicit defaults in unusual JSON. */
 export const spell = (wanted: Wanted, spelling: number): string => {
   if (spelling === 1) return JSON.stringify(reversed(valueOf(wanted, false)))
   if (spelling === 2) return JSON.stringify(valueOf(wanted, true))

@@ -2,19 +2,19 @@ import { Api } from "@seatrial/api"
 import type { Scope } from "@seatrial/domain"
 import { HttpApi } from "effect/http-api"
 
-/** What a path's id names. */
+/** The kind of record of a path's ID. */
 export type Kind = "request" | "receipt" | "model" | "deployment" | "audit"
 
 export interface Operation {
   readonly method: "GET" | "POST" | "DELETE"
   readonly path: string
-  /** Any one of these sets opens it; none where it is public. */
+  /** A key needs all scopes of one of these sets. Empty for a public operation. */
   readonly scopes: ReadonlyArray<ReadonlyArray<Scope>>
   readonly id?: Kind
   readonly body?: "preview" | "create" | "cancel"
-  /** Filters that take an id, for lists. */
+  /** Filters of a list that take an ID. */
   readonly filters?: ReadonlyArray<"model_id" | "api_key_id" | "actor_user_id">
-  /** What the right call of it gives. */
+  /** Status of a valid call. */
   readonly right: number
 }
 
@@ -28,7 +28,7 @@ const audit = [["audit:read"]] as const
 const page = { method: "GET", right: 200 } as const
 const record = { method: "GET", right: 200 } as const
 
-/** The contract's operations, as its text has them: written by hand, so that an endpoint whose scope changes is seen. */
+/** The operations of the contract. The list is written by hand, so that a changed scope of an endpoint fails the test. */
 export const operations: ReadonlyArray<Operation> = [
   { ...page, path: "/v1/org/requests", scopes: requests, filters: ["model_id", "api_key_id"] },
   { ...record, path: "/v1/org/requests/:request_id", scopes: requests, id: "request" },
@@ -46,15 +46,15 @@ export const operations: ReadonlyArray<Operation> = [
   { ...record, path: "/v1/deployments/:id", scopes: reads, id: "deployment" },
   { ...record, path: "/v1/deployments/:id/events", scopes: reads, id: "deployment" },
   { ...record, path: "/v1/deployments/:id/progress", scopes: reads, id: "deployment" },
-  // Nobody answers where the model hub should be.
+  // Nothing listens at the address of the hub.
   { method: "POST", path: "/v1/deployment-previews", scopes: writes, body: "preview", right: 503 },
   { method: "POST", path: "/v1/deployments", scopes: writes, body: "create", right: 201 },
-  // The organisation's own run is over.
+  // The organization's own run has ended.
   { method: "POST", path: "/v1/deployments/:id/cancel", scopes: writes, id: "deployment", body: "cancel", right: 409 },
   { ...page, path: "/v1/models", scopes: [["models:read"], ["inference:write"]] },
   { method: "POST", path: "/v1/models/:id/disable", scopes: changes, id: "model", body: "cancel", right: 204 },
   { method: "POST", path: "/v1/models/:id/enable", scopes: changes, id: "model", body: "cancel", right: 204 },
-  // The organization's own model is managed by an object in the cluster.
+  // A ModelDeployment in the cluster manages the organization's own model.
   { method: "DELETE", path: "/v1/models/:id", scopes: changes, id: "model", right: 409 },
   { ...page, path: "/v1/catalog/models", scopes: [] },
   { ...page, path: "/healthz", scopes: [] },
@@ -64,12 +64,12 @@ export const operations: ReadonlyArray<Operation> = [
 
 export const nameOf = ({ method, path }: { readonly method: string; readonly path: string }): string => `${method} ${path}`
 
-/** What the program offers by its own account. */
+/** The operations of the API declaration. */
 export const offered: ReadonlyArray<string> = (() => {
   const names: Array<string> = []
   HttpApi.reflect(Api, { onGroup: () => {}, onEndpoint: ({ endpoint }) => void names.push(nameOf(endpoint)) })
   return names
 })()
 
-/** The path with an id in it. */
+/** The path with an ID. */
 export const withId = ({ path }: Operation, id: string): string => path.replace(/:[a-z_]+/, id)

@@ -6,11 +6,11 @@ import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { makeTenant } from "../Stage.ts"
 import type { Kind } from "./operations.ts"
 
-const Found = Schema.NonEmptyArray(Schema.Struct({ id: Schema.String }))
+const IdRows = Schema.NonEmptyArray(Schema.Struct({ id: Schema.String }))
 
 /**
- * An organisation with a record of each kind: a model that serves, a run that failed, a request with its receipt, audit events. `word` stands in each text of theirs
- * that any operation could show.
+ * Creates an organization with a record of each kind: a serving model, a failed run, a request with its receipt, and audit events. Every text
+ * that an operation could return contains `word`.
  */
 export const makeRecords = Effect.fnUntraced(function* (word: string) {
   const sql = yield* PgClient.PgClient
@@ -54,7 +54,7 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
   const all = yield* sql`
     SELECT id FROM deployments WHERE org_id = ${orgId} UNION SELECT id FROM models WHERE org_id = ${orgId} UNION SELECT id FROM revisions WHERE org_id = ${orgId}
     UNION SELECT id FROM audit_events WHERE org_id = ${orgId} UNION SELECT id FROM api_keys WHERE org_id = ${orgId}`.pipe(
-    Effect.flatMap(Schema.decodeUnknownEffect(Found)),
+    Effect.flatMap(Schema.decodeUnknownEffect(IdRows)),
     Effect.orDie
   )
   const records: Readonly<Record<Kind, string>> = {
@@ -69,7 +69,7 @@ export const makeRecords = Effect.fnUntraced(function* (word: string) {
     key,
     records,
     modelId: serving.modelId,
-    /** Every word and id that belongs to this organisation alone. */
+    /** Texts and IDs that belong only to this organization. */
     marks: [word, orgId, userId, requestId, ...all.map(({ id }) => id)]
   }
 })

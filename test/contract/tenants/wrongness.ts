@@ -3,12 +3,12 @@ import { scopes } from "@seatrial/domain"
 import type { Ask } from "../Wire.ts"
 import { type Operation, withId } from "./operations.ts"
 
-/** What may be wrong with a call, in the order in which it is told. */
+/** The possible faults of a call, in the order in which the server checks them. */
 export const stages = ["route", "method", "key", "rate", "scope", "parameter", "header", "body", "existence"] as const
 export type Stage = (typeof stages)[number]
 
-/** What each is answered with, and a code. */
-export const told: Readonly<Record<Stage, readonly [status: number, code: RegExp]>> = {
+/** The status and error code of each fault. */
+export const responses: Readonly<Record<Stage, readonly [status: number, code: RegExp]>> = {
   route: [404, /^not_found$/],
   method: [405, /^method_not_allowed$/],
   key: [401, /^invalid_api_key$/],
@@ -20,7 +20,7 @@ export const told: Readonly<Record<Stage, readonly [status: number, code: RegExp
   existence: [404, /^not_found$/]
 }
 
-/** What can be wrong with an operation at all. */
+/** The faults that are possible for an operation. */
 export const possible = ({ body, id, path, scopes: needed }: Operation): ReadonlyArray<Stage> => {
   const guarded = needed.length > 0
   const can: Readonly<Record<Stage, boolean>> = {
@@ -37,24 +37,24 @@ export const possible = ({ body, id, path, scopes: needed }: Operation): Readonl
   return stages.filter((stage) => can[stage])
 }
 
-/** All scopes but those that open an operation. */
+/** All scopes except those that the operation accepts. */
 export const without = (needed: ReadonlyArray<ReadonlyArray<Scope>>): ReadonlyArray<Scope> => scopes.filter((scope) => !needed.flat().includes(scope))
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
 const bodies = { preview: { source }, cancel: {} }
-let named = 0
+let modelCount = 0
 
-/** A right call of an operation on a record of the caller's. */
+/** A valid call of an operation on a record of the caller. */
 export const rightCall = (operation: Operation, id: string): Ask => {
   const { body, method } = operation
   const path = withId(operation, id)
   if (body === undefined) return { method, path }
-  // Each a model of its own; one that is not to serve, so that no other scope is needed.
-  const sent = body === "create" ? { source, model_name: `right-${++named}`, serve: false } : bodies[body]
+  // Each create uses a new model. With `serve: false` it needs no other scope.
+  const sent = body === "create" ? { source, model_name: `right-${++modelCount}`, serve: false } : bodies[body]
   return { method, path, body: JSON.stringify(sent), headers: body === "create" ? { "idempotency-key": crypto.randomUUID() } : {} }
 }
 
-/** The call with these things wrong; `rate` and the keys are the caller's to choose. */
+/** The call with these faults. The test applies `rate` and the key faults itself. */
 export const wrongCall = (operation: Operation, own: string, never: string, wrong: ReadonlySet<Stage>): Ask => {
   const call = rightCall(operation, operation.id !== undefined && wrong.has("existence") ? never : own)
   const missing =

@@ -27,7 +27,7 @@ const answersOfMerged = Effect.fnUntraced(function* (folder: string, prompts: Re
   const program = yield* startProgram(["packages/reference-engine/src/main.ts", ...words], {})
   const address = yield* eventually(
     "the merged model is ready",
-    Effect.sync(() => /on (http:\/\/[\d.:]+)/.exec(program.said())?.[1]),
+    Effect.sync(() => /on (http:\/\/[\d.:]+)/.exec(program.output())?.[1]),
     (found) => found !== undefined
   )
   const caller = makeCaller(address ?? "", "none")

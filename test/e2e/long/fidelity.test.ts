@@ -18,10 +18,10 @@ const serving = Effect.fnUntraced(function* (model: string, adapter?: string) {
   const program = yield* startProgram([main, `--model=${model}`, ...words, ...adapted], {})
   const address = yield* eventually(
     "the engine is ready",
-    Effect.sync(() => /on (http:\/\/[\d.:]+)/.exec(program.said())?.[1]),
+    Effect.sync(() => /on (http:\/\/[\d.:]+)/.exec(program.output())?.[1]),
     (found) => found !== undefined || program.hasExited()
   )
-  if (address === undefined) return yield* Effect.fail(program.said())
+  if (address === undefined) return yield* Effect.fail(program.output())
   const client = yield* makeEngineClient(address, "60 seconds")
   const subject = (servedName: string): Subject => ({
     ...{ client, servedName, maxContext: 512, engineVersion: "reference", vocabSize: 512, chat: true, card: "test x1" }

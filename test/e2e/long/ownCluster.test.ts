@@ -17,7 +17,7 @@ it.live(
       yield* Effect.forEach(classes, ({ metadata }) => kube.remove(HostClassResource, metadata.name, undefined))
 
       const { program, state } = yield* startSystem(yield* makeStateFolder, { KUBECONFIG: owner.state.kubeconfig, HF_ENDPOINT: owner.state.hub })
-      const said = yield* eventually("it has said that it is ready", Effect.sync(program.said), (text) => text.includes("Ctrl-C"))
+      const said = yield* eventually("it has said that it is ready", Effect.sync(program.output), (text) => text.includes("Ctrl-C"))
       assert.include(said, "no HostClass")
       assert.include(said, `kubectl --kubeconfig ${owner.state.kubeconfig} apply -f k8s/samples/`)
       const caller = makeCaller(state.address, state.api_key)
