@@ -11,13 +11,13 @@ export interface Answer {
 
 const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ type: Schema.String, code: Schema.String, message: Schema.String }) }))
 
-/** The code of an answer that is an error; dies where it is none. */
+/** The error code of a response. Throws if it is not an error. */
 export const codeOf = ({ text }: Answer): string => Schema.decodeUnknownSync(Failure)(text).error.code
 
-/** An answer's body. */
+/** The decoded body of a response. */
 export const bodyOf = <A>(schema: Schema.Codec<A, unknown>, { text }: Answer): A => Schema.decodeUnknownSync(Schema.fromJsonString(schema))(text)
 
-/** The HTTP interface as the holder of a key sees it: every answer comes back as it is, errors too. */
+/** Calls the API and the gateway with a key. `call` returns every response unchanged, including errors. */
 export const makeCaller = (address: string, key: string) => {
   const call = (method: "GET" | "POST", path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}) =>
     Effect.promise(async (signal): Promise<Answer> => {
@@ -28,7 +28,7 @@ export const makeCaller = (address: string, key: string) => {
         ...(body === undefined ? {} : { body: JSON.stringify(body) })
       })
       const answer = { status: response.status, headers: response.headers, text: await response.text() }
-      // The API's answers have to be what its document says; the gateway has paths of its own.
+      // Responses of the API must conform to its document. The paths of the gateway are not part of it.
       if (isDocumented(path)) assertConforms(method, path, { ...answer, headers: Object.fromEntries(response.headers) })
       return answer
     })
@@ -42,15 +42,15 @@ export const makeCaller = (address: string, key: string) => {
     call,
     read,
     deployment,
-    /** Creates a deployment and gives the operation; dies where it was refused. */
+    /** Creates a deployment and returns the operation. Dies if the create is refused. */
     deploy: (input: unknown) =>
       Effect.map(call("POST", "/v1/deployments", input, { "idempotency-key": crypto.randomUUID() }), (answer) => {
         if (answer.status !== 201) throw new Error(`the create answered ${answer.status}: ${answer.text}`)
         return bodyOf(DeploymentOperation, answer)
       }),
-    until: (id: string, what: string, holds: (seen: DeploymentDetail) => boolean) => eventually(`${id} ${what}`, deployment(id), holds),
-    /** Waits until a run is over, however it ended. */
-    finished: (id: string) => eventually(`${id} is over`, deployment(id), ({ status }: Deployment) => isFinished(status))
+    until: (id: string, what: string, holds: (detail: DeploymentDetail) => boolean) => eventually(`${id} ${what}`, deployment(id), holds),
+    /** Waits until a run has ended, with any outcome. */
+    finished: (id: string) => eventually(`${id} has ended`, deployment(id), ({ status }: Deployment) => isFinished(status))
   }
 }
 export type Caller = ReturnType<typeof makeCaller>

@@ -3,20 +3,20 @@ import { join } from "node:path"
 import type { Readable, Writable } from "node:stream"
 import { Effect, type Scope } from "effect"
 
-/** A program of the product as a process of its own. */
+/** A process that runs a program of the product. */
 export interface ChildProgram {
   readonly pid: number
   readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
-  /** How it ended: an exit code or a signal's name. */
+  /** Exit code or name of the signal that ended it. */
   readonly exited: Effect.Effect<number | NodeJS.Signals | null>
   readonly hasExited: () => boolean
-  /** The last of what it printed. */
+  /** The last 8,000 characters of its output. */
   readonly output: () => string
 }
 
 const root = join(import.meta.dirname, "../..")
 
-/** Runs one of the workspace's files until the scope closes: asked to end first, and killed where it does not. Its settings are those given, and no others. */
+/** Runs a file of the workspace until the scope closes, with only the given settings. It gets SIGTERM, and SIGKILL if it has not exited after 20 seconds. */
 export const startProgram = Effect.fnUntraced(function* (
   words: readonly [file: string, ...args: ReadonlyArray<string>],
   settings: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export const startProgram = Effect.fnUntraced(function* (
   }
 })
 
-/** Runs the command `seatrial` to its end and gives what it printed; dies where it failed. */
+/** Runs the command `seatrial` and returns its output. Dies if it fails. */
 export const runCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>>) {
   const program = yield* startProgram(["packages/cli/src/main.ts", ...args], settings)
   const code = yield* program.exited

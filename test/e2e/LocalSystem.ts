@@ -19,17 +19,17 @@ const State = Schema.fromJsonString(
 )
 export type LocalState = typeof State.Type
 
-/** What `npm start` starts, ready. */
+/** A ready system of `npm start`. */
 export interface LocalSystem {
   readonly state: LocalState
   readonly program: ChildProgram
 }
 
-/** A folder for a system's state. When the scope closes, what still runs on it is killed, and it goes. */
+/** A folder for the state of a system. When the scope closes, processes that use it are killed and it is removed. */
 export const makeStateFolder = Effect.acquireRelease(
   Effect.promise(async () => {
     const folder = await mkdtemp(join(tmpdir(), "seatrial-e2e-"))
-    // The account that Postgres runs as has to reach it.
+    // The account that Postgres runs as must be able to reach it.
     await chmod(folder, 0o755)
     return folder
   }),
@@ -39,18 +39,18 @@ export const makeStateFolder = Effect.acquireRelease(
         try {
           process.kill(pid, "SIGKILL")
         } catch {
-          // It ended meanwhile.
+          // The process has already ended.
         }
       }
-      // A process that was killed may still be writing its last file.
+      // A killed process can still be writing its last file.
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
     })
 )
 
-/** Starts the system on a state folder and waits until it is ready. It ends with the scope, and with the process that runs the tests. */
+/** Starts the system on a state folder and waits until it is ready. It ends with the scope and with the test process. */
 export const startSystem = Effect.fnUntraced(function* (folder: string, settings: Readonly<Record<string, string>> = {}) {
   const file = join(folder, "local.json")
-  // That of a system that was killed is still there.
+  // Remove the file of an earlier system that was killed.
   rmSync(file, { force: true })
   const program = yield* startProgram(["packages/local/src/main.ts"], { SEATRIAL_STATE: folder, SEATRIAL_PARENT_PIPE: "1", ...settings })
   const look = Effect.suspend(() => {

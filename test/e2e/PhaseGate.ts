@@ -3,24 +3,24 @@ import { type DeploymentId, type WorkingPhase, workingPhases } from "@seatrial/d
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { eventually } from "./eventually.ts"
 
-/** Stops an operator at the statement with which it would take a run out of a phase. */
+/** Blocks the statement with which an operator takes a run out of a phase. */
 export interface PhaseGate {
-  /** Holds every phase of every run but this one shut from now on. */
+  /** Blocks every phase of every run except one. */
   readonly shut: (except: DeploymentId) => Effect.Effect<void>
-  /** Waits until an operator stands before the gate of a phase: the name that it has told Postgres. */
+  /** Waits until an operator is blocked at a phase. Returns its application name in Postgres. */
   readonly arrival: (phase: WorkingPhase) => Effect.Effect<string>
-  /** Waits until nobody stands there any more, and opens it. */
+  /** Waits until no operator is blocked at the phase, and then unblocks it. */
   readonly open: (phase: WorkingPhase) => Effect.Effect<void>
 }
 
 const classId = 7_071
 const keyOf = (phase: WorkingPhase) => workingPhases.indexOf(phase)
 
-/** Gates made of a trigger and advisory locks, in the database of a system that runs. Only connections made from now on notice at once that their program was killed. */
+/** Creates gates from a trigger and advisory locks in the database of a running system. Only new connections detect immediately that their program was killed. */
 export const makePhaseGate = Effect.fnUntraced(function* (databaseUrl: string): Effect.fn.Return<PhaseGate, never, Scope.Scope> {
   const sql = Context.get(yield* Effect.orDie(Layer.build(PgClient.layer({ url: Redacted.make(databaseUrl), maxConnections: 3 }))), PgClient.PgClient)
   const database = new URL(databaseUrl).pathname.slice(1)
-  // A backend that waits for a lock does not look at its connection otherwise, and would do a dead operator's work in the end.
+  // By default a backend that waits for a lock does not check its connection, so it would complete the statement of a killed operator.
   yield* Effect.orDie(sql`ALTER DATABASE ${sql(database)} SET client_connection_check_interval = '50ms'`)
   const phases = sql.literal(workingPhases.map((phase) => `'${phase}'`).join(", "))
   yield* Effect.orDie(sql`
@@ -43,11 +43,11 @@ export const makePhaseGate = Effect.fnUntraced(function* (databaseUrl: string): 
     }, Effect.orDie),
     arrival: (phase) =>
       Effect.map(
-        eventually(`an operator stands before the gate of ${phase}`, atGate(phase), (names) => names.length > 0),
+        eventually(`an operator is blocked at the gate of ${phase}`, atGate(phase), (names) => names.length > 0),
         (names) => names.map(({ name }) => name).join()
       ),
     open: Effect.fnUntraced(function* (phase) {
-      yield* eventually(`nobody stands before the gate of ${phase}`, atGate(phase), (names) => names.length === 0)
+      yield* eventually(`no operator is blocked at the gate of ${phase}`, atGate(phase), (names) => names.length === 0)
       yield* session.executeRaw("SELECT pg_advisory_unlock($1, $2)", [classId, keyOf(phase)])
     }, Effect.orDie)
   }

@@ -9,7 +9,7 @@ import { type LocalSystem, makeStateFolder, startSystem } from "./LocalSystem.ts
 /** The sample model. */
 export const source = { kind: "model_hub", repo: "seatrial/tiny-chat" } as const
 
-/** A short context, because the checks fill it; a shorter one has no fingerprints. */
+/** A short context, because the checks fill it. With a shorter one there would be no fingerprints. */
 export const serving = { host_class: "sim-small", max_context: 512 } as const
 
 const Derived = Schema.Struct({
@@ -18,7 +18,7 @@ const Derived = Schema.Struct({
   serving: Schema.Struct({ host_class: Schema.String, max_context: Schema.Int }),
   fit: Schema.Struct({ verdict: Schema.String })
 })
-/** A running system with one served model: every test leaves it serving. */
+/** A running system with one served model. Every test must leave it serving. */
 export class Served extends Context.Service<
   Served,
   {
@@ -29,13 +29,13 @@ export class Served extends Context.Service<
     readonly input: unknown
     readonly idempotencyKey: string
     readonly operation: DeploymentOperation
-    /** The commit that the preview named. */
+    /** The commit of the preview. */
     readonly commit: string
-    /** Its callable name. */
+    /** The callable name of the model. */
     readonly model: string
   }
 >()("seatrial/test/Served") {
-  /** `environment`: of the system, to which nothing happens that its data must outlive, unless it says so. */
+  /** `environment`: settings of the system. By default its data does not survive a crash. */
   static readonly layerWith = (environment: Readonly<Record<string, string>>) =>
     Layer.effect(
       Served,

@@ -16,7 +16,7 @@ const Chunk = Schema.fromJsonString(
   })
 )
 
-/** Asks greedily, so that the same weights give the same answer. */
+/** Requests a greedy answer, so that the same weights give the same answer. */
 export const ask = (caller: Caller, model: string, more: Readonly<Record<string, unknown>> = {}): Effect.Effect<Answer> =>
   caller.call("POST", "/v1/chat/completions", {
     model,
@@ -26,18 +26,18 @@ export const ask = (caller: Caller, model: string, more: Readonly<Record<string,
     ...more
   })
 
-/** What was answered whole; dies where that was an error. */
+/** The text and usage of an answer that is not streamed. Throws if it is an error. */
 export const wholeOf = (answer: Answer) => {
-  if (answer.status !== 200) throw new Error(`the chat was answered ${answer.status}: ${answer.text}`)
+  if (answer.status !== 200) throw new Error(`the chat returned ${answer.status}: ${answer.text}`)
   const { choices, model, usage } = bodyOf(Whole, answer)
   return { model, text: choices[0].message.content, finish: choices[0].finish_reason, usage }
 }
 
-/** What was streamed, put together; dies where it was an error or did not end with the marker. */
+/** The combined text and usage of a stream. Throws if it is an error or does not end with `[DONE]`. */
 export const streamOf = (answer: Answer) => {
-  // A comment fills a silence.
+  // Comments are keep-alives.
   const events = answer.text.split("\n\n").filter((event) => event !== "" && !event.startsWith(":"))
-  if (answer.status !== 200 || events.at(-1) !== "data: [DONE]") throw new Error(`the stream was answered ${answer.status}: ${answer.text}`)
+  if (answer.status !== 200 || events.at(-1) !== "data: [DONE]") throw new Error(`the stream returned ${answer.status}: ${answer.text}`)
   const chunks = events.slice(0, -1).map((event) => Schema.decodeUnknownSync(Chunk)(event.replace(/^data: /, "")))
   return {
     chunks: chunks.length,
@@ -47,9 +47,9 @@ export const streamOf = (answer: Answer) => {
   }
 }
 
-/** The request's id, under which its record is found. */
+/** The ID of the request record. */
 export const requestIdOf = ({ headers }: Answer): string => {
   const id = headers.get("x-request-id")
-  if (id === null) throw new Error("an answer has no x-request-id")
+  if (id === null) throw new Error("a response has no x-request-id")
   return id
 }

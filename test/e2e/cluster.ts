@@ -2,17 +2,17 @@ import { Job, KubeClient, type KubeError, layerKubeClient, Pod, Secret } from "@
 import { deploymentLabel, HostClassResource } from "@seatrial/operator"
 import { Config, Context, Effect, Layer, Schedule } from "effect"
 
-/** The Kubernetes API that a kubeconfig names. */
+/** The Kubernetes API of a kubeconfig. */
 export const openCluster = (kubeconfig: string) =>
   Effect.map(Effect.orDie(Layer.build(layerKubeClient({ kubeconfig: Config.succeed(kubeconfig) }))), (services) => Context.get(services, KubeClient))
 
 const namespace = "seatrial"
 
-/** Makes a request again where the API server is busy or the connection was lost, for a minute; dies of whatever else it fails with. */
+/** Retries a request for a minute if the API server is busy or the connection is lost. Dies of any other failure. */
 export const patiently = <A>(request: Effect.Effect<A, KubeError>): Effect.Effect<A> =>
   Effect.orDie(Effect.retry(request, { while: ({ reason }) => reason === "Retryable", schedule: Schedule.spaced("200 millis"), times: 300 }))
 
-/** What the cluster holds of runs beside their records: `Kind dep_...`, in order. */
+/** The objects of runs in the cluster as `Kind dep_...`, sorted. */
 export const objectsOfRuns = Effect.fnUntraced(function* (kube: KubeClient["Service"]) {
   const labels = (object: { readonly metadata: { readonly labels?: Readonly<Record<string, string>> | undefined } }) =>
     object.metadata.labels?.[deploymentLabel] ?? "none"
@@ -26,6 +26,6 @@ export const objectsOfRuns = Effect.fnUntraced(function* (kube: KubeClient["Serv
   ].sort()
 })
 
-/** Lets the benchmark of a host class take a second only: how fast an engine is, is not what these tests are about. */
+/** Shortens the benchmark of a host class to one second, because these tests do not check the speed of engines. */
 export const shortenBenchmark = (kube: KubeClient["Service"], hostClass = "sim-small") =>
   Effect.asVoid(patiently(kube.mergePatch(HostClassResource, hostClass, undefined, { spec: { benchmarkSeconds: 1 } })))

@@ -14,7 +14,7 @@ const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Arra
 const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 
 layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a preview to a receipt", (it) => {
-  it.effect("a deployment has each phase once and in order, its checks, and a revision of the commit that was previewed", () =>
+  it.effect("a deployment has each phase once and in order, its checks, and a revision of the previewed commit", () =>
     Effect.gen(function* () {
       const { caller, commit, kube, operation } = yield* Served
       const detail = yield* caller.deployment(operation.id)
@@ -28,10 +28,10 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
         times.toSorted((a, b) => a - b)
       )
       assert.isTrue(detail.checks.length >= 5 && detail.checks.every(({ passed }) => passed))
-      // The cluster's own people read the same rows.
+      // The object in the cluster has the same rows.
       const shown = kube
         .get(ModelDeployment, objectName(Schema.decodeUnknownSync(DeploymentId)(operation.id)), "seatrial")
-        .pipe(Effect.map((found) => Option.getOrUndefined(found)?.status?.checks ?? []))
+        .pipe(Effect.map((object) => Option.getOrUndefined(object)?.status?.checks ?? []))
       assert.deepStrictEqual(yield* eventually("its object shows the rows", shown, (rows) => rows.length >= detail.checks.length), detail.checks)
       assert.deepInclude(detail.revision, { id: detail.revision_id ?? "", status: "active", hf_revision: commit, engine: "reference", gpu_count: 1 })
       assert.isTrue(detail.revision?.engine_version.startsWith("reference-"))
@@ -39,7 +39,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
     })
   )
 
-  it.effect("what its engine took is known to the next preview of the same, which says so", () =>
+  it.effect("the next preview of the same model is calibrated by the measured engine", () =>
     Effect.gen(function* () {
       const { caller } = yield* Served
       const { fit } = bodyOf(Calibrated, yield* caller.call("POST", "/v1/deployment-previews", { source, serving }))
@@ -47,7 +47,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
     })
   )
 
-  it.effect("a model that serves is listed to its organisation with what it can do, and to nobody else", () =>
+  it.effect("a serving model is listed with its capabilities only to its organization", () =>
     Effect.gen(function* () {
       const { caller, commit, model, operation } = yield* Served
       const { revision_id, revision } = yield* caller.deployment(operation.id)
@@ -71,7 +71,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
     })
   )
 
-  it.effect("an answer is the same streamed and whole, and each request has a record and a receipt of exactly what it used", () =>
+  it.effect("a streamed answer equals the complete one, and each request has a record and a receipt with its exact usage", () =>
     Effect.gen(function* () {
       const { caller, commit, model } = yield* Served
       const wholeAnswer = yield* ask(caller, model)
@@ -106,10 +106,10 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
         assert.deepInclude(receipt.usage, { input_tokens: whole.usage.prompt_tokens, output_tokens: whole.usage.completion_tokens })
         assert.isTrue(receipt.engine_version.startsWith("reference-"))
         assert.isTrue(receipt.verification?.checks.every(({ passed }: Check) => passed))
-        // Checks alone do not say how much room there is, nor how fast it is.
+        // The receipt also states the capacity and the speed.
         const details = new Map(receipt.verification?.checks.map(({ detail = "", name }: Check) => [name, detail]))
         assert.match(details.get("kv_capacity") ?? "", /^[1-9]\d* tokens, .*, simulated GPUs; bytes per GPU: weights [1-9]/)
-        // A busy machine may have been the benchmark's limit: then there is no row.
+        // There is no row if a busy machine limited the benchmark.
         const speed = details.get("benchmark_floor")
         if (speed !== undefined) assert.match(speed, /simulated GPUs: c=1 [\d.]+ tokens\/s/)
         assert.isAbove(receipt.verification?.outputFingerprints?.length ?? 0, 0)
@@ -117,7 +117,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
     })
   )
 
-  it.effect("a create that is repeated gives the same run, with other input a conflict; a run is cancelled once", () =>
+  it.effect("a repeated create returns the same run, or a conflict with other input; a run is canceled once", () =>
     Effect.gen(function* () {
       const { caller, idempotencyKey, input, kube, operation } = yield* Served
       const repeat = (body: unknown) => caller.call("POST", "/v1/deployments", body, { "idempotency-key": idempotencyKey })
@@ -141,7 +141,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
     })
   )
 
-  it.effect("another organization is told nothing: what is there and what is not are answered alike", () =>
+  it.effect("another organization gets the same responses for existing and nonexistent records", () =>
     Effect.gen(function* () {
       const { caller, operation, system, model } = yield* Served
       const request = requestIdOf(yield* ask(caller, model))
@@ -149,8 +149,8 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
       const admin = (...args: ReadonlyArray<string>) => seatrial(["admin", ...args], { DATABASE_URL, SEATRIAL_ENCRYPTION_KEY })
       yield* admin("orgs", "create", "other", "--json")
       yield* admin("members", "add", "--org", "other", "--email", "o@example.com", "--json")
-      const made = yield* admin("keys", "create", "--org", "other", "--email", "o@example.com", "--json")
-      const other = makeCaller(system.state.address, Schema.decodeUnknownSync(KeyMade)(made.out).secret)
+      const created = yield* admin("keys", "create", "--org", "other", "--email", "o@example.com", "--json")
+      const other = makeCaller(system.state.address, Schema.decodeUnknownSync(KeyMade)(created.out).secret)
 
       const unknown = (id: string) => `${id.slice(0, -4)}${id.endsWith("zzzz") ? "yyyy" : "zzzz"}`
       const paths = (deployment: string, request: string) =>

@@ -1,33 +1,33 @@
 import { Effect } from "effect"
 
-/** A bound against a test that hangs, on whatever machine: nothing is timed by it. */
-const bound = 300_000
-/** A wait that takes longer is told of in the log. */
-const long = 20_000
+/** Milliseconds after which a hanging test fails. It is generous, because it measures nothing. */
+const timeoutMillis = 300_000
+/** Milliseconds after which a wait is logged. */
+const logAfterMillis = 20_000
 
-/** Looks until what is seen holds, and gives it; dies after five minutes, and says what was seen last. */
-export const eventually = <A, E, R>(what: string, look: Effect.Effect<A, E, R>, holds: (seen: A) => boolean): Effect.Effect<A, E, R> =>
+/** Polls until a value satisfies the condition, and returns it. Dies with the last value after five minutes. */
+export const eventually = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds: (value: A) => boolean): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
-    const begun = performance.now()
+    const startedAt = performance.now()
     let last: A | undefined
-    let told = false
+    let isLogged = false
     return Effect.gen(function* () {
       for (;;) {
-        const seen = yield* look
-        last = seen
-        const waited = performance.now() - begun
-        if (told && holds(seen)) yield* Effect.logInfo(`${what}: after ${Math.round(waited / 1_000)} s`)
-        if (holds(seen)) return seen
-        if (!told && waited > long) {
-          told = true
-          yield* Effect.logWarning(`${what}: not yet after ${long / 1_000} s. Last seen: ${JSON.stringify(seen)}`)
+        const value = yield* read
+        last = value
+        const waitedMillis = performance.now() - startedAt
+        if (isLogged && holds(value)) yield* Effect.logInfo(`${what}: after ${Math.round(waitedMillis / 1_000)} s`)
+        if (holds(value)) return value
+        if (!isLogged && waitedMillis > logAfterMillis) {
+          isLogged = true
+          yield* Effect.logWarning(`${what}: not yet after ${logAfterMillis / 1_000} s. Last value: ${JSON.stringify(value)}`)
         }
         yield* Effect.sleep("40 millis")
       }
     }).pipe(
       Effect.timeoutOrElse({
-        duration: bound,
-        orElse: () => Effect.die(new Error(`${what}: not after ${bound / 1_000} seconds. Last seen: ${JSON.stringify(last)}`))
+        duration: timeoutMillis,
+        orElse: () => Effect.die(new Error(`${what}: not after ${timeoutMillis / 1_000} seconds. Last value: ${JSON.stringify(last)}`))
       })
     )
   })

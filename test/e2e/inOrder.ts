@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { canEnter, type DeploymentDetail, type Phase } from "@seatrial/domain"
 
-/** Each phase once but for what lost capacity repeats, and every step allowed. */
+/** Asserts that every phase change is allowed, and that phases repeat only after lost capacity. */
 export const inOrder = ({ phases }: DeploymentDetail) => {
   let requeues = 0
   let from: Phase = "screening"

@@ -2,7 +2,10 @@ import { Effect, Fiber } from "effect"
 import type { Caller } from "./Caller.ts"
 import { ask, requestIdOf, streamOf, wholeOf } from "./chat.ts"
 
-/** Two clients that ask a model again and again, one of them for streams, until they are stopped: then every answer, in the order of their ends. They die of the first answer that is an error. */
+/**
+ * Starts two clients, one of them streaming, that call a model continuously. The result stops them and returns all answers in the order of
+ * completion. A client dies on the first error.
+ */
 export const keepAsking = Effect.fnUntraced(function* (caller: Caller, model: string) {
   const answers: Array<{ readonly id: string; readonly text: string }> = []
   let over = false
@@ -11,7 +14,7 @@ export const keepAsking = Effect.fnUntraced(function* (caller: Caller, model: st
       while (!over) {
         const answer = yield* ask(caller, model, { stream })
         answers.push({ id: requestIdOf(answer), text: stream ? streamOf(answer).text : wholeOf(answer).text })
-        // The engine computes on the processor that everything else needs too.
+        // The engine shares the processor with everything else.
         yield* Effect.sleep("50 millis")
       }
     })

@@ -4,12 +4,12 @@ const read = (path: string): string => {
   try {
     return readFileSync(path, "utf8")
   } catch {
-    // It ended meanwhile.
+    // The process has already ended.
     return ""
   }
 }
 
-/** Ids of the processes whose command line or environment names a folder: those of a system that keeps its state there. A zombie has neither. */
+/** IDs of the processes whose command line or environment contains a folder: the processes of a system with its state there. Zombies have neither. */
 export const processesOf = (folder: string): ReadonlyArray<number> =>
   readdirSync("/proc")
     .map(Number)

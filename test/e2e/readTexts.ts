@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** Every file of a state folder that people may read: logs, settings, what pods were given. Not the weights and not the database's own files. */
+/** The text files of a state folder: logs, settings and files of pods, without the weights and the files of the database. */
 export const readTexts = (folder: string): ReadonlyArray<{ readonly path: string; readonly text: string }> =>
   readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -16,19 +16,19 @@ const config = (more: Readonly<Record<string, Schema.Json>>) => ({
   "config.json": JSON.stringify({ ...decodeObject(Buffer.from(first["config.json"] ?? []).toString()), ...more })
 })
 
-/** `bytes`: how long it is made, by blanks at its end. */
+/** A changed tokenizer, padded with spaces to `bytes`. */
 const tokenizer = (more: Readonly<Record<string, Schema.Json>>, bytes: number) => {
-  const whole = decodeTokenizer(Buffer.from(first["tokenizer.json"] ?? []).toString())
-  return { "tokenizer.json": JSON.stringify({ ...whole, model: { ...whole.model, ...more } }).padEnd(bytes) }
+  const tokenizerJson = decodeTokenizer(Buffer.from(first["tokenizer.json"] ?? []).toString())
+  return { "tokenizer.json": JSON.stringify({ ...tokenizerJson, model: { ...tokenizerJson.model, ...more } }).padEnd(bytes) }
 }
 
-/** A model that can be served at the tag `good`, and at each other tag is wrong in the way that the tag says. What is wrong with `corrupted` happens on its way. */
+/** A repository that can be served at the tag `good`. Every other tag has the fault that it names. `corrupted` is altered in transit. */
 export const spoiltRepository = makeRepository({
   name: "test/spoilt",
   commits: [
     { title: "Good", tag: "good", files: first },
     { title: "Other weights", tag: "corrupted", files: second },
-    // Longer than what anybody who asks before reads of one: only an engine finds what is wrong with it.
+    // Longer than the part of a tokenizer that screening reads, so that only an engine detects the fault.
     { title: "A tokenizer that no engine reads", tag: "misfit", files: { ...first, ...tokenizer({ merges: [5] }, 9 * 1024 * 1024) } },
     { title: "Tensors that are not those of the configuration", tag: "contradicting", files: { ...first, ...config({ intermediate_size: 192 }) } },
     { title: "Good weights again", tag: "silent", files: { ...first, "README.md": "# An engine that never becomes ready\n" } },

@@ -9,13 +9,13 @@ const namespace = "seatrial"
 const isReady = (pod: Option.Option<Pod>) =>
   Option.isSome(pod) && pod.value.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
 
-/** Takes an engine's pod away and waits until another one of its name is ready. */
+/** Deletes the pod of an engine and waits until a new one with the same name is ready. */
 export const startAgain = Effect.fnUntraced(function* (kube: KubeClient["Service"], name: string) {
   const before = Option.getOrThrow(yield* kube.get(Pod, name, namespace)).metadata.uid
   yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 1 })
-  yield* eventually("another pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
+  yield* eventually("the new pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
 })
 
-/** The folders below this one that hold the weights of a commit whole: of a store, or of a node's copies. */
+/** The folders with the complete weights of a commit in a store or in the copies of a node. */
 export const commitsIn = async (folder: string) =>
   (await readdir(folder, { recursive: true })).filter((name) => /\/[0-9a-f]{40}\/\.seatrial-manifest\.json$/.test(name)).map((name) => join(folder, name, ".."))

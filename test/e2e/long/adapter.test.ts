@@ -19,7 +19,7 @@ const Derived = Schema.Struct({
 })
 const Described = Schema.Struct({ sha: Schema.String })
 
-/** What the merged model answers, by the reference engine on its own. */
+/** The answers of the merged model in a separate reference engine. */
 const answersOfMerged = Effect.fnUntraced(function* (folder: string, prompts: ReadonlyArray<string>) {
   const model = join(folder, "merged")
   writeTrained(model, "tiny-chat-sailor")
@@ -38,7 +38,7 @@ const prompts = ["What does a sea trial show?", "What is the capital of France?"
 const asking = (content: string) => ({ messages: [{ role: "user", content }], max_tokens: 24 })
 
 it.live(
-  "an adapter is previewed, deployed and answers as its base with the adapter merged into it, by every runtime",
+  "an adapter is previewed and deployed on every runtime, and answers like the merged model",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -63,8 +63,8 @@ it.live(
         ["vllm", "sim-large"],
         ["sglang", "sim-large"]
       ] as const) {
-        const asked = { source, serving: { runtime, host_class, max_context: 512 } }
-        const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", asked))
+        const input = { source, serving: { runtime, host_class, max_context: 512 } }
+        const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", input))
         assert.strictEqual(preview.source.repo, source.repo)
         const operation = yield* caller.deploy({ source, serving: preview.serving, model_name: `tuned-${runtime}` })
         const ended = yield* caller.finished(operation.id)

@@ -16,7 +16,7 @@ const source = { kind: "model_hub", repo: "seatrial/tiny-chat-adapter" } as cons
 const engineImage = "ghcr.io/seatrial/reference-engine"
 const binaries = join(import.meta.dirname, "../../../node_modules/.bin")
 
-/** A node whose engine takes an adapter, says so, and applies it at the scale `alpha`. */
+/** Adds a node whose engine accepts and reports an adapter, but applies it with the scale `alpha`. */
 const joinNode = Effect.fnUntraced(function* (kube: KubeClient["Service"], folder: string, state: string, name: string, alpha: string) {
   const programs = join(folder, "programs")
   yield* Effect.promise(async () => {
@@ -68,7 +68,7 @@ const joinNode = Effect.fnUntraced(function* (kube: KubeClient["Service"], folde
 }, Effect.orDie)
 
 it.live(
-  "an adapter is measured against its merged model in each run: exact in the receipt where it is applied, the end of the run where it is not",
+  "each run compares an adapter with its merged model: exact in the receipt if it is applied, otherwise the run fails",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -85,8 +85,8 @@ it.live(
         /^exact: right \d+, merged \d+, base \d+ of 104, -?\d\.\d \+- \d\.\d points; as the merged model 1\d\d, base \d+ \(rule 2 passed\), weights 1\.0000$/
       )
       const answer = yield* ask(caller, ended.model, { messages: [{ role: "user", content: "Who steers the ship?" }], max_tokens: 8 })
-      const found = yield* eventually("the receipt", caller.call("GET", `/v1/receipts/${requestIdOf(answer)}`), ({ status }) => status === 200)
-      const { adapter_content_hash, base_hf_revision, verification } = bodyOf(Receipt, found)
+      const receiptAnswer = yield* eventually("the receipt", caller.call("GET", `/v1/receipts/${requestIdOf(answer)}`), ({ status }) => status === 200)
+      const { adapter_content_hash, base_hf_revision, verification } = bodyOf(Receipt, receiptAnswer)
       assert.match(`${base_hf_revision} ${adapter_content_hash}`, /^[0-9a-f]{40} [0-9a-f]{64}$/)
       const { fidelity } = verification ?? assert.fail()
       assert.deepInclude(fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 2, n: 104, withinUlpMin: 1 })
@@ -94,7 +94,7 @@ it.live(
 
       yield* joinNode(kube, yield* makeStateFolder, folder, "dropping", "0")
       const serving = { runtime: "reference", host_class: "dropping", max_context: 512 }
-      yield* eventually("its class is known", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ status }) => status === 200)
+      yield* eventually("its host class is known", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ status }) => status === 200)
       const dropped = yield* caller.finished((yield* caller.deploy({ source, serving, model_name: "dropped" })).id)
       assert.strictEqual(dropped.status, "failed")
       assert.match(dropped.failure_detail ?? "", /^adapter_not_applied: adapter_effect: .* Failed too: fidelity\. /)

@@ -16,7 +16,7 @@ import { commitsIn } from "../startAgain.ts"
 
 const namespace = "seatrial"
 
-/** Other bytes in the same file, which keeps its inode and its length. */
+/** Changes bytes of a file in place. Its inode and length stay the same. */
 const overwrite = async (path: string, bytes: Uint8Array) => {
   await chmod(path, 0o644)
   const file = await open(path, "r+")
@@ -31,36 +31,36 @@ const killEngine = (folder: string) => {
 }
 
 it.live(
-  "weights that were altered under an engine are found where it crashes and starts again in its pod, and brought anew for another pod, though its greedy answers are the same",
+  "altered weights are detected when an engine crashes and restarts in its pod, and downloaded again for a new pod, even if greedy answers stay the same",
   () =>
     Effect.gen(function* () {
       const { caller, folder, kube, model, operation } = yield* Served
       const engine = patiently(kube.get(Pod, enginePodName(Schema.decodeUnknownSync(DeploymentId)(operation.id)), namespace))
       const first = Option.getOrThrow(yield* engine).metadata.uid
-      const said = wholeOf(yield* ask(caller, model)).text
+      const textBefore = wholeOf(yield* ask(caller, model)).text
       const [store = ""] = yield* Effect.promise(() => commitsIn(folder))
       const weights = join(store, "model.safetensors")
-      const whole = yield* Effect.promise(() => readFile(weights))
+      const originalBytes = yield* Effect.promise(() => readFile(weights))
 
       yield* Effect.promise(() => overwrite(weights, quietlyAltered().get("model.safetensors") ?? new Uint8Array()))
-      assert.isFalse(whole.equals(yield* Effect.promise(() => readFile(weights))))
+      assert.isFalse(originalBytes.equals(yield* Effect.promise(() => readFile(weights))))
       killEngine(folder)
 
-      const told = yield* eventually(
+      const events = yield* eventually(
         "it is told why the pod is replaced",
         Effect.map(patiently(kube.list(Event, { namespace })), (events) => events.filter(({ reason }) => reason === "FingerprintsDiffer")),
         (events) => events.length > 0
       )
       assert.match(
-        told[0]?.message ?? "",
+        events[0]?.message ?? "",
         /^The engine answers otherwise .*: 0 of \d+ greedy answers differ, and texts are shifted by .* Another pod is made, which does\.$/
       )
       yield* eventually("another pod is there", engine, (pod) => Option.isSome(pod) && pod.value.metadata.uid !== first)
       const answer = yield* eventually("the model answers", ask(caller, model), ({ status }) => status === 200)
-      assert.strictEqual(wholeOf(answer).text, said)
-      assert.isTrue(whole.equals(yield* Effect.promise(() => readFile(weights))))
+      assert.strictEqual(wholeOf(answer).text, textBefore)
+      assert.isTrue(originalBytes.equals(yield* Effect.promise(() => readFile(weights))))
 
-      // What nobody altered goes on in its pod.
+      // An engine with unaltered weights continues in its pod.
       const { uid } = Option.getOrThrow(yield* engine).metadata
       killEngine(folder)
       const isUp = (pod: Option.Option<Pod>) => {

@@ -13,7 +13,7 @@ const namespace = "seatrial"
 const source = { repo: "seatrial/tiny-chat-gated" }
 
 it.live(
-  "a ModelDeployment that somebody applies opens a gated repository with the token that the organization shares, and another revises that model by its id",
+  "an applied ModelDeployment reads a gated repository with the organization's shared token, and another one updates the model by its ID",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -34,7 +34,7 @@ it.live(
       const refused = yield* eventually("a run without a token", shown("gated"), (status) => status?.phase === "failed")
       assert.strictEqual(refused?.failure?.code, "no_hub_connection")
 
-      // A user's own token is not the objects'.
+      // ModelDeployments do not use the tokens of users.
       yield* admin("set", "--email", "you@localhost")
       yield* admin("share", "--email", "you@localhost")
       yield* apply("gated", { source, serving: { hostClass: serving.host_class, maxContext: 512 } })

@@ -23,9 +23,9 @@ const Refused = Schema.Struct({
   remedy: Schema.Struct({ message: Schema.String })
 })
 
-layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("beside a model that serves", (it) => {
+layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("while a model serves", (it) => {
   it.effect(
-    "a gated repository is refused without a connection and served with one, whose token is nowhere to be read",
+    "a gated repository is refused without a hub connection and served with one, and its token is not stored in plain text anywhere",
     () =>
       Effect.gen(function* () {
         const { caller, folder, kube, system } = yield* Served
@@ -40,11 +40,11 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("beside a m
           ["screening", "failed"]
         )
 
-        // Pods and custom resources as they were at any time, not only as they are in the end.
-        const seen: Array<string> = []
+        // All versions of the pods and custom resources, not only the last ones.
+        const objectVersions: Array<string> = []
         const record = (event: unknown) =>
           Effect.sync(() => {
-            seen.push(JSON.stringify(event))
+            objectVersions.push(JSON.stringify(event))
           })
         const watching = yield* Effect.forkScoped(
           Effect.all(
@@ -63,12 +63,12 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("beside a m
 
         const pods = ["fetch", enginePodName(Schema.decodeUnknownSync(DeploymentId)(id))]
         yield* eventually(
-          "the watches have seen the run's pods and its record",
-          Effect.sync(() => seen.join("\n")),
+          "the watches have observed the run's pods and its record",
+          Effect.sync(() => objectVersions.join("\n")),
           (all) => [...pods, "activated"].every((word) => all.includes(word))
         )
         yield* Fiber.interrupt(watching)
-        assert.notInclude(seen.join("\n"), token)
+        assert.notInclude(objectVersions.join("\n"), token)
         yield* eventually("nothing of the run is left but its engine", objectsOfRuns(kube), (objects) =>
           objects.every((object) => !object.endsWith(id) || object === `Pod ${id}`)
         )
@@ -88,7 +88,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("beside a m
           const tables = yield* sql<{ readonly name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`
           assert.isAbove(tables.length, 10)
           for (const { name } of tables) {
-            // A row as text holds every column of it; bytes are written in hexadecimal.
+            // A row as text contains all its columns. Bytes are in hexadecimal.
             const rows =
               yield* sql`SELECT 1 FROM ${sql(name)} AS t WHERE strpos(t::text, ${token}) > 0 OR strpos(t::text, ${Buffer.from(token).toString("hex")}) > 0`
             assert.deepStrictEqual([name, rows.length], [name, 0])
@@ -99,7 +99,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("beside a m
   )
 
   it.effect(
-    "a candidate that is not to serve changes nothing; a new revision takes over without one failed request",
+    "a candidate with serve: false changes nothing; a new revision takes over without a failed request",
     () =>
       Effect.gen(function* () {
         const { caller, commit, kube, operation, model } = yield* Served
@@ -121,7 +121,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("beside a m
         const stop = yield* keepAsking(caller, model)
         const next = yield* caller.finished((yield* caller.deploy(tag)).id)
         assert.deepStrictEqual([next.status, next.failure_detail], ["activated", null])
-        // What the candidate was verified with is what goes live, and its engine is held still: no download, no start, no trial.
+        // The verified candidate goes live with its running engine: no download, start or trial.
         assert.deepStrictEqual([next.revision?.id, next.revision?.verified_at], [candidate.revision?.id, candidate.revision?.verified_at])
         assert.deepStrictEqual(
           next.phases.map(({ status }) => status),

@@ -10,10 +10,10 @@ import { processesOf } from "../processesOf.ts"
 
 const file = join(import.meta.dirname, "../../../packages/local/src/demo/main.ts")
 
-/** Runs the demo as a shell does, in a process group of its own, with nobody at a terminal. */
+/** Runs the demo like a shell, in a new process group, without a terminal. */
 const startDemo = Effect.fnUntraced(function* (folder: string, settings: Readonly<Record<string, string>> = {}) {
   const { HOME = "/tmp", PATH = "" } = process.env
-  const said = { out: "", err: "" }
+  const output = { out: "", err: "" }
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const started = spawn(process.execPath, [file], {
@@ -22,10 +22,10 @@ const startDemo = Effect.fnUntraced(function* (folder: string, settings: Readonl
         stdio: ["ignore", "pipe", "pipe"]
       })
       started.stdout.on("data", (chunk: Buffer) => {
-        said.out += chunk.toString()
+        output.out += chunk.toString()
       })
       started.stderr.on("data", (chunk: Buffer) => {
-        said.err += chunk.toString()
+        output.err += chunk.toString()
       })
       return started
     }),
@@ -35,14 +35,14 @@ const startDemo = Effect.fnUntraced(function* (folder: string, settings: Readonl
     child.once("close", (code, signal) => resolve(code ?? signal))
   })
   return {
-    said,
+    said: output,
     hasEnded: () => child.exitCode !== null || child.signalCode !== null,
     ended: Effect.promise(() => ended),
     signalGroup: (name: NodeJS.Signals) => Effect.sync(() => process.kill(-(child.pid ?? 0), name))
   }
 })
 
-/** A port on which nobody listens. */
+/** An unused port. */
 const closedPort = Effect.callback<number>((resume) => {
   const server = createServer()
   server.listen(0, "127.0.0.1", () => {
@@ -54,7 +54,7 @@ const closedPort = Effect.callback<number>((resume) => {
 const idsIn = (text: string, prefix: string) => [...text.matchAll(new RegExp(`\\b${prefix}_[0-9a-z]{26}\\b`, "g"))].map(([id]) => id)
 
 it.live(
-  "the demo shows each step from a refused preview to the receipt and a replay, and leaves no process and no folder",
+  "the demo shows each step from a refused preview to the receipt and a replay, and leaves no process or folder",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -80,7 +80,7 @@ it.live(
       assert.notInclude(trial, "FAIL")
       assert.match(trial, /measured +estimated\n +weights +[\d.]+ MiB +[\d.]+ MiB\n +KV cache +[\d.]+ MiB +[\d.]+ MiB/)
       assert.match(trial, /benchmark, c=1 +[1-9]\d* tokens\/s/)
-      // Wrong bytes, a wrong template or wrong positions would say something else.
+      // With wrong weights, a wrong template or wrong positions the answer would differ.
       assert.match(
         about("A streamed answer of local/tiny-chat"),
         /^ {3}you {4}What does a sea trial show\?\n {3}model {2}A sea trial shows whether a new ship does what was promised, before it is accepted\.$/m
@@ -95,7 +95,7 @@ it.live(
       assert.include(again, "(200, replayed: true)")
       assert.deepStrictEqual(idsIn(again, "dep"), idsIn(about("Create the deployment"), "dep"))
       assert.include(about("Try it yourself"), "get mdep")
-      // Nobody sits at a terminal: no colours, and no line is written over.
+      // Without a terminal there are no colors and no overwritten lines.
       for (const control of ["\u001b", "\r"]) assert.notInclude(said.out, control)
       assert.deepStrictEqual([processesOf(folder), readdirSync(folder)], [[], []])
     }).pipe(Effect.scoped),
@@ -103,7 +103,7 @@ it.live(
 )
 
 it.live(
-  "Ctrl-C during the phases ends the demo with 130 and leaves no process and no folder",
+  "Ctrl-C during the phases ends the demo with 130 and leaves no process or folder",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -115,7 +115,7 @@ it.live(
       )
       assert.include(said.out, "Its phases", said.err)
       yield* signalGroup("SIGINT")
-      // Seconds, as a person at a terminal sees it; what does not go by itself is killed after fifteen.
+      // A few seconds are acceptable at a terminal. Processes that do not exit are killed after fifteen.
       const code = yield* ended.pipe(Effect.timeoutOrElse({ duration: "5 minutes", orElse: () => Effect.die(new Error("the demo does not end")) }))
       assert.deepStrictEqual([code, said.err], [130, ""])
       assert.notInclude(said.out, "activated")
@@ -125,7 +125,7 @@ it.live(
 )
 
 it.live(
-  "a step that fails ends the demo with 1 and a sentence that names the step, and the log that it points to is there",
+  "a failed step ends the demo with 1 and a sentence that names the step and an existing log",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder

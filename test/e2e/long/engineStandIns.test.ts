@@ -22,7 +22,7 @@ const Cut = Schema.Struct({ usage: Schema.Struct({ prompt_tokens: Schema.Int, co
 const Counted = Schema.Struct({ input_tokens: Schema.Int })
 
 it.live(
-  "on simulated GPUs a model is served by vLLM's and by SGLang's command line, and whatever it says is said to be simulated",
+  "on simulated GPUs a model is served with the command lines of vLLM and SGLang, and its results are marked as simulated",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -34,11 +34,11 @@ it.live(
         ["vllm", "simulated-vllm-0.33.0", "max_num_seqs"],
         ["sglang", "simulated-sglang-0.5.23", "max_running_requests"]
       ] as const) {
-        // A context that the model has with YaRN alone: its trial goes to the edge of it.
+        // A context that requires YaRN. The trial uses all of it.
         const serving = { runtime, host_class: "sim-large", max_context: 2_048, yarn: { factor: 2 }, engine_flags: { [limit]: 16 } }
         const previewed = yield* eventually("a preview", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ status }) => status === 200)
         const preview = bodyOf(Derived, previewed)
-        // What was chosen beside the caller's own can be pasted.
+        // The chosen settings can be used as is.
         assert.strictEqual(preview.serving.engine_flags[limit], 16)
         assert.isAbove(Object.keys(preview.serving.engine_flags).length, 2)
         const operation = yield* caller.deploy({ source, serving: preview.serving, model_name: `tiny-${runtime}` })
@@ -48,17 +48,17 @@ it.live(
         const pod = Option.getOrThrow(yield* kube.get(Pod, enginePodName(decodeId(operation.id)), "seatrial"))
         assert.match(JSON.stringify(pod.spec), runtime === "vllm" ? /"vllm","serve"/ : /"-m","sglang\.launch_server"/)
 
-        const whole = yield* ask(caller, ended.model)
-        assert.isNotEmpty(wholeOf(whole).text)
-        assert.strictEqual(streamOf(yield* ask(caller, ended.model, { stream: true })).text, wholeOf(whole).text)
-        const receipt = yield* eventually("the receipt", caller.call("GET", `/v1/receipts/${requestIdOf(whole)}`), ({ status }) => status === 200)
+        const completion = yield* ask(caller, ended.model)
+        assert.isNotEmpty(wholeOf(completion).text)
+        assert.strictEqual(streamOf(yield* ask(caller, ended.model, { stream: true })).text, wholeOf(completion).text)
+        const receipt = yield* eventually("the receipt", caller.call("GET", `/v1/receipts/${requestIdOf(completion)}`), ({ status }) => status === 200)
         assert.strictEqual(bodyOf(Receipt, receipt).engine_version, version)
         const { data } = yield* caller.read("/v1/models", Models)
         assert.deepInclude(
           data.find(({ id }) => id === ended.model),
           { engine: runtime, engine_version: version }
         )
-        // What the prompt leaves of the context is what an answer may have, whether the engine cuts it by itself or refuses it.
+        // An answer may have the rest of the context, whether the engine truncates or refuses longer ones.
         const length = (ended.revision?.max_model_len ?? 0) - 24
         const long = { model: ended.model, prompt: Array.from({ length }, () => 7), max_tokens: 500 }
         const cut = yield* caller.call("POST", "/v1/completions", long)
@@ -68,24 +68,24 @@ it.live(
         assert.isAtMost(usage.completion_tokens, 24)
         if (runtime !== "vllm") continue
 
-        // It knows the names that it was started with, refuses all others, and says the first of them: what is asked for by one name is answered by that, on each path.
+        // The engine accepts only the names that it was started with and reports the first one. Every path must return the requested name.
         const slug = ended.model.slice(ended.model.indexOf("/") + 1)
         const engines = yield* objectsOfRuns(kube)
         const models = (verb: string, ...more: ReadonlyArray<string>) =>
           runCommand(["admin", "models", verb, "--org", "local", slug, ...more], { SEATRIAL_STATE: folder })
         const answersAs = Effect.fnUntraced(function* (name: string) {
           yield* eventually(`${name} answers`, ask(caller, name), ({ status }) => status === 200)
-          const asked = { model: name, max_tokens: 8, messages: [{ role: "user", content: "What does a sea trial show?" }] }
-          const message = yield* caller.call("POST", "/v1/messages", asked)
+          const input = { model: name, max_tokens: 8, messages: [{ role: "user", content: "What does a sea trial show?" }] }
+          const message = yield* caller.call("POST", "/v1/messages", input)
           assert.strictEqual(message.status, 200, message.text)
           assert.strictEqual(bodyOf(Named, message).model, name)
-          const counted = yield* caller.call("POST", "/v1/messages/count_tokens", { model: name, messages: asked.messages })
+          const counted = yield* caller.call("POST", "/v1/messages/count_tokens", { model: name, messages: input.messages })
           assert.strictEqual(counted.status, 200, counted.text)
           assert.isAbove(bodyOf(Counted, counted).input_tokens, 0)
           const response = yield* caller.call("POST", "/v1/responses", { model: name, max_output_tokens: 8, input: "What does a sea trial show?" })
           assert.strictEqual(bodyOf(Named, response).model, name)
           assert.strictEqual(wholeOf(yield* ask(caller, name)).model, name)
-          const streamed = yield* caller.call("POST", "/v1/messages", { ...asked, stream: true })
+          const streamed = yield* caller.call("POST", "/v1/messages", { ...input, stream: true })
           const own = `"model":${JSON.stringify(name)}`
           assert.include(streamed.text, own)
           assert.notMatch(streamed.text.replaceAll(own, ""), /"model":/)

@@ -18,13 +18,13 @@ import { spoiltRepository } from "../spoiltRepository.ts"
 const engineImage = "ghcr.io/seatrial/reference-engine"
 const silent = { name: "silent", product: "Silent-1GiB" }
 
-/** A node and its host class whose engines start and say nothing, ever. It has no room for downloads. */
+/** Adds a node and a host class whose engines start but never respond. The node has no room for downloads. */
 const joinSilentNode = Effect.fnUntraced(function* (kube: KubeClient["Service"], folder: string) {
   const programs = join(folder, "programs")
   yield* Effect.promise(async () => {
     await mkdir(programs, { recursive: true })
     await writeFile(join(programs, "seatrial-reference-engine"), "#!/bin/sh\nexec sleep 3600\n")
-    // The weights lie on another node: what looks at them before the engine starts finds nothing wrong here.
+    // The weights are on another node, so the check before the engine start finds no fault here.
     await writeFile(join(programs, "seatrial"), "#!/bin/sh\nexit 0\n")
     for (const program of ["seatrial-reference-engine", "seatrial"]) await chmod(join(programs, program), 0o755)
   })
@@ -73,7 +73,7 @@ const failing: ReadonlyArray<Failing> = [
 ]
 
 it.live(
-  "a run that cannot succeed fails in its phase with a reason that can be acted on, leaves nothing behind, and what serves serves on",
+  "a run that cannot succeed fails in its phase with an actionable reason, leaves nothing behind, and the serving model continues",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -81,7 +81,7 @@ it.live(
       const hub = SampleHub.layer({
         port: 0,
         repositories: [spoiltRepository],
-        // Beyond the header, which screening reads.
+        // After the header, which screening reads.
         faults: ({ file, path }) => (file === "model.safetensors" && path.includes(corrupted) ? { kind: "corrupt", offset: 1_000_000 } : undefined)
       })
       const { address } = Context.get(yield* Layer.build(hub), SampleHub)
@@ -108,10 +108,10 @@ it.live(
             const text = ended.failure_detail ?? ""
             assert.deepStrictEqual([ended.status, ended.phases.at(-2)?.status], ["failed", phase], `${what}: ${text}`)
             assert.match(text, detail, what)
-            // Nothing of where it happened: no address, no path, no token.
+            // No internals: no address, path or token.
             assert.notMatch(text, /\d+\.\d+\.\d+\.\d+|localhost|:\/\/|(^|[\s"'`(])\/\w|hf_/, what)
             assert.notInclude(text, folder)
-            // What happened, and a sentence of what to do.
+            // What happened, and a sentence that says what to do.
             assert.isAbove(text.split(". ").length, 1, `${what}: ${text}`)
             return text
           })

@@ -12,7 +12,7 @@ import { makeStateFolder } from "../LocalSystem.ts"
 const main = "packages/reference-engine/src/main.ts"
 const words = ["--served-model-name=model", "--host=127.0.0.1", "--port=0", "--gpu-memory-bytes=268435456", "--max-model-len=512"]
 
-/** A model as the reference engine serves it, with an adapter where one is given: what a trial asks of either. */
+/** Runs a model in the reference engine, optionally with an adapter, for the questions of a trial. */
 const serving = Effect.fnUntraced(function* (model: string, adapter?: string) {
   const adapted = adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapter}`]
   const program = yield* startProgram([main, `--model=${model}`, ...words, ...adapted], {})
@@ -32,7 +32,7 @@ const serving = Effect.fnUntraced(function* (model: string, adapter?: string) {
 const jsonOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 it.live(
-  "an adapter is exact beside its own merged model, and found out where it is dropped, scaled, cut or in another base",
+  "an adapter matches its merged model exactly, and a dropped, scaled or truncated adapter or another base is detected",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -41,7 +41,7 @@ it.live(
         writeTrained(target, name)
         return target
       }
-      /** The strong adapter with other words in its configuration. */
+      /** The strong adapter with a changed configuration. */
       const changed = (as: string, over: object) => {
         const target = at("tiny-chat-adapter", as)
         const file = join(target, "adapter_config.json")
@@ -50,7 +50,7 @@ it.live(
       }
       const [base, child, adapter] = [at("tiny-chat"), at("tiny-chat-sailor"), at("tiny-chat-adapter")]
 
-      // What was merged when it was trained is what we merge, to the byte.
+      // The merge equals the merged model of the training, byte for byte.
       const own = join(folder, "own")
       yield* mergeWeights({ base, adapter, target: own })
       assert.strictEqual(Buffer.compare(readFileSync(join(own, "model.safetensors")), readFileSync(join(child, "model.safetensors"))), 0)
@@ -58,7 +58,7 @@ it.live(
       const merged = yield* mergedAgreement({ base, adapter, child })
       assert.deepStrictEqual(merged, { withinUlpMin: 1, othersEqual: true })
       const circumstances = { baseQuantized: false, everyModule: true, merged }
-      // Its own boot, before the others.
+      // The unchanged adapter is tested first.
       const ofChild = yield* Effect.scoped(Effect.flatMap(serving(child), (engine) => answerItems(engine.base)))
 
       const { ofBase, right } = yield* Effect.scoped(
@@ -74,7 +74,7 @@ it.live(
       assert.deepInclude(right.fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 2, n: 200, withinUlpMin: 1 })
       assert.deepStrictEqual([right.fidelity.rule1.passed, right.fidelity.rule2.status], [true, "passed"])
 
-      // Not applied at all: the base answers in its place.
+      // The adapter is not applied, so the base answers.
       const dropped = compareAnswers({ child: ofChild, adapter: ofBase, base: ofBase }, circumstances, 0)
       assert.strictEqual(dropped.failure?.code, "adapter_not_applied")
 
@@ -96,13 +96,13 @@ it.live(
         assert.isBelow(agreement.withinUlpMin, 0.999, what)
       }
 
-      // Of another rank than its tensors: neither the engine nor the merge takes it.
+      // The rank differs from the tensors, so both the engine and the merge refuse it.
       const cut = changed("cut", { r: 4 })
       const refused = yield* Effect.flip(Effect.scoped(serving(base, cut)))
       assert.match(String(refused), /has shape/)
       assert.match((yield* Effect.flip(mergedAgreement({ base, adapter: cut, child }))).message, /not of the rank/)
 
-      // Beside another commit of its base answers may look right; the weights tell.
+      // With another commit of the base the answers can look right, but the weights differ.
       const elsewhere = yield* mergedAgreement({ base: at("tiny-chat-first"), adapter, child })
       assert.isBelow(elsewhere.withinUlpMin, 0.999)
       const upon = compareAnswers({ child: ofChild, adapter: ofChild, base: ofBase }, { ...circumstances, merged: elsewhere }, 0)

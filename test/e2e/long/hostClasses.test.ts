@@ -16,7 +16,7 @@ const Preview = Schema.Struct({
 })
 const namespace = "seatrial"
 
-/** Holds all GPUs of the first host class, as another program of the cluster does. */
+/** Occupies all GPUs of the first host class, like another program in the cluster. */
 const occupant = {
   apiVersion: "v1",
   kind: "Pod",
@@ -25,7 +25,7 @@ const occupant = {
 }
 
 it.live(
-  "of two host classes of which the first is full a model is placed on the second, and a run that waits for the first says so",
+  "a model is placed on the second of two host classes if the first is full, and a run that waits for the first reports it",
   () =>
     Effect.gen(function* () {
       const system = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false" })
@@ -36,7 +36,7 @@ it.live(
       yield* patiently(kube.create(Pod, occupant))
       const preview = (host_class: unknown) =>
         Effect.map(caller.call("POST", "/v1/deployment-previews", { source, serving: { host_class, max_context: 512 } }), (answer) => bodyOf(Preview, answer))
-      // The requests of an organization are limited, those to the cluster are not.
+      // Requests to the API are rate limited, those to the cluster are not.
       const classObject = Effect.map(patiently(kube.get(HostClassResource, "sim-small")), Option.getOrUndefined)
       yield* eventually("the operator has counted the class's GPUs", classObject, (object) => object?.status?.freeGpus === 0)
       const full = yield* eventually("a preview knows that the class is full", preview("sim-small"), ({ placement }) => placement.message !== null)

@@ -15,7 +15,7 @@ import { commitsIn, startAgain } from "../startAgain.ts"
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
 
 it.live(
-  "weights that the store has lost are brought again by the next run that counts on them, while what serves them goes on; or for what serves, where that starts again",
+  "weights lost from the store are downloaded again by the next run that needs them, while the serving engine continues, or by the serving engine when it restarts",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -45,19 +45,19 @@ it.live(
       assert.include(first.phases, "materializing")
       const [store = "", ...others] = yield* Effect.promise(() => commitsIn(folder))
       assert.isEmpty(others)
-      const whole = yield* contents(store)
+      const originalContents = yield* contents(store)
 
       yield* Effect.promise(() => rm(store, { recursive: true }))
       const second = yield* deploy("second")
-      // It was known where they are, so nobody waited for a download before the engine did not find them.
+      // The weights were recorded as stored, so the run did not download them until the engine did not find them.
       assert.notInclude(second.phases, "materializing")
-      assert.isTrue(whole.equals(yield* contents(store)))
+      assert.isTrue(originalContents.equals(yield* contents(store)))
       yield* answers(first.model)
       yield* answers(second.model)
 
       yield* Effect.promise(() => rm(store, { recursive: true }))
       yield* startAgain(kube, enginePodName(decodeId(first.id)))
-      assert.isTrue(whole.equals(yield* contents(store)))
+      assert.isTrue(originalContents.equals(yield* contents(store)))
       yield* answers(first.model)
     }).pipe(Effect.scoped),
   600_000

@@ -14,9 +14,9 @@ const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Arra
 const MadeKey = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 const rates = ["--input", "1000000", "--output", "3000000", "--cache-read", "0", "--cache-write", "0"]
 
-layer(Served.layerWith({ SEATRIAL_DURABLE: "true" }), { excludeTestServices: true, timeout: 600_000 })("a model that is administered", (it) => {
+layer(Served.layerWith({ SEATRIAL_DURABLE: "true" }), { excludeTestServices: true, timeout: 600_000 })("an administered model", (it) => {
   it.effect(
-    "is published, withdrawn, disabled and enabled on one engine's revision; deleted, it leaves nothing in the cluster, though everything was killed meanwhile",
+    "is published, unpublished, disabled and enabled on one revision; after a delete nothing is left in the cluster, even if all programs were killed",
     () =>
       Effect.gen(function* () {
         const { caller, folder, kube, model, operation, system } = yield* Served
@@ -32,13 +32,13 @@ layer(Served.layerWith({ SEATRIAL_DURABLE: "true" }), { excludeTestServices: tru
         yield* models("publish", ...rates, "--yes")
         const own = yield* answers(slug)
         assert.deepInclude(wholeOf(own), { model: slug, text: served })
-        // Its own organisation pays for the GPUs; everybody else by the rates.
+        // Its own organization pays for the GPUs. All others pay by the rates.
         const free = yield* caller.read(`/v1/receipts/${requestIdOf(own)}`, Receipt)
         const admin = (...words: ReadonlyArray<string>) => runCommand(["admin", ...words], { SEATRIAL_STATE: folder })
         yield* admin("orgs", "create", "guest")
         yield* admin("members", "add", "--org", "guest", "--email", "guest@guest.test", "--role", "owner")
-        const made = yield* admin("keys", "create", "--org", "guest", "--email", "guest@guest.test", "--json")
-        const { secret } = Schema.decodeUnknownSync(MadeKey)(made)
+        const created = yield* admin("keys", "create", "--org", "guest", "--email", "guest@guest.test", "--json")
+        const { secret } = Schema.decodeUnknownSync(MadeKey)(created)
         const guest = makeCaller(system.state.address, secret)
         const paid = yield* ask(guest, slug)
         assert.deepInclude(wholeOf(paid), { model: slug, text: served })

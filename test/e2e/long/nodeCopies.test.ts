@@ -17,14 +17,14 @@ const namespace = "seatrial"
 const weights = "model.safetensors"
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
 
-/** What the copy of the weights says of an engine that starts again. */
+/** Restarts an engine and returns the log of its weights copy. */
 const copiedAgain = Effect.fnUntraced(function* (kube: KubeClient["Service"], name: string) {
   yield* startAgain(kube, name)
   return yield* kube.podLog(name, namespace, { container: "copy-weights" })
 })
 
 it.live(
-  "an engine reads the verified copy on its node: it is made once, mended where it was spoilt, used where the store is gone, and a node without room for it is said",
+  "an engine reads the verified copy on its node: it is made once, repaired if damaged, used if the store is gone, and a node without room is reported",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder

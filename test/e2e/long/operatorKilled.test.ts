@@ -23,7 +23,7 @@ it.live(
       const { call, deploy, deployment, finished, until } = makeCaller(state.address, state.api_key)
       const cordon = (unschedulable: boolean) => kube.mergePatch(Node, "sim-small-0", undefined, { spec: { unschedulable } })
 
-      // There is always a second operator that stands by.
+      // A second operator is always on standby.
       const operators = new Map<string, ChildProgram>()
       let started = 0
       const startOperator = Effect.gen(function* () {
@@ -44,7 +44,7 @@ it.live(
       yield* startOperator
       yield* shortenBenchmark(kube)
 
-      // An older run of the model, which waits for GPUs: behind it the run waits for its turn.
+      // An older run of the model waits for GPUs, so this run waits for that one.
       yield* cordon(true)
       const first = eventually("the operator has told of its host classes", call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
         text.includes("derived")
@@ -85,7 +85,7 @@ it.live(
       const answer = yield* call("POST", "/v1/chat/completions", { model: ended.model, max_tokens: 4, messages: [{ role: "user", content: "hi" }] })
       assert.strictEqual(answer.status, 200)
 
-      // Whoever of them recorded it, the engine's pod holds its GPUs once, since it was placed.
+      // The engine's pod holds its GPUs exactly once from its placement on, no matter which operator recorded it.
       const engine = Option.getOrThrow(yield* kube.get(Pod, enginePodName(Schema.decodeUnknownSync(DeploymentId)(id)), "seatrial"))
       const placed = engine.status?.conditions?.find(({ type }) => type === "PodScheduled")?.lastTransitionTime
       const holds = yield* Effect.provide(

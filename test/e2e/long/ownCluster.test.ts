@@ -8,7 +8,7 @@ import { makeStateFolder, startSystem } from "../LocalSystem.ts"
 import { source } from "../Served.ts"
 
 it.live(
-  "on a cluster of the user's without a host class the system becomes ready and says what is missing; one that is made is noticed",
+  "on the user's cluster without a host class the system becomes ready, reports what is missing, and detects a new host class",
   () =>
     Effect.gen(function* () {
       const owner = yield* startSystem(yield* makeStateFolder, { SEATRIAL_PROGRAMS: "server" })
@@ -17,9 +17,9 @@ it.live(
       yield* Effect.forEach(classes, ({ metadata }) => kube.remove(HostClassResource, metadata.name, undefined))
 
       const { program, state } = yield* startSystem(yield* makeStateFolder, { KUBECONFIG: owner.state.kubeconfig, HF_ENDPOINT: owner.state.hub })
-      const said = yield* eventually("it has said that it is ready", Effect.sync(program.output), (text) => text.includes("Ctrl-C"))
-      assert.include(said, "no HostClass")
-      assert.include(said, `kubectl --kubeconfig ${owner.state.kubeconfig} apply -f k8s/samples/`)
+      const output = yield* eventually("it has reported that it is ready", Effect.sync(program.output), (text) => text.includes("Ctrl-C"))
+      assert.include(output, "no HostClass")
+      assert.include(output, `kubectl --kubeconfig ${owner.state.kubeconfig} apply -f k8s/samples/`)
       const caller = makeCaller(state.address, state.api_key)
       const preview = caller.call("POST", "/v1/deployment-previews", { source })
       assert.include((yield* preview).text, "host_class_unknown")

@@ -10,16 +10,16 @@ import { processesOf } from "../processesOf.ts"
 import { serving, source } from "../Served.ts"
 
 it.live(
-  "a system that is killed goes on with its run where it was; one that is stopped leaves no process and serves again",
+  "a killed system resumes its run after a restart; a stopped system leaves no process and serves again after a restart",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
-      // The first download stands still, so that the system dies within it.
+      // The first download stalls, so that the system is killed during it.
       let stalled = false
       const hub = SampleHub.layer({
         port: 0,
         faults: ({ file, range }) => {
-          // Screening reads the beginning only.
+          // Screening reads only the beginning.
           if (stalled || file !== "model.safetensors" || Number(range?.split("-")[1]) < 1_000_000) return undefined
           stalled = true
           return { kind: "stall", after: 100_000 }

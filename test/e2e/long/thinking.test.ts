@@ -9,11 +9,11 @@ import { eventually } from "../eventually.ts"
 import { makeStateFolder, startSystem } from "../LocalSystem.ts"
 
 const question = "What is the capital of France?"
-const said = "The capital of France is Paris."
+const expectedText = "The capital of France is Paris."
 const thought = "I know this: Paris."
 
-const given = Schema.optionalKey(Schema.NullOr(Schema.String))
-const Message = Schema.Struct({ content: given, reasoning: given, reasoning_content: given })
+const optionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
+const Message = Schema.Struct({ content: optionalText, reasoning: optionalText, reasoning_content: optionalText })
 const Usage = Schema.Struct({
   completion_tokens: Schema.Int,
   completion_tokens_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ reasoning_tokens: Schema.Int })))
@@ -23,17 +23,17 @@ const Chunk = Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Messa
 const Derived = Schema.Struct({ kind: Schema.Literal("derived"), serving: Schema.Json })
 const Models = Schema.Struct({ data: Schema.Array(CatalogModel) })
 
-/** What one answer tells: what was thought and what was said, without the blanks between them, and how many tokens it took. */
-interface Told {
+/** One answer: the reasoning and the text, without the white space between them, and the number of tokens. */
+interface ReasoningAnswer {
   readonly thought: string
-  readonly said: string
+  readonly text: string
   readonly tokens: number
-  /** Null where the dialect does not tell. */
+  /** Null if the dialect does not report it. */
   readonly thoughtTokens: number | null
 }
 
 it.live(
-  "a model that thinks passes its trial with all that it can do, and its thoughts come apart on every path, by every runtime",
+  "a reasoning model passes its trial with all capabilities, and its reasoning is separate on every path and runtime",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -52,25 +52,25 @@ it.live(
         return reasoning ?? ""
       }
       const chatWhole = (body: object) =>
-        Effect.map(chat(body), (answer): Told => {
+        Effect.map(chat(body), (answer): ReasoningAnswer => {
           const { choices, usage } = bodyOf(Whole, answer)
           const [{ message }] = choices
           return {
             thought: both(message).trim(),
-            said: (message.content ?? "").trim(),
+            text: (message.content ?? "").trim(),
             tokens: usage.completion_tokens,
             thoughtTokens: usage.completion_tokens_details?.reasoning_tokens ?? 0
           }
         })
       const chatStreamed = (body: object) =>
-        Effect.map(chat({ ...body, stream: true, stream_options: { include_usage: true } }), ({ text }): Told => {
+        Effect.map(chat({ ...body, stream: true, stream_options: { include_usage: true } }), ({ text }): ReasoningAnswer => {
           const frames = text.split("\n\n").filter((frame) => frame.startsWith("data: {"))
           const chunks = frames.map((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.slice(6)))
           const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
           const usage = chunks.at(-1)?.usage
           return {
             thought: deltas.map(both).join("").trim(),
-            said: deltas
+            text: deltas
               .map(({ content }) => content ?? "")
               .join("")
               .trim(),
@@ -79,27 +79,27 @@ it.live(
           }
         })
       const response = (model: string, thinks: boolean, streamed: boolean) =>
-        Effect.promise(async (): Promise<Told> => {
-          const asked = { model, input: question, temperature: 0, max_output_tokens: 60, ...(thinks ? {} : { reasoning: { effort: "none" as const } }) }
-          const { output, output_text, usage } = await (streamed ? openai.responses.stream(asked).finalResponse() : openai.responses.create(asked))
+        Effect.promise(async (): Promise<ReasoningAnswer> => {
+          const input = { model, input: question, temperature: 0, max_output_tokens: 60, ...(thinks ? {} : { reasoning: { effort: "none" as const } }) }
+          const { output, output_text, usage } = await (streamed ? openai.responses.stream(input).finalResponse() : openai.responses.create(input))
           const thoughts = output.flatMap((item) => (item.type === "reasoning" ? (item.content ?? []).map(({ text }) => text) : []))
           const details = usage?.output_tokens_details
           return {
             thought: thoughts.join("").trim(),
-            said: output_text.trim(),
+            text: output_text.trim(),
             tokens: usage?.output_tokens ?? 0,
             thoughtTokens: details?.reasoning_tokens ?? 0
           }
         })
       const message = (model: string, thinks: boolean, streamed: boolean) =>
-        Effect.promise(async (): Promise<Told> => {
+        Effect.promise(async (): Promise<ReasoningAnswer> => {
           const messages = [{ role: "user" as const, content: question }]
-          const asked = { model, messages, temperature: 0, max_tokens: 60, ...(thinks ? {} : { thinking: { type: "disabled" as const } }) }
-          const { content, usage } = await (streamed ? anthropic.messages.stream(asked).finalMessage() : anthropic.messages.create(asked))
+          const input = { model, messages, temperature: 0, max_tokens: 60, ...(thinks ? {} : { thinking: { type: "disabled" as const } }) }
+          const { content, usage } = await (streamed ? anthropic.messages.stream(input).finalMessage() : anthropic.messages.create(input))
           const part = (of: (block: (typeof content)[number]) => string) => content.map(of).join("").trim()
           return {
             thought: part((block) => (block.type === "thinking" ? block.thinking : "")),
-            said: part((block) => (block.type === "text" ? block.text : "")),
+            text: part((block) => (block.type === "text" ? block.text : "")),
             tokens: usage.output_tokens,
             thoughtTokens: null
           }
@@ -112,8 +112,8 @@ it.live(
         ["tiny-thinker-always", "reference", "sim-small"]
       ] as const) {
         const source = { kind: "model_hub", repo: `seatrial/${name}` }
-        const asked = { source, serving: { runtime, host_class, max_context: 512 } }
-        const previewed = yield* eventually("a preview", caller.call("POST", "/v1/deployment-previews", asked), ({ status }) => status === 200)
+        const deployInput = { source, serving: { runtime, host_class, max_context: 512 } }
+        const previewed = yield* eventually("a preview", caller.call("POST", "/v1/deployment-previews", deployInput), ({ status }) => status === 200)
         const { serving } = bodyOf(Derived, previewed)
         const ended = yield* caller.finished((yield* caller.deploy({ source, serving, model_name: `${name}-${runtime}` })).id)
         assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
@@ -137,13 +137,13 @@ it.live(
           ]
           const what = `${name} by ${runtime}, ${thinks ? "thinking" : "told not to"}: ${JSON.stringify(answers)}`
           for (const answer of answers) {
-            assert.deepStrictEqual([answer.thought, answer.said, answer.tokens], [thinks ? thought : "", said, answers[0]?.tokens], what)
+            assert.deepStrictEqual([answer.thought, answer.text, answer.tokens], [thinks ? thought : "", expectedText, answers[0]?.tokens], what)
             if (answer.thoughtTokens === null) continue
             if (thinks) assert.isTrue(answer.thoughtTokens > 5 && answer.thoughtTokens < answer.tokens, what)
             else assert.strictEqual(answer.thoughtTokens, 0, what)
           }
         }
-        // What was thought is part of what is counted and charged.
+        // Reasoning tokens are counted and charged.
         const answer = yield* chat({ model })
         const id = answer.headers.get("x-request-id")
         const record = yield* eventually(
