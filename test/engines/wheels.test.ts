@@ -14,10 +14,10 @@ import { registeredQuantizations as vllmQuantizations } from "../../packages/eng
 import { values } from "../../packages/engines/test/flagTables.ts"
 import { adaptableOf, commandLineOf, missingIn, quantizationsOf, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
 
-/** Where the wheels are, or come to: 400 MB that outlive a checkout. */
+/** Folder of the wheels: 400 MB that survive a checkout. */
 const folder = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
 
-/** The wheel of an engine's version, downloaded alone where it is not there yet. */
+/** The wheel of an engine version, downloaded without dependencies unless it exists. */
 const wheelOf = (engine: string, version: string): string => {
   const find = () => (existsSync(folder) ? readdirSync(folder) : []).find((name) => name.startsWith(`${engine}-${version}-`) && name.endsWith(".whl"))
   if (find() === undefined) {
@@ -42,7 +42,7 @@ const tables = {
   }
 }
 
-/** How requests end at the longest context: what the trial holds engines to, and the refusals that the gateway reads, of which SGLang alone has some. */
+/** How engines limit the length of requests: the behavior that trials check, and the refusals that the gateway parses. Some of them exist only in SGLang. */
 const contextEdges = {
   vllm: { lines: [["This model's maximum context length is ", " tokens. However, your prompt contains "]], words: [] },
   sglang: {
@@ -59,7 +59,7 @@ const contextEdges = {
   }
 }
 
-/** What chat templates are given of a message's parts and of tools, which the trial renders in the same way (`TrialOffers.templated`, `ownPrompts`). */
+/** How engines pass message parts and tools to chat templates. The trial renders them in the same way (`TrialOffers.templated`, `ownPrompts`). */
 const templated = {
   vllm: [
     'self.use_harmony = model_config.hf_config.model_type == "gpt_oss"',
@@ -90,7 +90,7 @@ const templated = {
   ]
 }
 
-/** What the rules of `startIssue.ts` follow: the engine's words at its start, and what its sources call what they go by. */
+/** The sources of the rules in `startIssue.ts`: start messages of the engine, and the conditions in its source code. */
 const refusals = {
   vllm: {
     lines: [
@@ -122,7 +122,7 @@ const refusals = {
       ["Deterministic inference with absorbed-MLA models on the fa4 attention backend requires SM100/SM110"]
     ],
     words: [
-      // What windows and states keep, by `memory.ts`.
+      // The memory of windows and states in `memory.ts`.
       'hybrid_swa_archs = {\n        "BeamForCausalLM",\n        "Llama4ForConditionalGeneration",\n',
       '        "LagunaForCausalLM",\n        "MellumForCausalLM",\n        "MuseGlimmerForCausalLM",\n        "MuseGlimmerForConditionalGeneration",\n',
       'SWA_SINK_ARCHS = frozenset(\n    {\n        "GptOssForCausalLM",\n        "GraniteSWAForCausalLM",\n        "GraniteMoeSWAForCausalLM",\n        "IQuestQ1ForCausalLM",\n',
@@ -181,7 +181,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
 
   describe(`the wheel of ${engine.version}`, () => {
-    it("is of that version, and registers every architecture that is claimed, as it is claimed", () => {
+    it("has that version, and registers every claimed architecture as claimed", () => {
       assert.strictEqual(`${read.engine}-${read.version}`, engine.version)
       assert.deepStrictEqual(registeredOf(read), { ...tables[runtime].registered })
       for (const architecture of engine.architectures) assert.include(["text", "multimodal"], read.architectures[architecture])
@@ -189,7 +189,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.deepStrictEqual([...tables[runtime].types].toSorted(), read.types.toSorted())
     })
 
-    it("registers the methods of quantization with their cards, and does not bring the package of the one that is refused for it", () => {
+    it("registers the quantization methods with their GPUs, and lacks the package of the method that is refused for it", () => {
       assert.deepStrictEqual({ ...tables[runtime].quantizations }, quantizationsOf(read))
       if (runtime === "vllm") assert.deepStrictEqual({ ...adaptable }, adaptableOf(read))
       assert.isAbove(Object.keys(read.quantizations).length, 20)
@@ -198,7 +198,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.property(read.quantizations, tables[runtime].foreign)
     })
 
-    it("takes every argument that is passed or allowed, with that type and those choices", () => {
+    it("accepts every argument that is passed or allowed, with its type and choices", () => {
       assert.deepStrictEqual(commandLines[runtime], known)
       const choices = Object.entries(values[runtime] ?? {}).flatMap(([flag, [taken, refused]]) => {
         const listed = /must be one of (.*)\.$/.exec(engine.flagIssue({ [flag]: refused })?.message ?? "")?.[1]?.split(", ") ?? []
@@ -211,7 +211,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
 
     if (runtime === "vllm") {
-      it("reads each word by its own parser as it was meant: both names are the model's, and the one word behind them is what it says", () => {
+      it("parses each argument as intended, with both model names and the argument after them", () => {
         const { args, command } = container({ enable_prefix_caching: false })
         const words = [...command.slice(1), ...args]
         const kinds = Object.fromEntries(Object.entries(known).map(([name, argument]) => [name, typeof argument === "string" ? argument : "text"]))
@@ -229,25 +229,25 @@ for (const runtime of ["vllm", "sglang"] as const) {
       })
     }
 
-    it("has the readers of reasoning and of tool calls", () => {
+    it("has the parsers of reasoning and tool calls", () => {
       assert.deepStrictEqual([...tables[runtime].reasoning], read.parsers.reasoning.toSorted())
       assert.deepStrictEqual([...tables[runtime].tools], read.parsers.tools.toSorted())
     })
 
-    it("refuses by itself what a preview refuses for the card or the model", () => {
+    it("refuses what a preview refuses because of the GPU or the model", () => {
       assert.deepStrictEqual(missingIn(wheel, refusals[runtime]), { lines: [], words: [] })
     })
 
-    it("says every line, metric and path that is read, and knows every variable that is set", () => {
+    it("has every log line, metric and path that is read, and every environment variable that is set", () => {
       const { lines, metrics, paths } = engineReadings[runtime]
-      // Of the processes that it starts, and of those that it is made of.
+      // Environment variables of the processes that it starts, and of its packages.
       const foreign = new Set(["HF_HUB_OFFLINE"])
       const edge = contextEdges[runtime]
       const words = [...metrics, ...paths, ...edge.words, ...templated[runtime], ...Object.keys(container({ batch_invariant: true }).env)].filter(
         (word) => !foreign.has(word)
       )
       assert.deepStrictEqual(missingIn(wheel, { lines: [...lines, ...edge.lines], words }), { lines: [], words: [] })
-      // And what is in none is found to be missing.
+      // A text that does not exist is reported as missing.
       assert.deepStrictEqual(missingIn(wheel, { lines: [["no such", "line"]], words: ["no_such_word_at_all"] }), {
         lines: [["no such", "line"]],
         words: ["no_such_word_at_all"]
@@ -256,7 +256,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
   })
 }
 
-it("the tables of what configuration classes assume and are called by are what Transformers 5.23.0 says", () => {
+it("the tables of defaults and names of configuration classes match Transformers 5.23.0", () => {
   const path = (name: string) => join(import.meta.dirname, "../..", name)
   const program = path("tools/engines/read_configurations.py")
   const tables = [

@@ -15,16 +15,16 @@ interface Known {
   readonly id: string
   readonly asked: FitInput
   readonly estimate: Estimate
-  /** Bytes of the KV cache of one GPU. */
+  /** Bytes of the KV cache per GPU. */
   readonly measured: number
 }
 
-/** Starts of which all is told that an estimate depends on, and whose engine told its KV cache. */
+/** Starts with all inputs of an estimate and a reported KV cache. */
 const known: ReadonlyArray<Known> = starts.flatMap((start) => {
   const facts = models[start.model]
-  const asked = facts === undefined ? [] : inputsOf(start, facts)
-  const [only] = asked
-  if (only === undefined || asked.length > 1 || typeof start.available_kv_gib !== "number" || start.available_kv_gib <= 0) return []
+  const inputs = facts === undefined ? [] : inputsOf(start, facts)
+  const [only] = inputs
+  if (only === undefined || inputs.length > 1 || typeof start.available_kv_gib !== "number" || start.available_kv_gib <= 0) return []
   const estimate = estimateFit(only.asked)
   return "fit" in estimate ? [{ id: start.id, asked: only.asked, estimate, measured: start.available_kv_gib * gib }] : []
 })
@@ -41,20 +41,20 @@ const learned = ({ asked, estimate, measured }: Known) =>
     { weightsBytes: estimate.fit.weights_bytes, components: estimate.components, measured: { kv_cache_bytes: measured } }
   )
 
-describe("starts of real engines that were measured", () => {
-  it("are enough to prove something", () => assert.isAtLeast(known.length, 15))
+describe("measured starts of real engines", () => {
+  it("are numerous enough to prove something", () => assert.isAtLeast(known.length, 15))
 
-  it("make the next estimate of the same at most half as wide, and it still contains what was measured", () => {
+  it("make the next estimate of the same start at most half as wide, and it still contains the measurement", () => {
     for (const start of known) {
       const calibration = learned(start)
-      // One that lay far outside its estimate tells nothing, and changes nothing.
+      // A start far outside its estimate does not calibrate anything.
       if (calibration === null) {
         const { high, low } = start.estimate.components.pool
         assert.isTrue(start.measured < low - (high - low) || start.measured > high + (high - low), start.id)
         continue
       }
       const next = estimateFit({ ...start.asked, calibrations: [calibration] })
-      // Known for certain now, what was tight may be refused.
+      // With the exact size known, a tight fit can be refused.
       if ("fit" in next) assert.isTrue(next.fit.calibrated, start.id)
       else assert.isBelow(start.measured, start.estimate.components.sequence, start.id)
       const pool = "fit" in next ? next.components.pool : next.pool
@@ -67,16 +67,16 @@ describe("starts of real engines that were measured", () => {
     }
   })
 
-  it("carry over to a model of another size: what 7B took says what 72B takes, and the reverse", () => {
+  it("calibrate models of other sizes: a 7B start calibrates a 72B estimate, and vice versa", () => {
     const pairs = known.flatMap((one) => known.filter((other) => other.id !== one.id).map((other) => [one, other] as const))
-    const told = pairs.flatMap(([one, other]) => {
+    const widths = pairs.flatMap(([one, other]) => {
       const calibration = learned(one)
       const next = estimateFit({ ...other.asked, calibrations: calibration === null ? [] : [calibration] })
       if (!("fit" in next) || !next.fit.calibrated) return []
       const { high, low } = next.components.pool
       return [{ pair: `${one.id} for ${other.id}`, off: Math.abs((low + high) / 2 - other.measured) / other.measured }]
     })
-    assert.isAtLeast(told.length, 2)
-    for (const { off, pair } of told) assert.isAtMost(off, 0.01, pair)
+    assert.isAtLeast(widths.length, 2)
+    for (const { off, pair } of widths) assert.isAtMost(off, 0.01, pair)
   })
 })

@@ -10,15 +10,15 @@ const read = (name: string): unknown => JSON.parse(readFileSync(join(import.meta
 const starts = Schema.decodeUnknownSync(Schema.Array(Start))(read("starts.json"))
 const models = Schema.decodeUnknownSync(Schema.Record(Schema.String, ModelFacts))(read("models.json"))
 
-// `npm run bench -- fit` tells each start; here a change of the fit that loses what was reached fails.
-describe("the fit against starts of real engines", () => {
+// `npm run bench -- fit` prints each start. This test fails if a change of the fit makes its accuracy worse.
+describe("the fit of starts of real engines", () => {
   const evaluations = starts.map((start) => {
     const facts = models[start.model]
     return facts === undefined ? assert.fail(`the facts of ${start.model} are missing`) : evaluate(start, facts)
   })
   const all = coverage(evaluations)
 
-  it("has nine in ten inside its interval, and none further outside than a tenth of what was measured", () => {
+  it("contains 90% of the measurements in its interval, and misses none by more than 10%", () => {
     assert.isAtLeast(all.starts, 25)
     assert.isAtLeast(all.inside, 0.9 * all.starts)
     assert.isAtMost(all.furthest, 0.1)
@@ -26,7 +26,7 @@ describe("the fit against starts of real engines", () => {
 
   it("is no wider than 15% of the pool at the median", () => assert.isAtMost(all.width, 0.15))
 
-  it("calls none `fits` that failed for memory", () => {
+  it("never returns `fits` for a start that ran out of memory", () => {
     assert.isAtLeast(evaluations.filter(({ failed }) => failed).length, 3)
     assert.strictEqual(all.failedCalledFits, 0)
   })

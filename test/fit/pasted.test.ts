@@ -47,7 +47,7 @@ const factsOf = ({ config, expected, model }: typeof Row.Type): RepositoryFacts 
   chat_template: null
 })
 
-/** What callers ask for that goes wrong most: too much, too little, on the wrong card, of the wrong runtime. */
+/** Requests that fail most often: too much, too little, the wrong GPU, the wrong runtime. */
 const requests: ReadonlyArray<ServingRequest> = [
   {},
   { runtime: "reference", max_context: 4_096 },
@@ -64,8 +64,8 @@ const requests: ReadonlyArray<ServingRequest> = [
   }
 ]
 
-describe("what a preview of a public model gives to paste", () => {
-  it("is taken, whether it was chosen for what was asked or instead of it", () => {
+describe("the settings in a preview of a public model", () => {
+  it("are accepted by the next preview, both for derived and refused previews", () => {
     let instead = 0
     for (const row of rows) {
       const facts = factsOf(row)

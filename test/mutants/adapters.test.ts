@@ -8,10 +8,10 @@ import { serveSample } from "./serveSample.ts"
 import { adapterKillers } from "./table.ts"
 import { sampleSubject, trySample } from "./trySample.ts"
 
-/** Of the sample model: they decide how many items are asked. */
+/** Parameters of the sample model. They determine the number of items. */
 const parameters = 722_048
 
-/** What the adapter's merged twin answers, in an engine of its own, as a run of an adapter asks it first. */
+/** The answers of the merged model in a separate engine, which a run of an adapter collects first. */
 const askMerged = Effect.gen(function* () {
   const subject = yield* sampleSubject(yield* serveSample({ files: trainedFiles("tiny-chat-sailor") }), { change: (bare) => ({ ...bare, salt: "merged" }) })
   const merged: MergedModel = {
@@ -24,7 +24,7 @@ const askMerged = Effect.gen(function* () {
   return merged
 }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
-describe("of an adapter the check suite", () => {
+describe("for an adapter the check suite", () => {
   let merged: MergedModel | null = null
 
   const failures = (fault: string | undefined, rows: ReadonlyArray<string>) =>
@@ -45,7 +45,7 @@ describe("of an adapter the check suite", () => {
 
   const rows = [...new Set(Object.values(adapterKillers).flat())]
   for (const mutant of [undefined, "noise"]) {
-    it.live(`passes a right one${mutant === undefined ? "" : ", also where sums are in another order with each batch"}`, () =>
+    it.live(`passes a correct one${mutant === undefined ? "" : ", even if the order of sums differs between batches"}`, () =>
       Effect.map(failures(mutant, rows), (failed) => assert.deepStrictEqual([...failed], []))
     )
   }

@@ -1,6 +1,6 @@
 import type { SuiteSubject } from "@seatrial/trial"
 
-/** What is wrong beside the engine: how it was started, or what it was asked to be. */
+/** Faults outside the engine: its start arguments, or its requested settings. */
 export const askedWrongly: Readonly<Record<string, { readonly spoils: string; readonly subject: (subject: SuiteSubject) => SuiteSubject }>> = {
   files_not_looked_at: {
     spoils: "nobody has held the files to the commit's hashes",

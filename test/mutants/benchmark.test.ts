@@ -22,7 +22,7 @@ interface Step {
   readonly outputTokens: number
 }
 
-/** One step of the trial's own benchmark, of an engine with that fault. */
+/** One step of the trial's benchmark, on an engine with that fault. */
 const benchmarkOf = (mutant: string | undefined, { outputTokens, ...step }: Step) =>
   Effect.gen(function* () {
     const { url } = yield* serveSample(mutant === undefined ? {} : { mutant })
@@ -34,7 +34,7 @@ const benchmarkOf = (mutant: string | undefined, { outputTokens, ...step }: Step
 const figuresOf = ({ steps }: Benchmark) => steps[0]?.figures ?? assert.fail()
 
 describe("the benchmark", () => {
-  it.live("passes the sound engine, and one that sends two tokens at once: its answers are as many tokens", () =>
+  it.live("passes the sound engine, and one that sends two tokens per chunk, whose answers have the same number of tokens", () =>
     Effect.gen(function* () {
       const gaps: Array<number> = []
       for (const mutant of [undefined, "two_tokens_a_chunk"]) {
@@ -45,21 +45,21 @@ describe("the benchmark", () => {
         assert.isAtLeast(tpot_ms.n, 5)
         gaps.push(chunk_gap_ms.n / tpot_ms.n)
       }
-      // The gaps of chunks alone tell the two apart: the time of a token is worked out of the engine's own count.
+      // Only the chunk gaps distinguish the two, because the time per token uses the token count of the engine.
       const [single = 0, double = 0] = gaps
       assert.isAbove(single, 9)
       assert.isBelow(double, 8)
     })
   )
 
-  it.live("fails an engine of whose answers one in thirty is an error", () =>
+  it.live("fails an engine that returns an error for one in thirty requests", () =>
     Effect.gen(function* () {
       const benchmark = yield* benchmarkOf("one_in_30_fails", { concurrency: 4, leastRequests: 60, leastMillis: 0, outputTokens: 4 })
       assert.match(benchmarkFault(benchmark) ?? "", /^[1-9]\d* of \d+ requests of the benchmark failed \(http_5\d\d\)\.$/)
     })
   )
 
-  it.live("shows an engine that stands still for a second every five", () =>
+  it.live("reports an engine that stalls for one second in five", () =>
     Effect.gen(function* () {
       const benchmark = yield* benchmarkOf("stalls", { concurrency: 1, leastRequests: 5, leastMillis: 14_000, outputTokens: 400 })
       const { stalls } = figuresOf(benchmark)

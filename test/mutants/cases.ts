@@ -4,7 +4,7 @@ import { askedWrongly } from "./askedWrongly.ts"
 import { fileMutants } from "./fileMutants.ts"
 import type { Files } from "./serveSample.ts"
 
-/** One fault: of the engine, of its files, or of what it was asked to be. */
+/** One fault of the engine, of its files, or of its requested settings. */
 export interface Case {
   readonly name: string
   readonly spoils: string

@@ -20,7 +20,7 @@ type Change = (fields: Readonly<Record<string, unknown>>) => object
 const changedJson = (name: string, change: Change) => Buffer.from(JSON.stringify(change(Schema.decodeUnknownSync(AnyObject)(textOf(name)))))
 const withJson = (name: string, change: Change): Files => withFile(name, changedJson(name, change))
 
-/** Changes the numbers of the tensors whose names match; they stay bfloat16. */
+/** Changes the values of the tensors with matching names. They stay bfloat16. */
 const withTensors = (names: RegExp, change: (values: Float32Array) => void): Files => {
   const bytes = Uint8Array.from(bytesOf(weightsFile))
   const view = new DataView(bytes.buffer)
@@ -45,7 +45,7 @@ const withTensors = (names: RegExp, change: (values: Float32Array) => void): Fil
   return withFile(weightsFile, bytes)
 }
 
-/** Numbers between -1 and 1 in an order that is always the same. */
+/** A deterministic sequence of numbers between -1 and 1. */
 const noise = () => {
   let state = 1
   return () => {
@@ -81,7 +81,7 @@ const template = (from: string, to: string) =>
 
 const matrices = /_proj|lm_head|embed_tokens/
 
-/** What is no fault: the same weights in another precision. */
+/** Not a fault: the same weights in another precision. */
 export const float32Files = (): Files => {
   const bytes = bytesOf(weightsFile)
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -105,13 +105,13 @@ export const float32Files = (): Files => {
   return withFile(weightsFile, out)
 }
 
-/** Five hundred weights with their signs turned, which no fingerprint shows. */
+/** Five hundred weights with flipped signs, which no fingerprint detects. */
 export const quietlyAltered = (): Files =>
   withTensors(/layers\.0\.mlp\.down_proj/, (values) => {
     for (const [i, value] of values.subarray(0, 500).entries()) values[i] = -value
   })
 
-/** Files that are not the commit's: what is wrong with them, and how they are made. */
+/** Files that differ from the commit: the fault, and how to create it. */
 export const fileMutants = {
   file_tensor_zero: { spoils: "one tensor is zero", files: () => withTensors(/layers\.1\.mlp\.down_proj/, (values) => values.fill(0)) },
   file_tensor_random: {
@@ -165,7 +165,7 @@ export const fileMutants = {
     files: () =>
       new Map([
         ...withJson("config.json", (fields) => ({ ...fields, eos_token_id: 510 })),
-        // Engines end at the tokenizer's own as well.
+        // Engines also stop at the end token of the tokenizer.
         ["tokenizer_config.json", changedJson("tokenizer_config.json", (fields) => ({ ...fields, eos_token: "<|pad|>" }))],
         ["generation_config.json", Buffer.from(JSON.stringify({ eos_token_id: 510, temperature: 0.7, top_p: 0.9 }))]
       ])

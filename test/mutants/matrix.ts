@@ -6,7 +6,7 @@ import { serveSample } from "./serveSample.ts"
 import { adapterKillers, killers, sampleOf, unseen } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
-// `node test/mutants/matrix.ts [NAME ...]`: every row that fails for each fault, which says more than whether those do that have to. With `--table`: the table of docs/trial.md.
+// `node test/mutants/matrix.ts [NAME ...]` prints all failing rows of each fault, including those that are not required. `--table` prints the table of docs/trial.md.
 const words = process.argv.slice(2)
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
@@ -22,7 +22,7 @@ const failing = ({ change, files, mutant }: Omit<Case, "name" | "spoils">, model
     })
   }).pipe(Effect.scoped)
 
-const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: string; readonly passed: boolean; readonly detail?: string }> }) =>
+const summary = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: string; readonly passed: boolean; readonly detail?: string }> }) =>
   checks
     .filter(({ passed }) => !passed)
     .map(({ detail, name }) => `${name} (${detail})`)
@@ -30,12 +30,12 @@ const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: stri
 
 const matrix = Effect.gen(function* () {
   const { likelihood, report } = yield* failing({}, "tiny-chat", [])
-  say(`sound: ${told(report)}`)
+  say(`sound: ${summary(report)}`)
   const earlier = [{ fingerprints: report.fingerprints, loadedChecksum: report.loaded_checksum ?? null, likelihood }]
-  for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) say(`sound ${model}: ${told((yield* failing({}, model, [])).report)}`)
+  for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) say(`sound ${model}: ${summary((yield* failing({}, model, [])).report)}`)
   for (const one of cases.filter(({ name }) => words.length === 0 || words.includes(name))) {
-    const found = yield* Effect.result(failing(one, sampleOf(one.name), sampleOf(one.name) === "tiny-chat" ? earlier : []))
-    say(`${one.name}: ${found._tag === "Success" ? told(found.success.report) : found.failure.message}`)
+    const result = yield* Effect.result(failing(one, sampleOf(one.name), sampleOf(one.name) === "tiny-chat" ? earlier : []))
+    say(`${one.name}: ${result._tag === "Success" ? summary(result.success.report) : result.failure.message}`)
   }
 }).pipe(Effect.provide(FetchHttpClient.layer))
 

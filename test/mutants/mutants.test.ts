@@ -8,10 +8,10 @@ import { serveSample } from "./serveSample.ts"
 import { adapterKillers, anyRow, killers, needsExtent, needsHistory, sampleOf, unseen } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
-/** Parameters of a model from which on all is asked. */
+/** Number of parameters from which a model gets all items. */
 const realSize = 5_000_000
 
-/** Checks that no fault here can make fail, and why. */
+/** Checks that none of these faults can fail, with the reason. */
 const idle: ReadonlyMap<string, string> = new Map([
   ["image_input", "no sample model takes images"],
   ["responses_images", "no sample model takes images"],
@@ -21,7 +21,7 @@ const idle: ReadonlyMap<string, string> = new Map([
   ["messages_effort", "no sample model's template knows efforts"]
 ])
 
-/** The rows of a run that failed, with what they say. */
+/** The failed rows of a run with their details. */
 const failures = ({ change, files, mutant, name }: Case, earlier: Earlier, rows: (name: string) => boolean) =>
   Effect.gen(function* () {
     const model = sampleOf(name)
@@ -37,7 +37,7 @@ const failures = ({ change, files, mutant, name }: Case, earlier: Earlier, rows:
   }).pipe(Effect.scoped)
 
 describe("the check suite", () => {
-  // What an earlier trial of the same commit found is there from the first mutant on, as it is for every deployment but the first.
+  // All mutants have the results of an earlier trial of the commit, like every deployment except the first.
   let earlier: Earlier = []
 
   it.live("passes the sound engine", () =>
@@ -53,7 +53,7 @@ describe("the check suite", () => {
   )
 
   for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) {
-    it.live(`passes ${model} and takes nothing from it`, () =>
+    it.live(`passes ${model} and withdraws nothing`, () =>
       Effect.gen(function* () {
         const served = yield* serveSample({ files: trainedFiles(model) })
         const { report } = yield* trySample(served, { model })
@@ -71,7 +71,7 @@ describe("the check suite", () => {
     )
   }
 
-  it("has an answer for every fault, and a fault for every check", () => {
+  it("detects every fault, and every check detects a fault", () => {
     assert.deepStrictEqual(
       cases
         .filter(({ name }) => (killers[name] ?? adapterKillers[name] ?? []).length === 0 && unseen[name] === undefined && !anyRow.has(name))
@@ -91,7 +91,7 @@ describe("the check suite", () => {
     )
   })
 
-  it("finds every fault by a check that decides, not only by one that informs", () => {
+  it("finds every fault by a deciding check, not only by an informative one", () => {
     const informing = new Set(
       suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
         .filter((check) => check.class === "informs")
@@ -104,7 +104,7 @@ describe("the check suite", () => {
     assert.deepStrictEqual(onlyInformed, [])
   })
 
-  it.live("knows right answers from wrong ones, where the model counts as one of half a billion parameters", () =>
+  it.live("distinguishes right from wrong answers if the model counts as one with half a billion parameters", () =>
     Effect.gen(function* () {
       const golden = (mutant?: string) =>
         Effect.gen(function* () {
@@ -117,7 +117,7 @@ describe("the check suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("finds answers that go on for nobody also where all of them end at once", () =>
+  it.live("finds answers that continue after their caller left, even if all of them end at the same time", () =>
     Effect.gen(function* () {
       const change = (subject: SuiteSubject) => ({ ...subject, maxContext: 128 })
       for (const mutant of [undefined, "abort_ignored"]) {
@@ -133,7 +133,7 @@ describe("the check suite", () => {
     if (expected.length === 0 && !anyRow.has(one.name)) continue
     it.live(`finds ${one.name} (${one.spoils}): ${anyRow.has(one.name) ? "any row" : expected.join(", ")}`, () =>
       Effect.gen(function* () {
-        // All rows where a fault shows only after others have run, else those that have to find it.
+        // Run all rows if the fault appears only after others, otherwise only the rows that must find it.
         const failed = yield* failures(one, earlier, (name) => anyRow.has(one.name) || needsHistory.has(one.name) || expected.includes(name))
         if (anyRow.has(one.name)) assert.isAbove(failed.size, 0)
         assert.deepStrictEqual(

@@ -6,7 +6,7 @@ import type { Files } from "./serveSample.ts"
 const TokenizerConfig = Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String }))
 const text = (files: Files, name: string) => Buffer.from(files.get(name) ?? new Uint8Array()).toString("utf8")
 
-/** What screening finds in a sample model's repository. */
+/** The screening result of a sample model. */
 export const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
   repo: `seatrial/${name}`,
   ref: "main",

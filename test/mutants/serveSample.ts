@@ -17,7 +17,7 @@ export interface Served {
   readonly files: Files
 }
 
-/** Bytes of the simulated card: room for two or three full sequences, so that requests can press on the cache. */
+/** Bytes of the simulated GPU: room for two or three full sequences, so that requests can fill the cache. */
 const usualCard = 10 * 2 ** 20
 
 interface Serving {
@@ -28,7 +28,7 @@ interface Serving {
   readonly cardBytes?: number
 }
 
-/** A reference engine in this process, with those files and that fault, until the scope closes. */
+/** Runs a reference engine with the given files and fault in this process until the scope closes. */
 export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFiles("tiny-chat"), mutant }: Serving) =>
   Effect.acquireRelease(
     Effect.promise(async () => {

@@ -11,16 +11,16 @@ const count = (name: string, fallback: number) => Number(process.env[name] ?? fa
 const runs = count("SEATRIAL_SOUND_RUNS", 20)
 const load = count("SEATRIAL_SOUND_LOAD", 0)
 
-/** Threads that compute for nothing, as neighbours of an engine do. */
+/** Threads that load the processor, like other programs on the machine of an engine. */
 const neighbours = Effect.acquireRelease(
   Effect.sync(() => Array.from({ length: load }, () => new Worker("for (;;) Math.sqrt(Math.random())", { eval: true }))),
   (workers) => Effect.promise(() => Promise.all(workers.map((worker) => worker.terminate())))
 )
 
-/** What a trial gives it, and no more: a machine that is too busy for pressure on the cache is what these runs are about. */
+/** The time limit of a trial for filling the cache, because these runs test busy machines. */
 const { pressureSeconds } = thresholds
 
-/** What computes the same, in the order in which the runs take them. */
+/** Variants that compute the same results, in the order of the runs. */
 const kinds = [
   ["the sound engine", {}],
   ["sums in another order with each batch", { mutant: "noise" }],
@@ -29,10 +29,10 @@ const kinds = [
   ["a card with less memory", { cardBytes: 8 * 2 ** 20 }]
 ] as const
 
-describe(`of ${runs} trials of a sound model, each with a new engine and beside ${load} busy neighbours, none fails`, () => {
+describe(`none of ${runs} trials of a sound model fails, each with a new engine and ${load} busy threads`, () => {
   let earlier: Earlier = []
 
-  it.live("the first, of which nothing was known", () =>
+  it.live("the first one, without earlier results", () =>
     Effect.gen(function* () {
       yield* neighbours
       const { likelihood, report } = yield* trySample(yield* serveSample({}), { pressureSeconds })
@@ -52,7 +52,7 @@ describe(`of ${runs} trials of a sound model, each with a new engine and beside 
         const { report } = yield* trySample(yield* serveSample(what), {
           earlier,
           pressureSeconds,
-          // What was made of it is another file, which the hub would find; here it has to compute the same.
+          // A variant is another file, which the comparison with the hub would report. Here it must only compute the same.
           change: (subject) => ({ ...subject, start: { ...subject.start, verifiedFiles: 7 } })
         })
         assert.deepStrictEqual(

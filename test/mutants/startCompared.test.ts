@@ -7,7 +7,7 @@ import { quietlyAltered } from "./fileMutants.ts"
 import { serveSample } from "./serveSample.ts"
 import { sampleSubject, trySample } from "./trySample.ts"
 
-it.live("an engine that starts again is told from the one that was verified where it answers otherwise, and not where it sums in another order", () =>
+it.live("a restarted engine is refused if its answers differ from the verified ones, but not if only the order of sums differs", () =>
   Effect.gen(function* () {
     const { likelihood, report } = yield* Effect.scoped(
       Effect.flatMap(serveSample({}), (served) => trySample(served, { rows: (name) => name === "text_likelihood" || name === "greedy_repeats" }))
@@ -25,7 +25,7 @@ it.live("an engine that starts again is told from the one that was verified wher
         })
       )
     assert.deepStrictEqual(yield* compared({}), { differing: 0, moved: { _tag: "Same" } })
-    // What rounding does to answers is no other model.
+    // Differences from rounding do not count as another model.
     assert.strictEqual((yield* compared({ mutant: "noise" })).moved._tag, "Same")
     for (const mutant of ["rope_off", "last_layer_skipped", "kv_heads_tiled"]) {
       const { differing, moved } = yield* compared({ mutant })
@@ -35,7 +35,7 @@ it.live("an engine that starts again is told from the one that was verified wher
     const other = yield* compared({ files: trainedFiles("tiny-chat-sailor") })
     assert.isAbove(other.differing, 0)
     assert.match(other.moved._tag === "Differs" ? other.moved.detail : "", /shifted/)
-    // Why texts are compared too where nothing has looked at the files first.
+    // This is why texts are also compared if the files have not been checked.
     const altered = yield* compared({ files: quietlyAltered() })
     assert.strictEqual(altered.differing, 0)
     assert.match(altered.moved._tag === "Differs" ? altered.moved.detail : "", /shifted/)

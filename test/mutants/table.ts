@@ -1,8 +1,8 @@
 import type { TrainedName } from "@seatrial/reference-engine/sample"
 
-/** The checks that have to fail for each fault; others may fail too. */
+/** The checks that must fail for each fault. Others may fail as well. */
 export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
-  // What the model computes.
+  // Computation of the model.
   rope_theta_500000: ["text_likelihood"],
   rope_theta_12000: ["text_likelihood"],
   epsilon_huge: ["text_likelihood"],
@@ -19,12 +19,12 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   one_token_only: ["output_sane", "greedy_is_top"],
   garbage_after_100: ["output_sane", "decode_matches_prefill"],
 
-  // What is loaded of the files.
+  // Loading of the files.
   loaded_in_8_bits: ["loaded_tensors"],
   loaded_norm_shifted: ["loaded_tensors"],
   loaded_otherwise_later: ["loaded_tensors"],
 
-  // What is kept of the past, and who may see it.
+  // Caching of prompts, and isolation of the cache.
   cached_block_of_another: ["cache_hit_equal"],
   cached_but_for_last: ["cache_hit_equal"],
   salt_ignored: ["cache_hit_equal"],
@@ -36,7 +36,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   tokens_swapped: ["batch_equals_alone"],
   preempted_wrongly: ["kv_pressure"],
 
-  // How tokens are chosen, and what is said of them.
+  // Sampling of tokens, and their log probabilities.
   best_skipped_200: ["greedy_repeats"],
   best_skipped_20: ["greedy_is_top", "greedy_repeats"],
   penalty_kept: ["greedy_is_top"],
@@ -57,7 +57,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   logprobs_unsorted: ["greedy_is_top"],
   logprobs_of_another: ["decode_matches_prefill"],
 
-  // What becomes of a prompt on its way to the model.
+  // Processing of the prompt before the model.
   bos_missing: ["template_agrees"],
   bos_double: ["template_agrees"],
   bos_double_unseen: ["template_agrees"],
@@ -75,7 +75,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   limit_short_8: ["context_edge"],
   error_at_limit: ["context_edge"],
 
-  // What is read of a request.
+  // Reading of requests.
   stop_ignored: ["stop_strings"],
   stop_first_only: ["stop_strings"],
   stop_ignored_in_texts: ["stop_strings"],
@@ -137,7 +137,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   bad_values_taken: ["bad_requests"],
   usage_not_streamed: ["usage_exact", "stream_equals_whole"],
 
-  // What is sent.
+  // Sending of answers.
   choices_alike: ["sampling_obeyed"],
   likeliest_named_wrongly: ["greedy_is_top"],
   usage_prompt_short: ["usage_exact"],
@@ -161,7 +161,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   never_ends: ["finish_reasons"],
   unreadable_frame: ["stream_equals_whole"],
 
-  // Answers of a form, and calls of functions.
+  // Structured output and tool calls.
   schema_ignored: ["json_mode", "json_schema", "tool_strict"],
   schema_ignored_streamed: ["json_mode", "json_schema", "tool_strict"],
   call_markup_shown: ["tool_choice_auto"],
@@ -173,7 +173,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   cut_call_told_whole: ["tool_round_trip"],
   content_beside_call: ["tool_choice_auto"],
 
-  // What a model thinks before it answers.
+  // Reasoning.
   thought_in_answer: ["reasoning_separate"],
   thought_in_answer_streamed: ["reasoning_separate"],
   thought_lost: ["reasoning_separate"],
@@ -186,7 +186,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   toggle_ignored: ["thinking_toggle"],
   schema_after_thought_ignored: ["json_schema"],
 
-  // The paths beside chat and completions.
+  // Paths other than chat and completions.
   responses_missing: ["responses_path"],
   responses_unended: ["responses_path"],
   responses_piece_lost: ["responses_path"],
@@ -224,7 +224,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   count_choice_ignored: ["messages_tool_choice"],
   count_toggle_ignored: ["messages_thinking"],
 
-  // How long and how well it lives.
+  // Stability and speed.
   abort_ignored: ["abort_frees"],
   abort_leaks: ["abort_frees"],
   dead_after_50: ["still_alive"],
@@ -232,7 +232,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   bad_request_is_500: ["bad_requests"],
   one_in_30_fails: [],
 
-  // Files that are not the commit's.
+  // Files that differ from the commit.
   file_tensor_zero: ["files_match_commit", "text_likelihood"],
   file_tensor_random: ["files_match_commit", "text_likelihood"],
   file_cut: ["files_match_commit", "text_likelihood"],
@@ -254,7 +254,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   file_rope_theta: ["files_match_commit", "text_likelihood"],
   file_epsilon: ["files_match_commit"],
 
-  // How it was started, and what it was asked to be.
+  // Start arguments and requested settings.
   files_not_looked_at: ["files_match_commit"],
   files_writable: ["files_match_commit"],
   engine_online: ["files_match_commit"],
@@ -268,19 +268,19 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   vocabulary_larger: ["config_coherent"]
 }
 
-/** The sample that a fault is put into, where it is not the chat model. */
+/** The sample model of a fault, if it is not the chat model. */
 export const sampleOf = (fault: string): TrainedName => (/thought|toggle/.test(fault) ? "tiny-thinker" : "tiny-chat")
 
-/** Faults that come by chance, to whichever row is under way then. */
+/** Faults that occur at random times, in any row. */
 export const anyRow: ReadonlySet<string> = new Set(["one_in_30_fails"])
 
-/** Faults that show only after other rows have run. */
+/** Faults that appear only after other rows have run. */
 export const needsHistory: ReadonlySet<string> = new Set(["dead_after_50", "one_in_30_fails", "best_skipped_200"])
 
-/** Faults that show only where as much is asked as of a model of real size. */
+/** Faults that appear only with the number of items of a real model. */
 export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100"])
 
-/** Why no check of the suite has to find these. */
+/** The reasons why no check of the suite must find these faults. */
 export const unseen: Readonly<Record<string, string>> = {
   epsilon_large:
     "this model's numbers are so large (mean square of its embeddings 0.42) that it computes as well: texts move by 0.0066 nats in the mean and 0.0177 absolute, random tokens by 0.0121 and 0.0817, and rounding may move them by 0.01 and 0.05; found from 0.02 on",
@@ -290,7 +290,7 @@ export const unseen: Readonly<Record<string, string>> = {
   stalls: "the benchmark's `stalls` show it"
 }
 
-/** Faults of adapters, with the checks of an adapter's own trial that have to fail. */
+/** Faults of adapters, with the checks of an adapter's trial that must fail. */
 export const adapterKillers: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapter_dropped: ["adapter_effect", "fidelity"],
   adapter_half: ["adapter_effect", "fidelity"],

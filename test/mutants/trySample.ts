@@ -9,7 +9,7 @@ import type { Files, Served } from "./serveSample.ts"
 const Tensor = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
 const Header = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Union([Tensor, Schema.Record(Schema.String, Schema.String)])))
 
-/** The first values of the pinned files' tensors, as the hub would give them. */
+/** The first values of the tensors in the pinned files, as the hub returns them. */
 const firstValuesOf = (pinned: Files): ReadonlyArray<TensorPrefix> => {
   const bytes = pinned.get("model.safetensors") ?? new Uint8Array()
   const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true))
@@ -24,12 +24,12 @@ const firstValuesOf = (pinned: Files): ReadonlyArray<TensorPrefix> => {
 
 const same = (a: Uint8Array | undefined, b: Uint8Array | undefined) => a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
 
-/** Files of the engine that are the commit's; null where any is not. */
+/** The files of the engine, or null if one of them differs from the commit. */
 const verified = (pinned: Files, files: Files): number | null => ([...pinned].every(([name, bytes]) => same(bytes, files.get(name))) ? pinned.size : null)
 
 const reference = engineFor("reference")
 
-/** All that the reference engine does, whether the gateway takes it yet or not. */
+/** All features of the reference engine, even those that the gateway does not support yet. */
 const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
   ...capabilities,
   supports_tool_calls: true,
@@ -47,19 +47,19 @@ const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
 export type Earlier = SuiteSubject["earlier"]
 
 export interface Trying {
-  /** The repository that the engine was asked to serve, at its last commit. */
+  /** The repository to serve, at its last commit. */
   readonly model?: TrainedName
   readonly earlier?: Earlier
-  /** What is known of the model's size decides how much is asked of it. */
+  /** The known size of the model, which determines the number of items. */
   readonly parameters?: number
   readonly change?: (subject: SuiteSubject) => SuiteSubject
-  /** The rows that are run. */
+  /** The rows to run. */
   readonly rows?: (name: string) => boolean
-  /** Seconds that pressure on the cache may take: as many as it needs, so that what a busy machine computes slowly is not left out. */
+  /** Maximum seconds for filling the cache. By default enough for a slow, busy machine. */
   readonly pressureSeconds?: number
 }
 
-/** What a trial is told of an engine that was asked to serve the sample model, for as long as the scope. */
+/** The subject of a trial of an engine with the sample model. It lives until the scope closes. */
 export const sampleSubject = Effect.fnUntraced(function* (
   served: Served,
   { change = (subject) => subject, earlier = [], model = "tiny-chat", parameters }: Omit<Trying, "rows" | "pressureSeconds"> = {}
@@ -91,7 +91,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
   return change(subject)
 })
 
-/** Runs the check suite against it. */
+/** Runs the check suite against the engine. */
 export const trySample = Effect.fnUntraced(function* (served: Served, { pressureSeconds = 590, rows = () => true, ...trying }: Trying = {}) {
   return yield* runSuite(yield* sampleSubject(served, trying), (state) => suiteChecks(state, pressureSeconds).filter(({ name }) => rows(name)))
 }, Effect.scoped)

@@ -12,26 +12,26 @@ const rowsUnder = (head: string): ReadonlyArray<string> => {
 }
 
 describe("the document of the trial", () => {
-  it("has each check of the suite, in a row of its class, and no other", () => {
+  it("lists exactly the checks of the suite, each in a row of its class", () => {
     const letters = { required: "R", capability: "C", informs: "I" }
-    const told = rowsUnder("Check").flatMap((row) => {
+    const documented = rowsUnder("Check").flatMap((row) => {
       const [names = "", kind = ""] = row.split(" | ")
-      let whole = ""
+      let fullName = ""
       return [...names.matchAll(/`([a-z_]+)`/gu)].map(([, name = ""]) => {
-        // `tool_choice_auto`, `_required`: the ending of the one before.
-        whole = name.startsWith("_") ? whole.replace(/_[a-z]+$/u, name) : name
-        return `${whole} ${kind.slice(0, 1)}`
+        // `tool_choice_auto`, `_required`: a leading underscore replaces the last word of the previous name.
+        fullName = name.startsWith("_") ? fullName.replace(/_[a-z]+$/u, name) : name
+        return `${fullName} ${kind.slice(0, 1)}`
       })
     })
     const checks = suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })
-    assert.deepStrictEqual(told.toSorted(), checks.map(({ class: kind, name }) => `${name} ${letters[kind]}`).toSorted())
+    assert.deepStrictEqual(documented.toSorted(), checks.map(({ class: kind, name }) => `${name} ${letters[kind]}`).toSorted())
   })
 
-  it("has each field, form, feature and path that a catalog can show, with what sees it, and no other", () => {
+  it("lists exactly the fields, formats, features and paths of a catalog, with the rows that check them", () => {
     assert.deepStrictEqual(rowsUnder("Where"), ownerRows)
   })
 
-  it("has each fault that the suite has to find, with what it spoils and the rows that find it, and no other", () => {
+  it("lists exactly the faults that the suite must find, with their effect and the rows that find them", () => {
     const expected = cases.map(({ name, spoils }) => {
       const by = (killers[name] ?? adapterKillers[name])?.map((check) => `\`${check}\``).join(", ") || unseen[name] || "any row that it meets"
       return `| \`${name}\` | ${spoils} | ${by} |`

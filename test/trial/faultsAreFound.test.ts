@@ -6,7 +6,7 @@ import { serveSample } from "../mutants/serveSample.ts"
 import { killers } from "../mutants/table.ts"
 import { trySample } from "../mutants/trySample.ts"
 
-/** The quickest of the faults of `npm run test:mutants`, one of a kind each. */
+/** The fastest fault of each kind from `npm run test:mutants`. */
 const quick = [
   "loaded_in_8_bits",
   "bos_double_unseen",
@@ -29,7 +29,7 @@ const failures = (mutant?: string) =>
 
 describe("the check suite", () => {
   it.live("passes the sound engine", () => Effect.map(failures(), (failed) => assert.deepStrictEqual(failed, [])))
-  it.live("gives a model that always thinks room for the thought before a call, and takes no tools from it", () =>
+  it.live("gives an always reasoning model enough tokens before a tool call, and does not withdraw tools", () =>
     Effect.gen(function* () {
       const model = "tiny-thinker-always"
       const { report } = yield* trySample(yield* serveSample({ files: trainedFiles(model) }), { model, rows: (name) => name === "tool_choice_auto" })

