@@ -27,7 +27,7 @@ const Page = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
 const records = new WeakMap<Lane, Map<string, string>>()
 
 /**
- * What must always hold (docs/architecture.md), of the six what records can tell once faults are over: finished runs are as they were (2), another organization sees none of
+ * What must always hold (docs/explanation/architecture.md), of the six what records can tell once faults are over: finished runs are as they were (2), another organization sees none of
  * them (3), nothing that was said or is secret was kept or logged (4), every request ended once (5), and what served was tried (6). That what serves goes on serving (1) is
  * for who asks throughout; these are the answers they had.
  */

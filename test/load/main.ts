@@ -36,7 +36,7 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   download,
   wall
 ]
-const document = join(import.meta.dirname, "../../docs/benchmarks.md")
+const document = join(import.meta.dirname, "../../docs/reference/benchmarks.md")
 
 const introduction = `# Benchmarks
 
@@ -94,7 +94,7 @@ const main = Effect.gen(function* () {
       await writeFile(document, `${[introduction, ...parts].join("\n")}\n`)
     })
   }
-  yield* Console.log(`\nWritten to docs/benchmarks.md.`)
+  yield* Console.log(`\nWritten to docs/reference/benchmarks.md.`)
 }).pipe(
   Effect.scoped,
   Effect.tapError((error) => Console.error(error instanceof BenchError ? error.message : String(error)))

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { values } from "./flagTables.ts"
 import { realEngine } from "./realEngine.ts"
 
-const text = readFileSync(new URL("../../../docs/engines.md", import.meta.url), "utf8")
+const text = readFileSync(new URL("../../../docs/reference/engines.md", import.meta.url), "utf8")
 
 describe("the document of the engines", () => {
   for (const runtime of ["vllm", "sglang"] as const) {

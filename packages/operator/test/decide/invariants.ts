@@ -27,7 +27,7 @@ const engineOf = (seen: Observation, now: number) => {
 const idsIn = (text: string) => text.match(/dep_[0-9a-z]+/gu) ?? []
 
 /**
- * What a decision breaks of what must always hold, each with the number that it has in docs/architecture.md; of each of the six what a decision alone can break. What the
+ * What a decision breaks of what must always hold, each with the number that it has in docs/explanation/architecture.md; of each of the six what a decision alone can break. What the
  * rest of the reconciler, the store and the gateway have to do for them is named there, with its tests.
  */
 export const violated = (seen: Observation, now: number, { actions, message, work }: Decision): ReadonlyArray<string> => {
