@@ -13,7 +13,7 @@ const models = Schema.decodeUnknownSync(Schema.Record(Schema.String, ModelFacts)
 
 interface Known {
   readonly id: string
-  readonly asked: FitInput
+  readonly input: FitInput
   readonly estimate: Estimate
   /** Bytes of the KV cache per GPU. */
   readonly measured: number
@@ -29,7 +29,7 @@ const known: ReadonlyArray<Known> = starts.flatMap((start) => {
   return "fit" in estimate ? [{ id: start.id, asked: only.asked, estimate, measured: start.available_kv_gib * gib }] : []
 })
 
-const learned = ({ asked, estimate, measured }: Known) =>
+const learned = ({ input: asked, estimate, measured }: Known) =>
   calibrationOf(
     {
       architecture: asked.config.architecture,
@@ -53,7 +53,7 @@ describe("measured starts of real engines", () => {
         assert.isTrue(start.measured < low - (high - low) || start.measured > high + (high - low), start.id)
         continue
       }
-      const next = estimateFit({ ...start.asked, calibrations: [calibration] })
+      const next = estimateFit({ ...start.input, calibrations: [calibration] })
       // With the exact size known, a tight fit can be refused.
       if ("fit" in next) assert.isTrue(next.fit.calibrated, start.id)
       else assert.isBelow(start.measured, start.estimate.components.sequence, start.id)
@@ -71,7 +71,7 @@ describe("measured starts of real engines", () => {
     const pairs = known.flatMap((one) => known.filter((other) => other.id !== one.id).map((other) => [one, other] as const))
     const widths = pairs.flatMap(([one, other]) => {
       const calibration = learned(one)
-      const next = estimateFit({ ...other.asked, calibrations: calibration === null ? [] : [calibration] })
+      const next = estimateFit({ ...other.input, calibrations: calibration === null ? [] : [calibration] })
       if (!("fit" in next) || !next.fit.calibrated) return []
       const { high, low } = next.components.pool
       return [{ pair: `${one.id} for ${other.id}`, off: Math.abs((low + high) / 2 - other.measured) / other.measured }]

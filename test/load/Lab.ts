@@ -9,12 +9,12 @@ import { Config, Context, Effect, Layer, Redacted, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { makeRequests } from "./makeRequests.ts"
 
-/** A migrated database of the benchmark's own, and a caller in it. */
+/** A separate migrated database for the benchmark, with a caller. */
 export interface Lab {
   readonly databaseUrl: string
   readonly postgresVersion: string
   readonly sql: PgClient.PgClient
-  /** The pool that requests are read through. */
+  /** The pool that reads requests. */
   readonly reads: PgClient.PgClient
   readonly listJson: Requests["Service"]["listJson"]
   readonly orgId: OrgId
@@ -23,33 +23,33 @@ export interface Lab {
   readonly keyId: KeyId
   /** All scopes. */
   readonly key: string
-  /** The organisation that has the fewest requests, and a key of it. */
+  /** The organization with the fewest requests, and its key. */
   readonly small: { readonly orgId: OrgId; readonly key: string }
-  /** The requests that the benchmarks of reading share, made when the first asks for them. */
+  /** The requests that all reading benchmarks share. They are created on first use. */
   readonly requests: Effect.Effect<MadeRequests, SqlError.SqlError | Config.ConfigError>
 }
 
 export interface MadeRequests {
   readonly rows: number
   readonly organizations: number
-  /** The oldest's and the newest's time, Unix milliseconds. */
+  /** Times of the oldest and newest request, Unix milliseconds. */
   readonly from: number
   readonly until: number
-  /** That making them took. */
+  /** Seconds that creating them took. */
   readonly seconds: number
 }
 
 const temporaryFolder = Effect.acquireRelease(
   Effect.promise(async () => {
     const path = await mkdtemp(join(tmpdir(), "seatrial-bench-"))
-    // The account that Postgres runs as has to reach it.
+    // The account that Postgres runs as must be able to reach it.
     await chmod(path, 0o755)
     return path
   }),
   (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
 )
 
-/** The embedded Postgres, synced to disk as in earnest; its data go at the end. */
+/** The embedded Postgres with production durability. Its data is removed at the end. */
 const embedded = Effect.gen(function* () {
   const directory = yield* temporaryFolder
   const postgres = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory })), EmbeddedPostgres)
@@ -57,7 +57,7 @@ const embedded = Effect.gen(function* () {
   return postgres.url("bench")
 })
 
-/** A database of our own on the server of `DATABASE_URL`, dropped at the end: what else is there stays untouched. */
+/** A new database on the server of `DATABASE_URL`, dropped at the end. Other databases are not touched. */
 const onServer = Effect.fnUntraced(function* (address: Redacted.Redacted<string>) {
   const name = `seatrial_bench_${crypto.randomUUID().replaceAll("-", "")}`
   const administer = (statement: (sql: PgClient.PgClient) => Effect.Effect<unknown, unknown>) =>
@@ -80,13 +80,13 @@ const madeRequests = Effect.fnUntraced(function* (sql: PgClient.PgClient, orgId:
   const begun = performance.now()
   const until = Math.floor(Date.now() / hourMillis) * hourMillis
   yield* makeRequests(sql, { orgId, smallOrgId, rows, organizations, until, days, seed: 1 })
-  const made: MadeRequests = { rows, organizations, from: until - days * 24 * hourMillis, until, seconds: (performance.now() - begun) / 1_000 }
-  // So that nothing of it is written while something is measured.
+  const sharedRequests: MadeRequests = { rows, organizations, from: until - days * 24 * hourMillis, until, seconds: (performance.now() - begun) / 1_000 }
+  // So that no dirty pages are written during a measurement.
   yield* sql`CHECKPOINT`
-  return made
+  return sharedRequests
 })
 
-/** Opens the lab on the embedded Postgres, or on the server of `DATABASE_URL`; it is gone when the scope closes. */
+/** Opens the lab on the embedded Postgres or on the server of `DATABASE_URL`, until the scope closes. */
 export const openLab = Effect.gen(function* () {
   const address = yield* Config.Redacted("DATABASE_URL").pipe(Config.withDefault(null))
   const url = address === null ? yield* embedded : yield* onServer(address)

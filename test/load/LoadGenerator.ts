@@ -6,10 +6,10 @@ import { BenchError, onCore } from "./Program.ts"
 
 const decodeResult = Schema.decodeUnknownEffect(LoadResult)
 
-/** Runs one plan after another; fails where an answer was not 200, since such figures mean nothing. */
+/** Runs plans sequentially. Fails if a response was not 200, because such figures are meaningless. */
 export type LoadGenerator = (plan: LoadPlan) => Effect.Effect<LoadResult, BenchError>
 
-/** Starts the load generator, which lives until the scope closes. */
+/** Starts the load generator until the scope closes. */
 export const startLoadGenerator = Effect.fnUntraced(function* (core?: number): Effect.fn.Return<LoadGenerator, never, Scope.Scope> {
   const [command = process.execPath, ...rest] = [...(yield* onCore(core)), process.execPath, join(import.meta.dirname, "generator/main.ts")]
   const child = yield* Effect.acquireRelease(
@@ -17,7 +17,7 @@ export const startLoadGenerator = Effect.fnUntraced(function* (core?: number): E
     (running) => Effect.sync(() => running.kill("SIGKILL"))
   )
   return Effect.fnUntraced(function* (plan) {
-    const told = Effect.callback<unknown, BenchError>((resume) => {
+    const nextMessage = Effect.callback<unknown, BenchError>((resume) => {
       const gone = () => resume(Effect.fail(new BenchError({ message: "The load generator ended." })))
       child.once("exit", gone)
       child.once("message", (message) => {
@@ -26,7 +26,7 @@ export const startLoadGenerator = Effect.fnUntraced(function* (core?: number): E
       })
       child.send(plan)
     })
-    const result = yield* told.pipe(
+    const result = yield* nextMessage.pipe(
       Effect.timeoutOrElse({
         duration: `${plan.warmSeconds + plan.seconds + 30} seconds`,
         orElse: () => Effect.fail(new BenchError({ message: "The load generator does not end." }))

@@ -3,10 +3,10 @@ import { readFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { Data, Effect, Schedule, type Scope } from "effect"
 
-/** A step of a benchmark could not be done; the message says which and why. */
+/** A step of a benchmark failed. The message says which step and why. */
 export class BenchError extends Data.TaggedError("BenchError")<{ readonly message: string }> {}
 
-/** A process under test, or one beside it. */
+/** A process under test, or an auxiliary one. */
 export interface Program {
   readonly name: string
   readonly pid: number
@@ -16,15 +16,15 @@ export interface Program {
 
 export interface ProgramOptions {
   readonly name: string
-  /** TypeScript file that node runs, or a command of its own for the port. */
+  /** A TypeScript file for node, or a command for the port. */
   readonly file: string | ((port: number) => ReadonlyArray<string>)
-  /** `port` is the one it has to listen on. */
+  /** `port`: the port that it must listen on. */
   readonly environment: (port: number) => Readonly<Record<string, string>>
-  /** Answers 200 once the program is ready. */
+  /** Path that returns 200 when the program is ready. */
   readonly readyPath: string
-  /** The core it is kept on, where the machine can do so. */
+  /** The core that it is pinned to, if the machine supports that. */
   readonly core?: number
-  /** Seconds that it has to become ready; 20 where absent. */
+  /** Seconds until it must be ready (default: 20). */
   readonly startSeconds?: number
 }
 
@@ -38,7 +38,7 @@ const freePort = Effect.callback<number, BenchError>((resume) => {
   })
 })
 
-/** `BENCH_PROFILE`: a folder for a processor profile of each program, to be opened with a browser's developer tools. */
+/** `BENCH_PROFILE`: a folder for a CPU profile of each program, for the developer tools of a browser. */
 const profile = process.env.BENCH_PROFILE
 export const profiling = profile === undefined ? "" : `--cpu-prof --cpu-prof-dir=${profile}`
 
@@ -50,7 +50,7 @@ const exists = (command: string) =>
     )
   )
 
-/** Words of a command line that keeps what follows on one core; none where the machine has no such tool. */
+/** The command prefix that pins a process to one core. Empty if the machine has no such tool. */
 export const onCore = Effect.fnUntraced(function* (core: number | undefined): Effect.fn.Return<ReadonlyArray<string>> {
   if (core === undefined || !(yield* exists("/usr/bin/taskset"))) return []
   return ["/usr/bin/taskset", "-c", String(core)]
@@ -108,7 +108,7 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
   return { name: options.name, pid: child.pid, host, port }
 })
 
-/** Resident memory of a process, MB; null where the system does not tell. */
+/** Resident memory of a process in MB. Null if the system does not report it. */
 export const residentMegabytes = (pid: number): Effect.Effect<number | null> =>
   Effect.promise(async () => {
     const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
@@ -116,12 +116,12 @@ export const residentMegabytes = (pid: number): Effect.Effect<number | null> =>
     return kilobytes === undefined ? null : (Number(kilobytes) * 1_024) / 1_000_000
   })
 
-/** Processor time that a process has used so far, microseconds; null where the system does not tell. */
+/** Processor time of a process in microseconds. Null if the system does not report it. */
 export const processorMicros = (pid: number): Effect.Effect<number | null> =>
   Effect.promise(async () => {
     const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => null)
     if (text === null) return null
-    // Behind the command's closing bracket the third field begins; 14 and 15 are user and system time in ticks of 10 ms.
+    // The third field follows the closing bracket of the command. Fields 14 and 15 are user and system time in ticks of 10 ms.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
     return (Number(fields[11]) + Number(fields[12])) * 10_000
   })

@@ -23,11 +23,11 @@ export const startServer = (
     environment: (port) => ({
       DATABASE_URL: lab.databaseUrl,
       SERVER_PORT: String(port),
-      // As the chart sets it.
+      // As in the chart.
       NODE_OPTIONS: `--max-semi-space-size=8 --max-old-space-size=256 ${profiling}`,
       SEATRIAL_CURSOR_KEY: "a cursor key of the benchmark",
       SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
-      // The limits are drawn on as ever, and never reached.
+      // The limits are checked as usual, but never reached.
       SERVER_READS_PER_KEY: plenty,
       SERVER_READS_PER_KEY_BURST: plenty,
       SERVER_READS_PER_ORG: plenty,
@@ -73,11 +73,11 @@ export const startPeer = (lab: Lab) =>
 
 export interface FloorComparison {
   readonly statement: keyof typeof statements
-  /** Whether the Fastify server is measured too. */
+  /** Whether to measure the Fastify server as well. */
   readonly peer?: boolean
-  /** Taken in turn. */
+  /** Requests in rotation. */
   readonly paths: readonly [string, ...ReadonlyArray<string>]
-  /** What both have to answer the same to, and what of it. */
+  /** A request to which all must give the same answer, and the part of it to compare. */
   readonly same: { readonly path: string; readonly of: (answer: unknown) => unknown }
   readonly connections: number
   readonly rounds: number
@@ -98,7 +98,7 @@ const row = (name: string, runs: ReadonlyArray<Run>, floors: ReadonlyArray<Reado
   show(figureOf(runs.map(({ processorMicros }) => processorMicros ?? Number.NaN)))
 ]
 
-/** What the programs gave, the last one compared with those before it. */
+/** The results of the programs. The last one is compared with the others. */
 export const comparisonTable = (programs: ReadonlyArray<Program>, runs: ReadonlyArray<ReadonlyArray<Run>>): string => {
   const compared = runs.slice(0, -1)
   return table(
@@ -107,17 +107,17 @@ export const comparisonTable = (programs: ReadonlyArray<Program>, runs: Readonly
   )
 }
 
-/** Seatrial's server against the bare floors on the same database, each program in a process of its own: a table. */
+/** Compares Seatrial's server with minimal servers on the same database, each in a separate process. Returns a table. */
 export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: FloorComparison): Effect.fn.Return<string, BenchError, Scope.Scope> {
   const plain = yield* startFloor(lab, options.statement, false)
-  const named = yield* startFloor(lab, options.statement, true)
+  const preparedFloor = yield* startFloor(lab, options.statement, true)
   const peers = options.peer === true ? [yield* startPeer(lab)] : []
   const server = yield* startServer(lab)
 
   const expected = options.same.of(yield* fetchJson(plain, options.same.path, lab.key))
   for (const program of [...peers, server]) {
-    const found = options.same.of(yield* fetchJson(program, options.same.path, lab.key))
-    if (expected === undefined || !isDeepStrictEqual(found, expected))
+    const actual = options.same.of(yield* fetchJson(program, options.same.path, lab.key))
+    if (expected === undefined || !isDeepStrictEqual(actual, expected))
       return yield* new BenchError({ message: `${program.name} and ${plain.name} differ in ${options.same.path}.` })
   }
 
@@ -129,7 +129,7 @@ export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: Flo
     seconds: options.seconds
   }
   const generate = yield* startLoadGenerator()
-  const programs = [plain, named, ...peers, server]
+  const programs = [plain, preparedFloor, ...peers, server]
   const runs = yield* compare(
     generate,
     options.rounds,

@@ -3,9 +3,9 @@ import type { LoadPlan, LoadResult } from "./generator/LoadPlan.ts"
 import type { LoadGenerator } from "./LoadGenerator.ts"
 import { type BenchError, type Program, processorMicros } from "./Program.ts"
 
-/** What one run of a subject gave. */
+/** The result of one run of a subject. */
 export interface Run extends LoadResult {
-  /** Processor time of the subject's process for each answer, microseconds; null where the system does not tell. */
+  /** Processor time of the subject per response in microseconds. Null if the system does not report it. */
   readonly processorMicros: number | null
 }
 
@@ -15,8 +15,8 @@ export interface Subject {
 }
 
 /**
- * Measures the subjects in turn, round after round, so that what else the machine does falls on all alike; an uncounted round, four times as long, goes
- * ahead, in which each is compiled. The runs of each subject, in order.
+ * Measures the subjects in rotation, so that other load on the machine affects all of them equally. A first round, four times as long, warms up
+ * the compiler and is not counted. Returns the runs of each subject in order.
  */
 export const compare = Effect.fnUntraced(function* (
   generate: LoadGenerator,

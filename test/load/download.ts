@@ -10,7 +10,7 @@ import { BenchError, startProgram } from "./Program.ts"
 
 const Told = Schema.fromJsonString(Schema.Struct({ millis: Schema.Finite, bytes: Schema.Finite }))
 
-/** Runs a command to its end: what it printed, and the seconds from its start to its end. */
+/** Runs a command. Returns its output and its duration in seconds. */
 const run = (command: string, words: ReadonlyArray<string>, environment: Readonly<Record<string, string>>) =>
   Effect.callback<{ readonly seconds: number; readonly text: string }, BenchError>((resume) => {
     const begun = performance.now()
@@ -34,7 +34,7 @@ const run = (command: string, words: ReadonlyArray<string>, environment: Readonl
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
-/** Seconds in which one core hashes so many bytes that lie in its cache: no download that hashes in one thread is faster. */
+/** Seconds that one core needs to hash this many cached bytes. It is a lower bound for downloads that hash in one thread. */
 const hashFloor = (size: number): number => {
   const block = new Uint8Array(1024 * 1024)
   const hash = createHash("sha256")
@@ -44,7 +44,7 @@ const hashFloor = (size: number): number => {
   return ((performance.now() - begun) / 1_000) * (size / 2 ** 30)
 }
 
-/** Where there is memory for it the files go there: then no disk is measured. */
+/** A folder in memory if there is enough, so that no disk is measured. */
 const folderFor = Effect.fnUntraced(function* (bytes: number) {
   const room = yield* Effect.promise(() =>
     statfs("/dev/shm").then(
@@ -91,7 +91,7 @@ export const download: Benchmark = {
       ranges.map((_, index) => join(folder, `curl-${index}`)),
       {}
     )
-    // With what a download's Job is started with.
+    // With the settings of a download Job.
     const environment = {
       HF_ENDPOINT: address,
       HUB_CONCURRENCY: String(connections),
@@ -99,30 +99,37 @@ export const download: Benchmark = {
     }
     const ours = run(process.execPath, [join(import.meta.dirname, "downloader/main.ts"), join(folder, "model"), String(size), sha256], environment)
 
-    const seen: Array<{
+    const measurements: Array<{
       readonly curl: number
       readonly hashed: number
       readonly floor: number
       readonly ours: number
-      readonly whole: number
+      readonly processSeconds: number
       readonly bytes: number
     }> = []
-    // The first round is not counted.
+    // The first round is a warm-up.
     for (let round = 0; round <= rounds; round++) {
       const peer = yield* curl
       const hashing = yield* sum
       yield* clear
       const own = yield* ours
       yield* clear
-      const told = yield* Effect.mapError(Schema.decodeEffect(Told)(own.text), () => new BenchError({ message: "The downloader prints no figures." }))
+      const figures = yield* Effect.mapError(Schema.decodeEffect(Told)(own.text), () => new BenchError({ message: "The downloader prints no figures." }))
       if (round > 0) {
         const hashed = peer.seconds + hashing.seconds
-        seen.push({ curl: peer.seconds, hashed, floor: hashFloor(size), ours: told.millis / 1_000, whole: own.seconds, bytes: told.bytes })
+        measurements.push({
+          curl: peer.seconds,
+          hashed,
+          floor: hashFloor(size),
+          ours: figures.millis / 1_000,
+          processSeconds: own.seconds,
+          bytes: figures.bytes
+        })
       }
     }
-    const speed = (seconds: (round: (typeof seen)[number]) => number) => show(figureOf(seen.map((round) => size / seconds(round) / 1_000_000)))
-    type Seconds = (round: (typeof seen)[number]) => number
-    const ratio = (to: Seconds, seconds: Seconds) => show(figureOf(seen.map((round) => to(round) / seconds(round))), 2)
+    const speed = (seconds: (round: (typeof measurements)[number]) => number) => show(figureOf(measurements.map((round) => size / seconds(round) / 1_000_000)))
+    type Seconds = (round: (typeof measurements)[number]) => number
+    const ratio = (to: Seconds, seconds: Seconds) => show(figureOf(measurements.map((round) => to(round) / seconds(round))), 2)
     const row = (name: string, seconds: Seconds, memory = "") => [
       name,
       speed(seconds),
@@ -138,8 +145,8 @@ ${table(
   [
     row("curl", ({ curl }) => curl),
     row("curl, then `sha256sum` of what came", ({ hashed }) => hashed),
-    row("download", ({ ours }) => ours, show(figureOf(seen.map(({ bytes }) => bytes / 1_000_000)))),
-    row("the same with the start of its process", ({ whole }) => whole),
+    row("download", ({ ours }) => ours, show(figureOf(measurements.map(({ bytes }) => bytes / 1_000_000)))),
+    row("the same with the start of its process", ({ processSeconds: whole }) => whole),
     row("SHA-256 of bytes that are in the cache, one core", ({ floor }) => floor)
   ]
 )}`

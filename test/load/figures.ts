@@ -1,4 +1,4 @@
-/** The middle of several runs, and how far they lay apart. */
+/** Median and range of several runs. */
 export interface Figure {
   readonly median: number
   readonly min: number
@@ -16,7 +16,7 @@ export const figureOf = (values: ReadonlyArray<number>): Figure => {
   }
 }
 
-/** `median (min–max)` with that many decimals, thousands apart. */
+/** `median (min–max)` with the given number of decimals and thousands separators. */
 export const show = ({ max, median, min }: Figure, decimals = 0): string => {
   const text = (value: number) => value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
   return `${text(median)} (${text(min)}–${text(max)})`

@@ -17,7 +17,7 @@ const json = (path: string) => Effect.promise(async (): Promise<unknown> => JSON
 const percent = (share: number) => `${(100 * share).toFixed(1)}%`
 const size = (gib: number) => gib.toFixed(2)
 
-/** Starts that were measured against what the fit would have said of them. */
+/** Compares measured starts with the estimates of the fit. */
 export const measuredStarts: Benchmark = {
   name: "fit",
   title: "The fit against measured starts",

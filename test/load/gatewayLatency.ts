@@ -12,7 +12,7 @@ import { type Peer, startLiteLlm, startPortkey } from "./peers.ts"
 
 const root = join(import.meta.dirname, "../..")
 
-/** What callers send to one of the programs that are compared. */
+/** The requests of callers to one of the compared programs. */
 interface Subject {
   readonly name: string
   readonly program: Program
@@ -43,7 +43,7 @@ const subjectOf = (name: string, program: Program, key: string, model: string, h
 
 const subjectOfPeer = (name: string, { headers, key, model, program }: Peer) => subjectOf(name, program, key, model, headers)
 
-/** Milliseconds that a commit of one row takes here, one after another: what no durable record can do without. */
+/** Milliseconds of sequential commits of one row on this machine: a lower bound for durable records. */
 const commitMillis = Effect.fnUntraced(function* ({ sql }: Lab) {
   yield* sql`CREATE TABLE bench_commits (n integer)`
   const times: Array<number> = []
@@ -55,7 +55,7 @@ const commitMillis = Effect.fnUntraced(function* ({ sql }: Lab) {
   return figureOf(times)
 })
 
-/** More than any case needs: what a caller may have at once is not what is measured. */
+/** More than any case needs, because concurrency limits are not measured. */
 const plenty = "4096"
 
 const startGateway = (name: string, file: string, lab: Lab, readyPath: string) =>
@@ -67,7 +67,7 @@ const startGateway = (name: string, file: string, lab: Lab, readyPath: string) =
       DATABASE_URL: lab.databaseUrl,
       GATEWAY_HOST: "127.0.0.1",
       GATEWAY_PORT: String(port),
-      // As the chart sets it.
+      // As in the chart.
       NODE_OPTIONS: `--max-semi-space-size=16 --max-old-space-size=1024 ${profiling}`,
       GATEWAY_DRAIN_SECONDS: "0",
       GATEWAY_GRACE_SECONDS: "2",
@@ -86,7 +86,7 @@ const rounds = 5
 
 type Measured = ReadonlyArray<readonly [Subject, ReadonlyArray<Run>]>
 
-/** The runs of each subject, in turns. */
+/** The runs of each subject, in rotation. */
 const measure = Effect.fnUntraced(function* (generate: LoadGenerator, subjects: ReadonlyArray<Subject>, connections: number, pause: number) {
   const plan = { connections, warmSeconds: 0.2, seconds: 0.8 }
   const runs = yield* compare(
@@ -108,7 +108,7 @@ const over = (runs: ReadonlyArray<Run>, base: ReadonlyArray<Run>, of: (run: Run,
 const p50Of = ({ whole }: Run) => whole.p50
 const p99Of = ({ whole }: Run) => whole.p99
 
-/** A row for each subject; the first is the engine, and `ours` is what the others' rates are compared with. */
+/** A row per subject. The first one is the engine. Rates are compared with those of `ours`. */
 const rowsOf = (what: string, measured: Measured, ours: Subject): ReadonlyArray<ReadonlyArray<string>> => {
   const direct = measured[0]?.[1] ?? []
   const mine = measured.find(([subject]) => subject === ours)?.[1] ?? []
@@ -142,7 +142,7 @@ const rowsOf = (what: string, measured: Measured, ours: Subject): ReadonlyArray<
 const streams = 256
 const tokenPause = 20
 
-/** How much later tokens come; each run is long enough for each stream to end and begin anew. */
+/** The added delay of tokens. Each run is long enough for each stream to end and restart. */
 const measureTokens = Effect.fnUntraced(function* (generate: LoadGenerator, subjects: ReadonlyArray<Subject>) {
   const plan = { connections: streams, stamped: true, warmSeconds: 1, seconds: 3 }
   const runs = yield* compare(
@@ -178,7 +178,7 @@ const measureTokens = Effect.fnUntraced(function* (generate: LoadGenerator, subj
 
 const openStreams = 2_000
 
-/** The most resident memory of a gateway's process, MB, while so many streams are open, and before. */
+/** Maximum resident memory of a gateway in MB, before and while this many streams are open. */
 const measureMemory = Effect.fnUntraced(function* (generate: LoadGenerator, { program, request }: Subject) {
   const before = yield* residentMegabytes(program.pid)
   const load = yield* Effect.forkScoped(
@@ -241,7 +241,7 @@ export const gatewayLatency: Benchmark = {
     )
     const all = [direct, bare, recordless, ours, ...rivals]
 
-    // What V8 compiles while it is measured stretches the first figures.
+    // Compilation by V8 makes the first figures worse.
     for (const { program, request } of [recordless, ours]) {
       for (const stream of [false, true]) {
         const requests = [request({ stream, frames: 16, pause: 0 })] as const
@@ -258,7 +258,7 @@ export const gatewayLatency: Benchmark = {
     const tokens = yield* measureTokens(generate, [direct, bare, ours])
     const [before, most] = yield* measureMemory(generate, ours)
 
-    // A gateway that lost its records would be fast for the wrong reason.
+    // Check that the gateway has written all records, because losing them would make it faster.
     const counted = yield* lab.sql<{ readonly recorded: number; readonly complete: number }>`
       SELECT count(*)::int AS recorded, count(*) FILTER (WHERE q.state = 'completed' AND q.status_code = 200 AND r.request_id IS NOT NULL)::int AS complete
       FROM requests q LEFT JOIN receipts r ON r.org_id = q.org_id AND r.created_at = q.created_at AND r.request_id = q.id

@@ -8,9 +8,9 @@ import { startProgram } from "./Program.ts"
 
 const context = 8_192
 const vocabSize = 32_000
-/** Seconds: a full workload in half of its times. */
+/** Seconds of the benchmark: a full workload with half of its times. */
 const budget = 150
-/** As far as a figure may be from the truth. */
+/** Maximum relative error of a figure. */
 const mostOff = 0.02
 
 interface Schedule {
@@ -25,7 +25,7 @@ const schedules: ReadonlyArray<Schedule> = [
 ]
 const atOnce: Schedule = { name: "at once", firstMillis: 0, gapMillis: 0, tokensPerChunk: 1 }
 
-/** Runs the trial's own benchmark against an engine of that schedule. */
+/** Runs the trial's benchmark against an engine with the given schedule. */
 const measured = Effect.fnUntraced(function* (schedule: Schedule, seconds: number) {
   const engine = yield* startProgram({
     name: schedule.name,
@@ -53,7 +53,7 @@ const measured = Effect.fnUntraced(function* (schedule: Schedule, seconds: numbe
   return yield* runBenchmark({ subject, url: `http://${engine.host}:${engine.port}`, key, hostClass: "none", simulated: true }, work)
 }, Effect.scoped)
 
-/** What the definitions give for a schedule: an answer of `output` tokens, then the next at once. */
+/** The expected figures of a schedule with answers of `output` tokens that follow each other immediately. */
 const truthOf = ({ firstMillis, gapMillis, tokensPerChunk }: Schedule, output: number, concurrency: number) => {
   const lasts = gapMillis * (Math.ceil(output / tokensPerChunk) - 1)
   return { ttft: firstMillis, tpot: lasts / (output - 1), throughput: (concurrency * output * 1_000) / (firstMillis + lasts) }
@@ -63,7 +63,7 @@ const off = (found: number | null, truth: number): number => (found === null ? N
 const percent = (share: number) => `${share < 0 ? "" : "+"}${(100 * share).toFixed(2)}%`
 const delayOf = ({ figures }: BenchmarkStep) => figures?.event_loop_delay_ms_p99 ?? Number.POSITIVE_INFINITY
 
-/** What the trial's benchmark reports of engines whose speed is known, and how fast its own load generator is. */
+/** Checks the trial's benchmark with engines of known speed, and measures the speed of its load generator. */
 export const honesty: Benchmark = {
   name: "honesty",
   title: "The trial's benchmark against known schedules",
@@ -95,7 +95,7 @@ export const honesty: Benchmark = {
           ])
         }
       }
-      // An engine that is nothing but its answers: what is measured then is the generator, and this engine's own process.
+      // An engine without any delay, so that only the load generator and the process of this engine are measured.
       const before = process.cpuUsage()
       const ceiling = yield* measured(atOnce, 60)
       const used = process.cpuUsage(before)

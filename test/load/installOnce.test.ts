@@ -5,7 +5,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { installOnce } from "./installOnce.ts"
 
-it.effect("what is installed once stays, and the half of an installation that failed is gone before the next", () =>
+it.effect("a complete installation is kept, and an incomplete one is removed before the next attempt", () =>
   Effect.gen(function* () {
     const folder = yield* Effect.acquireRelease(
       Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-install-"))),

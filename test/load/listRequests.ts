@@ -5,7 +5,7 @@ import type { Benchmark } from "./Benchmark.ts"
 const connections = 32
 
 const Listed = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String, latency_ms: Schema.Finite })) })
-/** Undefined, which nothing equals, where there are not 50. */
+/** Undefined if there are fewer than 50, so that a comparison fails. */
 const rowsOf = (answer: unknown) => {
   const { data } = Schema.decodeUnknownSync(Listed)(answer)
   return data.length === 50 ? data : undefined

@@ -48,7 +48,7 @@ own on one machine and share its cores; the processor time is that of the measur
 
 const marks = (name: string) => ({ begin: `<!-- ${name} -->`, end: `<!-- end of ${name} -->` })
 
-/** The part of a page between the marks of a benchmark. */
+/** The section of a page between the markers of a benchmark. */
 const partOf = (page: string, name: string): string | undefined => {
   const { begin, end } = marks(name)
   const [from, to] = [page.indexOf(begin), page.indexOf(end)]
@@ -75,7 +75,7 @@ const main = Effect.gen(function* () {
     return yield* new BenchError({ message: `There is no benchmark ${unknown}; there are ${benchmarks.map(({ name }) => name).join(", ")}.` })
   }
   const chosen = benchmarks.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
-  // What else the machine does stretches every figure, and the ratios too where a program waits for a core.
+  // Other load on the machine distorts all figures, and also the ratios if a program waits for a core.
   const load = (loadavg()[0] ?? 0).toFixed(1)
   yield* Console.log("Starting Postgres…")
   const lab = yield* openLab

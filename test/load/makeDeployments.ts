@@ -18,10 +18,10 @@ const checks = {
 
 const phases = `ARRAY[${[...workingPhases, "activated"].map((phase) => `'${phase}'`).join(", ")}]`
 
-/** Makes models with one activated deployment each, which passed through every phase; gives the ids of the deployments. */
+/** Creates models with one activated deployment each, with every phase. Returns the IDs of the deployments. */
 export const makeDeployments = Effect.fn("makeDeployments")(function* ({ orgId, sql, userId }: Lab, count: number) {
   const now = Date.now()
-  // Each is a second older than the one before.
+  // Each one is a second older than the previous one.
   const ms = `(${now}::bigint - n * 1000)`
   const id = (prefix: string) => sql.literal(idSql(prefix, ms, `md5('${prefix}' || n)`))
   const at = sql.literal(`to_timestamp(${ms} / 1000.0)`)
@@ -45,7 +45,7 @@ export const makeDeployments = Effect.fn("makeDeployments")(function* ({ orgId, 
   return (yield* Effect.orDie(Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: Schema.String })))(rows))).map((row) => row.id)
 })
 
-/** Makes one model whose active revision is served at `url`, as the operator leaves it; gives its callable name. */
+/** Creates a model whose active revision is served at `url`, as the operator would. Returns its callable name. */
 export const makeRoute = Effect.fn("makeRoute")(function* ({ orgId, orgSlug, sql }: Lab, url: string) {
   yield* sql`
     INSERT INTO models (id, org_id, slug, display_name, status, hf_repo, active_revision_id, created_at, updated_at)

@@ -5,13 +5,13 @@ import type { SqlClient } from "effect/sql"
 import { digitsSql, idSql, randomSql } from "./idSql.ts"
 
 export interface RequestRows {
-  /** Holds half of the rows; the other organisations hold the fewer the higher their number. */
+  /** The organization with half of the rows. The other organizations have fewer rows the higher their number. */
   readonly orgId: OrgId
-  /** Holds the fewest. */
+  /** The organization with the fewest rows. */
   readonly smallOrgId: OrgId
   readonly rows: number
   readonly organizations: number
-  /** The newest row's time, Unix milliseconds. */
+  /** Time of the newest row, Unix milliseconds. */
   readonly until: number
   readonly days: number
   readonly seed: number
@@ -19,25 +19,25 @@ export interface RequestRows {
 
 const dayMillis = 86_400_000
 
-/** The models and keys of the organisation of a number; they are those of no record: the list needs none. */
+/** The IDs of the models and keys of an organization. The records do not exist, because the list does not need them. */
 export const modelIdSql = (org: string, model: string) => `'mdl_0000000000e' || left(md5(${org} || 'model' || ${model}), 15)`
 export const keyIdSql = (org: string, key: string) => `'key_0000000000e' || left(md5(${org} || 'key' || ${key}), 15)`
 
 /**
- * Fills `requests` with ended requests, evenly over the days: the same seed, time and organisations give the same rows. 94 of 100 are completed with 200, the rest
- * refused with 4xx or failed with 5xx. Each organisation has 8 models and 4 keys; model 7 is never called with key 3, and model 6 and key 1 never
- * fail with 5xx, so that filters of which each alone finds many find nothing together. The table does not survive a crash of Postgres: what is read is the same, and
- * making it writes no log.
+ * Fills `requests` with ended requests, evenly over the days. The same seed, time and organizations give the same rows. 94% are completed with
+ * 200, the others are refused with 4xx or failed with 5xx. Each organization has 8 models and 4 keys. Model 7 is never called with key 3, and model
+ * 6 and key 1 never fail with 5xx, so that combinations of filters that each match many rows match nothing. The table is unlogged, which does not
+ * affect reads.
  */
 export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.SqlClient, options: RequestRows) {
   const { days, orgId, organizations, rows, seed, smallOrgId, until } = options
   const from = until - days * dayMillis
   yield* sql`SELECT ensure_request_partitions(${new Date(from)}, ${new Date(until)})`
   const partitions = yield* sql<{ readonly name: string }>`SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'requests'::regclass`
-  // Building the indexes reads every row, after which there is nothing left to be vacuumed.
+  // Building the indexes reads every row. After that there is nothing to vacuum.
   yield* Effect.forEach(partitions, ({ name }) => sql`ALTER TABLE ${sql(name)} SET UNLOGGED, SET (autovacuum_enabled = false)`)
 
-  // What belongs to an organisation, a model, a key or a stretch of time is worked out once, and not for each row.
+  // Values per organization, model, key and period are computed once instead of for each row.
   const tables = {
     bench_callers: `SELECT org * 4 + key AS at, ${keyIdSql("org", "key")} AS key_id,
       CASE org WHEN 0 THEN '${orgId}' WHEN ${organizations - 1} THEN '${smallOrgId}' ELSE ${idSql("org", "org::bigint", "md5('org' || org)")} END AS org_id
@@ -45,7 +45,7 @@ export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.
     bench_models: `SELECT org * 8 + model AS at, ${modelIdSql("org", "model")} AS model_id, 'org-' || org || '/model-' || model AS model_name,
       'rev_0000000000e' || left(md5(org || 'revision' || model), 15) AS revision_id
       FROM generate_series(0, ${organizations - 1}) AS org, generate_series(0, 7) AS model`,
-    // The first six of the ten digits of an id's time; the others are two of these pairs.
+    // The first six of the ten time digits of an ID. The others are two of these pairs.
     bench_times: `SELECT at, ${digitsSql("at", 6)} AS digits FROM generate_series(${from}::bigint >> 20, (${until}::bigint >> 20) + 1) AS at`,
     bench_pairs: `SELECT at::int AS at, ${digitsSql("at", 2)} AS digits FROM generate_series(0::bigint, 1023) AS at`
   }
@@ -55,7 +55,7 @@ export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.
     yield* sql`ANALYZE ${sql(name)}`
   }
 
-  // Each part of a number's own digest, so that no column follows from another. A series in FROM, or a CTE, would be written out before it is used.
+  // Separate parts of the digest of a number, so that columns are independent. A series in FROM, or a CTE, would be materialized first.
   const statement = `
     INSERT INTO requests (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, input_tokens, output_tokens,
       cost_micros, ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message)
@@ -84,7 +84,7 @@ export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.
   const within = (text: string, parameters: ReadonlyArray<unknown> = []) =>
     Effect.andThen(sql`SET LOCAL maintenance_work_mem = '1GB'`, sql.unsafe(text, parameters)).pipe(sql.withTransaction)
 
-  // Filling an index that stands costs several times what building it afterwards does; and a partition at a time they can be built side by side.
+  // Building an index afterwards is several times faster than filling it, and the partitions can be indexed in parallel.
   const indexes = yield* sql<{ readonly name: string; readonly rest: string }>`
     SELECT i.indexrelid::regclass::text AS name, substring(pg_get_indexdef(i.indexrelid) FROM ' USING .*') AS rest
     FROM pg_index i WHERE i.indrelid = 'requests'::regclass AND NOT i.indisprimary`
@@ -106,7 +106,7 @@ export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.
     (build) => within(build),
     { concurrency }
   )
-  // These find what their partitions have already.
+  // These indexes attach the existing ones of the partitions.
   yield* sql.unsafe(`ALTER TABLE requests ADD ${key}`)
   yield* Effect.forEach(indexes, ({ name, rest }) => sql.unsafe(`CREATE INDEX ${name} ON requests${rest}`))
   yield* sql`ANALYZE requests`

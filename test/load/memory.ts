@@ -21,12 +21,12 @@ export const memory: Benchmark = {
   measure: Effect.fnUntraced(function* (lab) {
     const { rows } = yield* lab.requests
     const seconds = yield* Config.Int("BENCH_MEMORY_SECONDS").pipe(Config.withDefault(60))
-    const found = yield* lab.sql<{ readonly id: string }>`
+    const newestRequests = yield* lab.sql<{ readonly id: string }>`
       SELECT id FROM requests WHERE org_id = ${lab.orgId} ORDER BY created_at DESC, id DESC LIMIT 1000`
     const generate = yield* startLoadGenerator()
 
     const under = Effect.fnUntraced(function* ({ name, path }: (typeof mixes)[number]) {
-      const paths = found.flatMap(({ id }) => [`/v1/requests/${id}`, `/v1/org/requests/${id}`, "/v1/requests?limit=50", path])
+      const paths = newestRequests.flatMap(({ id }) => [`/v1/requests/${id}`, `/v1/org/requests/${id}`, "/v1/requests?limit=50", path])
       const [first, ...others] = paths.map((target) => httpRequest("GET", target, lab.key))
       if (first === undefined) return yield* new BenchError({ message: "No request was made." })
       const server = yield* startServer(lab)
@@ -34,15 +34,15 @@ export const memory: Benchmark = {
       const load = yield* Effect.forkScoped(
         generate({ host: server.host, port: server.port, requests: [first, ...others], connections, warmSeconds: 0, seconds })
       )
-      const seen: Array<number> = []
+      const memorySamples: Array<number> = []
       while (load.pollUnsafe() === undefined) {
         yield* Effect.sleep("1 second")
         const now = yield* residentMegabytes(server.pid)
-        if (now !== null) seen.push(now)
+        if (now !== null) memorySamples.push(now)
       }
       const { answers, perSecond } = yield* Fiber.join(load)
-      const third = Math.floor(seen.length / 3)
-      const thirds = [seen.slice(0, third), seen.slice(third, 2 * third), seen.slice(2 * third)].map(highest)
+      const third = Math.floor(memorySamples.length / 3)
+      const thirds = [memorySamples.slice(0, third), memorySamples.slice(third, 2 * third), memorySamples.slice(2 * third)].map(highest)
       return [name, answers.toLocaleString("en-US"), perSecond.toFixed(0), ...[idle ?? Number.NaN, ...thirds].map((value) => value.toFixed(0))]
     }, Effect.scoped)
 

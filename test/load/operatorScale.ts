@@ -27,9 +27,9 @@ const until = <A, E>(what: string, look: Effect.Effect<A, E>, holds: (seen: A) =
   Effect.gen(function* () {
     const end = Date.now() + minutes * 60_000
     for (;;) {
-      const seen = yield* look
-      if (holds(seen)) return seen
-      if (Date.now() > end) return yield* new BenchError({ message: `${what}: not after ${minutes} minutes. Seen last: ${JSON.stringify(seen)}` })
+      const value = yield* look
+      if (holds(value)) return value
+      if (Date.now() > end) return yield* new BenchError({ message: `${what}: not after ${minutes} minutes. Seen last: ${JSON.stringify(value)}` })
       yield* Effect.sleep(pause)
     }
   })
@@ -43,7 +43,7 @@ const ConfigMap = defineResource({
   schema: objectSchema({ data: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)) })
 })
 
-/** Creates a second that the control plane takes from one client over 32 connections, of objects of three kilobytes. */
+/** Creates per second that the control plane accepts from one client over 32 connections, for objects of three kilobytes. */
 const bareCreates = Effect.fnUntraced(function* ({ kube }: KwokCluster, number: number) {
   const begun = performance.now()
   const data = { text: "x".repeat(3_000) }
@@ -52,16 +52,16 @@ const bareCreates = Effect.fnUntraced(function* ({ kube }: KwokCluster, number: 
   return number / ((performance.now() - begun) / 1_000)
 })
 
-/** Engines that become unready and ready again, and deployments that are made one after the other, at each size. */
+/** Number of engines that become unready and ready again, and of sequential deployments, at each size. */
 const flipped = 20
 const added = 10
 
 const floorSpace = "default"
-const named = (name: string) => ({ name, namespace: floorSpace })
+const metadataOf = (name: string) => ({ name, namespace: floorSpace })
 
 /**
- * Deployments a second where somebody only makes the writes without which there is none: a custom resource and its status, a pod and its disruption budget, and one event.
- * Scheduler, controllers and kwok do theirs. Nothing is read, decided, tried or kept in Postgres.
+ * Deployments per second with only the necessary writes: a custom resource and its status, a pod and its disruption budget, and one event. The
+ * scheduler, the controllers and kwok work as usual. Nothing is read, decided, tried or stored in Postgres.
  */
 const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, number: number) {
   const { command, kube } = cluster
@@ -69,13 +69,18 @@ const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, numbe
   const container = { name: "engine", image: "reference:1", env, resources: { limits: { "nvidia.com/gpu": "1" } } }
   const make = Effect.fnUntraced(function* (index: number) {
     const name = `floor-${index}`
-    const resource = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata: named(name), spec: { source: { repo: "seatrial/tiny-chat" } } }
+    const resource = {
+      apiVersion: "seatrial.dev/v1alpha1",
+      kind: "ModelDeployment",
+      metadata: metadataOf(name),
+      spec: { source: { repo: "seatrial/tiny-chat" } }
+    }
     yield* kube.create(ModelDeployment, resource)
-    yield* kube.create(Pod, { metadata: { ...named(name), labels: { floor: name } }, spec: { containers: [container] } })
+    yield* kube.create(Pod, { metadata: { ...metadataOf(name), labels: { floor: name } }, spec: { containers: [container] } })
     const spec = { minAvailable: 1, selector: { matchLabels: { floor: name } } }
-    const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: named(name), spec }
+    const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: metadataOf(name), spec }
     yield* kube.create(PodDisruptionBudget, budget)
-    yield* kube.create(Event, { metadata: named(name), involvedObject: named(name), type: "Normal", reason: "Activated", message: "Serves." })
+    yield* kube.create(Event, { metadata: metadataOf(name), involvedObject: metadataOf(name), type: "Normal", reason: "Activated", message: "Serves." })
     const shown = { ...resource, status: { phase: "activated", message: "x".repeat(2_000) } }
     yield* kube.applyStatus(ModelDeployment, shown)
   })
@@ -111,7 +116,7 @@ export const operatorScale: Benchmark = {
   title: "The operator with thousands of deployments",
   measure: Effect.fnUntraced(function* (lab) {
     const most = yield* Config.Int("BENCH_DEPLOYMENTS").pipe(Config.withDefault(5_000))
-    // Each size is to be larger than the one before with what was added to that.
+    // Each size must be larger than the previous one including its additions.
     if (most < 100) return yield* new BenchError({ message: "BENCH_DEPLOYMENTS is 100 at least." })
     const quietSeconds = yield* Config.Int("BENCH_QUIET_SECONDS").pipe(Config.withDefault(60))
     if (!existsSync(join(import.meta.dirname, "../../tools/bin/.built"))) {
@@ -146,7 +151,7 @@ export const operatorScale: Benchmark = {
         OPERATOR_PORT: String(port),
         OPERATOR_NAMESPACE: cluster.namespace,
         SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
-        // As the chart has it.
+        // As in the chart.
         NODE_OPTIONS: `--max-semi-space-size=8 --max-old-space-size=256 ${profiling}`
       })
     })
@@ -163,7 +168,7 @@ export const operatorScale: Benchmark = {
     )
     yield* until("the operator has told of its host class", sql`SELECT name FROM host_classes`, (rows) => rows.length > 0, 100)
 
-    // In the place of gateways: says of each new endpoint that it was reached.
+    // Replaces the gateways: reports each new endpoint as reachable.
     yield* Effect.forkScoped(
       Effect.forever(
         Effect.andThen(
@@ -196,7 +201,7 @@ export const operatorScale: Benchmark = {
           )
         : Effect.void
 
-    /** What something costs the operator, each of so many times. */
+    /** The average cost of an operation for the operator. */
     const costing = Effect.fnUntraced(function* <A, E>(times: number, something: Effect.Effect<A, E>) {
       const before = { micros: yield* micros, passes: yield* passes, writes: yield* apiWrites(cluster), at: performance.now() }
       const result = yield* something
@@ -211,22 +216,22 @@ export const operatorScale: Benchmark = {
       }
     })
 
-    let made = 0
+    let createdCount = 0
     const bring = Effect.fnUntraced(function* (to: number) {
-      const numbers = Array.from({ length: to - made }, (_, index) => made + index)
+      const numbers = Array.from({ length: to - createdCount }, (_, index) => createdCount + index)
       yield* Effect.forEach(numbers, create, { concurrency: 8, discard: true })
-      made = to
+      createdCount = to
       yield* until(`${to} are activated`, Effect.tap(ended, noneFailed), (phases) => phases.get("activated") === to, numbers.length > 1 ? 500 : 10)
     })
 
     const setReady = (name: string, status: "True" | "False") => {
       const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, "")
-      // As a kubelet has it whose probe says so.
+      // As a kubelet would do after its probe.
       const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status, lastTransitionTime }))
       const object = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: cluster.namespace }, status: { conditions } }
       return cluster.kube.applyStatus(Pod, object)
     }
-    /** Engines that become unready and ready again, one after the other: milliseconds until that was published. */
+    /** Milliseconds until a change of readiness is published, for engines that become unready and ready again, sequentially. */
     const flips = Effect.gen(function* () {
       const times: Array<number> = []
       for (const { id, pod } of yield* sql<{ readonly id: string; readonly pod: string }>`
@@ -238,7 +243,7 @@ export const operatorScale: Benchmark = {
           times.push(performance.now() - begun)
         }
       }
-      // What follows the last.
+      // Work that follows the last change.
       yield* Effect.sleep("2 seconds")
       return figureOf(times)
     })
@@ -247,7 +252,7 @@ export const operatorScale: Benchmark = {
     let shares: ReadonlyMap<string, number> = new Map()
     let rate = { number: 1, each: Number.NaN, perSecond: Number.NaN, writesPerSecond: Number.NaN }
     for (const level of [Math.ceil(most / 50), Math.ceil(most / 5), most]) {
-      const number = level - made
+      const number = level - createdCount
       const before = yield* everybodysMicros
       const { millis, passes: looks, seconds, writes } = yield* costing(number, bring(level))
       shares = since(yield* everybodysMicros, before)
@@ -256,10 +261,10 @@ export const operatorScale: Benchmark = {
         `${text(level)} are activated: ${text(rate.perSecond, 1)} a second, ${text(millis, 1)} ms of the operator's processor and ${text(looks, 1)} passes each, ${text(writes, 1)} writes`
       )
       yield* Effect.sleep("10 seconds")
-      const flip = yield* costing(2 * Math.min(flipped, made), flips)
+      const flip = yield* costing(2 * Math.min(flipped, createdCount), flips)
       const one = yield* costing(
         added,
-        Effect.forEach(Array.from({ length: added }), () => Effect.suspend(() => bring(made + 1)), { discard: true })
+        Effect.forEach(Array.from({ length: added }), () => Effect.suspend(() => bring(createdCount + 1)), { discard: true })
       )
       const figures = [flip.millis, flip.passes, flip.writes, one.millis, one.passes, one.writes].map((value) => text(value, 1))
       lines.push([text(level), show(flip.result, 0), ...figures])
@@ -281,21 +286,21 @@ export const operatorScale: Benchmark = {
     yield* until("the watches are there", metrics, (all) => watched.every((kind) => isListed(kind, all)), 20)
     const synced = (performance.now() - begun) / 1_000
     const attended = (all: Effect.Success<typeof metrics>) => sum(all.filter(({ name }) => name === "seatrial_operator_deployments").map(({ value }) => value))
-    // Not oftener: a page of metrics of so many deployments is a megabyte.
-    yield* until("all were looked at", metrics, (all) => attended(all) >= made, 500)
-    const looked = (performance.now() - begun) / 1_000
+    // Not more often, because the metrics page of this many deployments is a megabyte.
+    yield* until("all were looked at", metrics, (all) => attended(all) >= createdCount, 500)
+    const firstPassSeconds = (performance.now() - begun) / 1_000
     const resident = yield* memoryOf(operator.pid, "VmRSS")
 
     const targets = [
       ["from the start of the process until all watches are synced, s", "5", text(synced, 1)],
-      ["until every deployment has been looked at, s", "", text(looked, 1)],
+      ["until every deployment has been looked at, s", "", text(firstPassSeconds, 1)],
       ["activated a second", "50", text(rate.perSecond, 1)],
       ["resident after a start, MB", "400", text(resident)],
       ["resident at most until then, MB", "400", text(peak)],
       [`writes to Kubernetes in ${quietSeconds} quiet seconds, of whomever`, "leases only", words(written)],
       [`rows written in ${quietSeconds} quiet seconds`, "none", words(rows)]
     ]
-    return `${text(made)} deployments with an engine each, on a real control plane (etcd, API server, scheduler, controller manager) whose nodes and pods are kwok's: a
+    return `${text(createdCount)} deployments with an engine each, on a real control plane (etcd, API server, scheduler, controller manager) whose nodes and pods are kwok's: a
 download is done and an engine is ready as soon as it is bound. The hub is the sample hub. One stand-in answers for all engines over a socket; it computes nothing and could pass no
 trial, so each of the trial's three parts asks it once and records what a tiny model has. Gateways are stood in for by a statement that says of each new endpoint that it
 was reached. The rest of the operator is as it ships, with its own ServiceAccount. All of it shares this machine's cores. A sign of life of the leader is no change: the lease in

@@ -5,12 +5,12 @@ import { Effect, type Scope } from "effect"
 import { installOnce } from "./installOnce.ts"
 import { BenchError, type Program, startProgram } from "./Program.ts"
 
-/** Where other gateways are installed: nothing of them is part of the project. */
+/** Folder of the other gateways. They are not part of the project. */
 const folder = join(import.meta.dirname, "../../.seatrial/peers")
 
 export interface Peer {
   readonly program: Program
-  /** Credential of its callers. */
+  /** The API key of its callers. */
   readonly key: string
   readonly model: string
   readonly headers: Readonly<Record<string, string>>
@@ -26,7 +26,7 @@ const run = (command: string, words: ReadonlyArray<string>) =>
 const portkeyVersion = "1.15.2"
 const liteLlmVersion = "1.106.0"
 
-/** Portkey's gateway, which looks at no key of its own and writes nothing down. */
+/** Portkey's gateway, which checks no key and writes no records. */
 export const startPortkey = Effect.fnUntraced(function* (engine: Program, core: number): Effect.fn.Return<Peer, BenchError, Scope.Scope> {
   const at = yield* installOnce(join(folder, `portkey-${portkeyVersion}`), (to) =>
     run("npm", ["install", "--prefix", to, "--no-audit", "--no-fund", `@portkey-ai/gateway@${portkeyVersion}`])
@@ -46,7 +46,7 @@ export const startPortkey = Effect.fnUntraced(function* (engine: Program, core: 
   }
 })
 
-/** LiteLLM's proxy with its master key and no database: it writes nothing down. */
+/** LiteLLM's proxy with its master key and without a database, so that it writes no records. */
 export const startLiteLlm = Effect.fnUntraced(function* (engine: Program, core: number): Effect.fn.Return<Peer, BenchError, Scope.Scope> {
   const at = yield* installOnce(join(folder, `litellm-${liteLlmVersion}`), (to) =>
     Effect.andThen(
@@ -56,7 +56,7 @@ export const startLiteLlm = Effect.fnUntraced(function* (engine: Program, core: 
   )
   const config = join(at, "bench.yaml")
   const model = { model_name: "bench", litellm_params: { model: "openai/bench", api_base: `http://${engine.host}:${engine.port}/v1`, api_key: "none" } }
-  // JSON is YAML too.
+  // JSON is valid YAML.
   yield* Effect.promise(() => writeFile(config, JSON.stringify({ model_list: [model] })))
   const key = `sk-${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")}`
   const program = yield* startProgram({

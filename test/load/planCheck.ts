@@ -17,7 +17,7 @@ const PlanNode = Schema.Struct({
 })
 const decodePlan = Schema.decodeUnknownSync(Schema.Tuple([Schema.Struct({ Plan: PlanNode })]))
 
-/** What a page may be made of: index ranges, one after the other or merged, and the joining of the page's own rows. */
+/** Allowed plan nodes of a page: index ranges, appended or merged, and joins of the rows of the page. */
 const allowed = new Set(["Index Scan", "Append", "Merge Append", "Limit", "Subquery Scan", "Result", "WindowAgg", "Aggregate"])
 
 const nodesOf = (node: PlanNode): ReadonlyArray<PlanNode> => [node, ...(node.Plans ?? []).flatMap(nodesOf)]
@@ -27,7 +27,7 @@ const literal = (value: unknown): string =>
 
 let prepared = 0
 
-/** Runs a statement as the server's connections do, prepared and with the plan for all parameters; fails where that plan sorts, scans a table or discards more than a page. */
+/** Runs a statement like the server, prepared and with the generic plan. Fails if the plan sorts, scans a table or discards more than a page. */
 export const checkPlan = Effect.fnUntraced(function* (sql: PgClient.PgClient, statement: Statement.Statement<object>, page: number) {
   const [text, parameters] = statement.compile()
   const name = `bench_${++prepared}`

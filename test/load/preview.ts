@@ -8,7 +8,7 @@ import type { Benchmark } from "./Benchmark.ts"
 import { table } from "./figures.ts"
 import { BenchError, type Program } from "./Program.ts"
 
-/** Milliseconds that the hub takes before each answer. */
+/** Milliseconds that the hub waits before each response. */
 const latency = 50
 const rounds = 60
 
@@ -47,14 +47,14 @@ const perLayer = [
   ["post_attention_layernorm", [4096]]
 ] as const
 
-/** What a model has once. */
+/** Tensors that a model has once. */
 const once = [
   ["model.embed_tokens", [32_000, 4096]],
   ["model.norm", [4096]],
   ["lm_head", [32_000, 4096]]
 ] as const
 
-/** A model with a file for each layer, of which only the headers are real. */
+/** A model with one file per layer. Only the headers of the files are real. */
 const layered = (layers: number) => {
   const file = (layer: number) => `model-${String(layer + 1).padStart(5, "0")}-of-${String(layers).padStart(5, "0")}.safetensors`
   const weight_map: Record<string, string> = {}

@@ -14,9 +14,9 @@ export const readRequest: Benchmark = {
   title: "Read one request",
   measure: Effect.fnUntraced(function* (lab) {
     const { rows } = yield* lab.requests
-    const found = yield* lab.sql<{ readonly id: string }>`
+    const newestRequests = yield* lab.sql<{ readonly id: string }>`
       SELECT id FROM requests WHERE org_id = ${lab.orgId} AND id LIKE '%5' ORDER BY created_at DESC, id DESC LIMIT 1000`
-    const [first, ...others] = found.map(({ id }) => `/v1/requests/${id}`)
+    const [first, ...others] = newestRequests.map(({ id }) => `/v1/requests/${id}`)
     if (first === undefined) return yield* new BenchError({ message: "No request was made." })
     const figures = yield* againstFloors(lab, {
       statement: "request",

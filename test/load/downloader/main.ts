@@ -4,7 +4,7 @@ import { Clock, Console, Effect, Option } from "effect"
 
 const [directory = "", size = "0", sha256 = ""] = process.argv.slice(2)
 
-/** Downloads one file as the command `seatrial fetch` does, and prints how long it took in milliseconds and the most memory that the process had in bytes. */
+/** Downloads one file like `seatrial fetch`, and prints the duration in milliseconds and the maximum memory of the process in bytes. */
 Effect.gen(function* () {
   const hub = yield* Hub
   const before = yield* Clock.currentTimeMillis

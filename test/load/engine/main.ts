@@ -1,12 +1,12 @@
 import { createServer, type ServerResponse } from "node:http"
 
-// An engine of fixed speed and nothing else, which stands for one where the gateway is measured. Its words do not matter; its frames are those of vLLM. A request says by
-// `seed` how many milliseconds an answer takes, or pass between the frames of a stream, and by `max_tokens` how many frames there are. A frame tells when it was sent.
+// A fake engine with a fixed speed for benchmarks of the gateway, with frames like vLLM. `seed` of a request sets the milliseconds of an answer or
+// between the frames of a stream, and `max_tokens` sets the number of frames. Each frame contains the time at which it was sent.
 
 const usage = (output: number) => ({ prompt_tokens: 24, total_tokens: 24 + output, completion_tokens: output, prompt_tokens_details: { cached_tokens: 16 } })
 const common = { id: "chatcmpl-bench", created: 1_700_000_000, model: "bench" }
 
-const whole = JSON.stringify({
+const completion = JSON.stringify({
   ...common,
   object: "chat.completion",
   choices: [
@@ -44,7 +44,7 @@ const stream = (response: ServerResponse, frames: number, pause: number) => {
 }
 
 const answer = (response: ServerResponse) =>
-  response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(whole) }).end(whole)
+  response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(completion) }).end(completion)
 
 const numberIn = (body: string, name: string, otherwise: number) => Number(new RegExp(`"${name}":\\s*(\\d+)`).exec(body)?.[1] ?? otherwise)
 

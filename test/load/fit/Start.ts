@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 
-/** A start of an engine as its log or a report tells it; sizes in GiB of one GPU. */
+/** A start of an engine from its log or a report. Sizes in GiB per GPU. */
 export const Start = Schema.Struct({
   id: Schema.String,
   group: Schema.String,
@@ -31,6 +31,6 @@ export const Start = Schema.Struct({
 })
 export type Start = typeof Start.Type
 
-/** The facts of a model that a start served: its `config.json`, with a few names of its own. */
+/** The facts of the served model: its `config.json` and a few additional members. */
 export const ModelFacts = Schema.Record(Schema.String, Schema.Unknown)
 export type ModelFacts = typeof ModelFacts.Type

@@ -15,17 +15,17 @@ const Quantization = Schema.Struct({
   bits: Schema.optionalKey(Schema.Finite)
 })
 
-/** Bytes of one value of a quantized projection, its scales included. */
+/** Bytes per value of a quantized projection, including its scales. */
 const valueBytes = (config: ModelConfig, facts: ModelFacts): number => {
   const quantization = Option.getOrElse(Schema.decodeUnknownOption(Quantization)(facts.quantization), (): typeof Quantization.Type => ({}))
-  const said = `${config.quantization} ${quantization.format ?? ""} ${JSON.stringify(facts.quantization)}`.toLowerCase()
+  const quantizationText = `${config.quantization} ${quantization.format ?? ""} ${JSON.stringify(facts.quantization)}`.toLowerCase()
   if (config.quantization === "none") return config.dtype === "float32" ? 4 : 2
-  if (said.includes("mxfp4")) return 4.25 / 8
-  if (said.includes("nvfp4") || said.includes("int4") || /awq|gptq/.test(said) || quantization.bits === 4) return 4.5 / 8
+  if (quantizationText.includes("mxfp4")) return 4.25 / 8
+  if (quantizationText.includes("nvfp4") || quantizationText.includes("int4") || /awq|gptq/.test(quantizationText) || quantization.bits === 4) return 4.5 / 8
   return 1 + 4 / 16_384
 }
 
-/** Values by part, worked out from the configuration; norms and biases are left out, they are a thousandth. */
+/** Number of values by part, computed from the configuration, without norms and biases, which are about 0.1%. */
 const valuesOf = (config: ModelConfig, facts: ModelFacts) => {
   const { hidden_size: hidden, num_attention_heads: heads, shape, vocab_size } = config
   const layers = config.num_layers
@@ -67,9 +67,9 @@ export interface Checkpoint {
   readonly parts: WeightParts
 }
 
-/** The bytes of a model's tensors: as its headers or a report say them, else worked out; and in the parts that a preview would read from the headers' names. */
+/** The bytes of a model's tensors, in total and by part: from its headers or a report, otherwise computed. */
 export const checkpointOf = (config: ModelConfig, facts: ModelFacts): Checkpoint => {
-  const said = Option.getOrElse(Schema.decodeUnknownOption(Said)(facts), (): typeof Said.Type => ({}))
+  const reported = Option.getOrElse(Schema.decodeUnknownOption(Said)(facts), (): typeof Said.Type => ({}))
   const values = valuesOf(config, facts)
   const quantized = valueBytes(config, facts)
   const dense = config.quantization === "mxfp4" || /int4|nvfp4/.test(JSON.stringify(facts.quantization ?? "")) ? 2 : quantized
@@ -85,12 +85,12 @@ export const checkpointOf = (config: ModelConfig, facts: ModelFacts): Checkpoint
   }
   const worked = parts.embeddings + parts.towers + parts.experts + (values.attention + values.dense) * dense
   const reported =
-    said.safetensors_bytes ??
-    (said.checkpoint_gib === undefined ? undefined : said.checkpoint_gib * gib) ??
-    (said.parameters === undefined || config.quantization !== "none" ? undefined : said.parameters * plain)
+    reported.safetensors_bytes ??
+    (reported.checkpoint_gib === undefined ? undefined : reported.checkpoint_gib * gib) ??
+    (reported.parameters === undefined || config.quantization !== "none" ? undefined : reported.parameters * plain)
   const bytes = Math.round(reported ?? worked)
   const scale = bytes < worked ? bytes / worked : 1
-  // Layers that predict further tokens are stored and not loaded; a report counts them in.
+  // Layers that predict additional tokens are stored but not loaded. A report includes them.
   const further = typeof facts.num_nextn_predict_layers === "number" ? facts.num_nextn_predict_layers : 0
   const unloaded = reported === undefined ? 0 : Math.max(0, Math.min(bytes - worked, (further * parts.experts) / Math.max(1, config.num_layers - 1)))
   return {

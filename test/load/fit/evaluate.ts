@@ -7,7 +7,7 @@ import type { ModelFacts, Start } from "./Start.ts"
 
 const gib = 2 ** 30
 
-/** What CUDA sees of a card, where a start does not tell. */
+/** GPU memory that CUDA reports, if a start does not contain it. */
 const cards: ReadonlyArray<readonly [RegExp, number]> = [
   [/B300/i, 268],
   [/B200/i, 178.4],
@@ -29,18 +29,18 @@ const cards: ReadonlyArray<readonly [RegExp, number]> = [
   [/GB10|Spark/i, 121.6]
 ]
 
-/** Versions that a start may have run where it does not say, or says only when. */
+/** Possible versions of a start that has no version or only a date. */
 const versionsOf = ({ engine_version }: Start): ReadonlyArray<string> => {
   if (engine_version === undefined || engine_version === null) return ["0.10.2", "0.16.0", "0.19.0", "0.23.0"]
   if (/^\d{4}-\d{2}/.test(engine_version)) return ["0.19.0", "0.23.0"]
-  // The first engine of today's design was in 0.7 only on demand; from 0.8 on it is the only one.
+  // The V1 engine was optional in 0.7. From 0.8 on it is the default.
   if (/V1/.test(engine_version)) return ["0.8.5"]
   return [engine_version]
 }
 
-/** The limits that a start may have run with where it does not say: those of a server, and of a program that holds the engine. */
+/** Possible limits of a start that has none: the defaults of a server and of an embedded engine. */
 const flagsOf = (start: Start, memoryGib: number, version: string): ReadonlyArray<Readonly<Record<string, unknown>>> => {
-  const said = {
+  const explicitLimits = {
     ...(typeof start.max_num_batched_tokens === "number" ? { max_num_batched_tokens: start.max_num_batched_tokens } : {}),
     ...(typeof start.max_num_seqs === "number" ? { max_num_seqs: start.max_num_seqs } : {}),
     ...(typeof start.gpu_memory_utilization === "number" ? { gpu_memory_utilization: start.gpu_memory_utilization } : {}),
@@ -48,11 +48,11 @@ const flagsOf = (start: Start, memoryGib: number, version: string): ReadonlyArra
     ...(typeof start.quantization === "string" ? { quantization: start.quantization } : {}),
     ...((start.dp ?? 1) > 1 ? { enable_expert_parallel: true, data_parallel_size: start.dp } : {})
   }
-  if (typeof start.max_num_batched_tokens === "number" || /v?0\.[0-7]\./.test(version)) return [said]
-  return [said, { ...said, max_num_batched_tokens: memoryGib >= 70 && !/A100/.test(start.gpu) ? 16_384 : 8_192 }]
+  if (typeof start.max_num_batched_tokens === "number" || /v?0\.[0-7]\./.test(version)) return [explicitLimits]
+  return [explicitLimits, { ...explicitLimits, max_num_batched_tokens: memoryGib >= 70 && !/A100/.test(start.gpu) ? 16_384 : 8_192 }]
 }
 
-/** A pipeline's stage holds its share of the layers. */
+/** The configuration of one pipeline stage, with its share of the layers. */
 const stageOf = (config: ModelConfig, stages: number): ModelConfig => {
   const { shape } = config
   if (stages === 1 || shape === undefined) return config
@@ -62,21 +62,21 @@ const stageOf = (config: ModelConfig, stages: number): ModelConfig => {
 
 export interface Evaluation {
   readonly start: Start
-  /** The KV cache that was estimated, in GiB. */
+  /** The estimated KV cache in GiB. */
   readonly pool: Interval
-  /** What the engine had, or null where it does not tell. */
+  /** The measured KV cache, or null if the engine did not report it. */
   readonly measured: number | null
   readonly verdict: "fits" | "tight" | "refused"
-  /** Whether the start says that memory kept it from starting. */
+  /** Whether the start failed because of memory. */
   readonly failed: boolean
-  /** Sequences at once by our arithmetic in the measured cache, or null. */
+  /** Concurrent sequences in the measured cache by the arithmetic of the fit, or null. */
   readonly concurrency: number | null
 }
 
 const decodeConfig = (facts: ModelFacts, model: string): ModelConfig => {
   const { architecture, quantization, ...rest } = facts
-  const given = rest.quantization_config ?? quantization
-  const plain = typeof given === "string" ? { quant_method: given } : given
+  const quantizationConfig = rest.quantization_config ?? quantization
+  const plain = typeof quantizationConfig === "string" ? { quant_method: quantizationConfig } : quantizationConfig
   const method = Schema.decodeUnknownOption(Schema.Struct({ quant_method: Schema.String }))(plain)
   const config = {
     ...rest,
@@ -86,13 +86,13 @@ const decodeConfig = (facts: ModelFacts, model: string): ModelConfig => {
   return Result.getOrThrowWith(parseModelConfig(config, "BF16"), (problem) => new Error(`${model}: ${problem.reason}`))
 }
 
-/** What our estimate is asked of a start: once for each version and each limits that it may have been of. */
+/** The inputs of the estimate for a start: one for each possible version and limits. */
 export const inputsOf = (start: Start, facts: ModelFacts) => {
-  const whole = decodeConfig(facts, start.model)
-  const checkpoint = checkpointOf(whole, facts)
+  const fullConfig = decodeConfig(facts, start.model)
+  const checkpoint = checkpointOf(fullConfig, facts)
   const stages = start.pp ?? 1
   const replicas = start.dp ?? 1
-  const config = stageOf(whole, stages)
+  const config = stageOf(fullConfig, stages)
   const memoryGib = start.gpu_memory_gib ?? cards.find(([pattern]) => pattern.test(start.gpu))?.[1] ?? 80
   const hostClass: HostClass = {
     name: "bench",
@@ -103,7 +103,7 @@ export const inputsOf = (start: Start, facts: ModelFacts) => {
     price_per_gpu_hour_micros: "1",
     simulated: false
   }
-  // Experts are spread over the replicas, the rest is held by each.
+  // Experts are distributed over the replicas. Everything else is replicated.
   const experts = checkpoint.parts.experts
   const bytes = (checkpoint.bytes - experts + experts / replicas) / stages
   const scaled = {
@@ -122,11 +122,11 @@ export const inputsOf = (start: Start, facts: ModelFacts) => {
         weightParts: scaled,
         hostClass,
         kvCacheDtype: dtype,
-        contextLimit: whole.native_context
+        contextLimit: fullConfig.native_context
       } as const
       const flags = Schema.decodeSync(Schema.Record(Schema.String, Schema.Json))(JSON.parse(JSON.stringify(engineFlags)))
-      const asked = { ...input, engine: { memory, version }, engineFlags: flags, maxContext: start.max_model_len ?? Math.min(16, whole.native_context) }
-      const load = { config, flags: engineFlags, card: hostClass, maxContext: start.max_model_len ?? whole.native_context }
+      const fitInput = { ...input, engine: { memory, version }, engineFlags: flags, maxContext: start.max_model_len ?? Math.min(16, fullConfig.native_context) }
+      const load = { config, flags: engineFlags, card: hostClass, maxContext: start.max_model_len ?? fullConfig.native_context }
       const layout = {
         gpuCount: start.tp,
         valueBytes: memory.kvValueBytes(config, dtype),
@@ -136,12 +136,12 @@ export const inputsOf = (start: Start, facts: ModelFacts) => {
         latentAlignment: memory.latentAlignment,
         statesPerSequence: memory.statesPerSequence(load)
       }
-      return { asked, sequence: sequenceBytes(config, layout, load.maxContext) }
+      return { asked: fitInput, sequence: sequenceBytes(config, layout, load.maxContext) }
     })
   )
 }
 
-/** Asks our estimate about a start. */
+/** Estimates a start. */
 export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
   const answers = inputsOf(start, facts).map(({ asked, sequence }) => {
     const result = estimateFit(asked)

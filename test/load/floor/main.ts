@@ -4,7 +4,7 @@ import { encodeIdBody, idMillis } from "@seatrial/domain"
 import pg from "pg"
 import { statements } from "./statements.ts"
 
-// The floor: nothing but `node:http`, the driver and `JSON.stringify`, with as many connections as the server has. No keys, no rates, no checks.
+// A minimal server as lower bound: only `node:http`, the driver and `JSON.stringify`, with as many connections as the server. No keys, rates or checks.
 
 const { DATABASE_URL, ORG_ID, PORT, PREPARED, STATEMENT, USER_ID } = process.env
 const isStatement = (name: string | undefined): name is keyof typeof statements => name !== undefined && Object.hasOwn(statements, name)
@@ -12,7 +12,7 @@ if (!isStatement(STATEMENT)) throw new Error(`There is no statement ${STATEMENT}
 const { name, text } = statements[STATEMENT]
 const pool = new pg.Pool({ connectionString: DATABASE_URL ?? "", max: 10 })
 
-/** With a name the driver prepares the statement once for each connection. */
+/** With a name, the driver prepares the statement once per connection. */
 const query = (values: ReadonlyArray<unknown>) => pool.query({ ...(PREPARED === "true" ? { name } : {}), text, values: [...values] })
 
 const idOf = (path: string) => path.slice(path.lastIndexOf("/") + 1)
@@ -38,7 +38,7 @@ const bodyOf = async (request: IncomingMessage): Promise<string> => {
   return text
 }
 
-/** The one statement of a create, and nothing that leads up to it. */
+/** Only the statement of a create, without the preceding checks. */
 const create = async (request: IncomingMessage): Promise<string> => {
   const text = await bodyOf(request)
   const { model_name, source } = JSON.parse(text)

@@ -1,7 +1,7 @@
 const requestColumns = `id, state, model_id, model, api_key_id, endpoint, created_at, status_code, input_tokens, output_tokens, cache_read_tokens,
   cache_write_tokens, cost_micros, ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message, error_param`
 
-/** What the floors ask the database: the queries of the server, written out. The benchmark first sees to it that both answer with the same records. */
+/** The queries of the minimal servers: those of the server, written out. The benchmark first checks that both return the same records. */
 export const statements = {
   deployment: {
     name: "deployment",

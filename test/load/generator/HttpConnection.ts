@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net"
 
-/** One answer. Times are `performance.now()`. */
+/** One response. Times are `performance.now()`. */
 export interface Answer {
   readonly status: number
   readonly sentAt: number
@@ -12,8 +12,8 @@ const headEnd = Buffer.from("\r\n\r\n")
 const lastChunk = Buffer.from("\r\n0\r\n\r\n")
 
 /**
- * One kept HTTP/1.1 connection with one request at a time. It reads only what measuring needs (status, length, end), so that it costs far less than what it
- * measures: `node:http`'s own client takes more of a core than a bare server does.
+ * A keep-alive HTTP/1.1 connection with one request at a time. It reads only what the measurement needs (status, length, end), so that it costs
+ * far less than the measured server. The client of `node:http` needs more processor time than a minimal server.
  */
 export class HttpConnection {
   readonly #host: string
@@ -24,11 +24,11 @@ export class HttpConnection {
   #head: Buffer = Buffer.alloc(0)
   #status = 0
   #firstBodyByteAt = 0
-  /** Bytes of the body that are still to come; -1: chunked; undefined: still in the head. */
+  /** Remaining bytes of the body. -1: chunked. Undefined: still in the headers. */
   #left: number | undefined
   #tail: Buffer = Buffer.alloc(0)
 
-  /** `read`: is told of all that comes. */
+  /** `read`: called with all received data. */
   constructor(host: string, port: number, read?: (chunk: Buffer) => void) {
     this.#host = host
     this.#port = port

@@ -1,19 +1,19 @@
 import { Schema } from "effect"
 
-/** What the load generator does: keeps `connections` connections busy, each with one request at a time. */
+/** A plan of the load generator: it keeps `connections` connections busy, each with one request at a time. */
 export const LoadPlan = Schema.Struct({
   host: Schema.String,
   port: Schema.Int,
-  /** Whole requests, head and body; taken in turn. */
+  /** Complete requests with headers and body, sent in rotation. */
   requests: Schema.NonEmptyArray(Schema.String),
-  /** The status of a right answer. */
+  /** The expected status. */
   status: Schema.optionalKey(Schema.Int),
-  /** Each occurrence of it in a request is replaced by text as long, which no other request has. */
+  /** A placeholder that is replaced with unique text of the same length in each request. */
   unique: Schema.optionalKey(Schema.String),
   connections: Schema.Int,
-  /** The frames of the answers tell when they were sent. */
+  /** Whether the frames contain the time at which they were sent. */
   stamped: Schema.optionalKey(Schema.Boolean),
-  /** Not counted in the figures. */
+  /** Warm-up that is not counted. */
   warmSeconds: Schema.Finite,
   seconds: Schema.Finite
 })
@@ -21,19 +21,19 @@ export type LoadPlan = typeof LoadPlan.Type
 
 const Spread = Schema.Struct({ p50: Schema.Finite, p99: Schema.Finite })
 
-/** What it saw. Latencies in milliseconds, from the request's last byte handed over. */
+/** The result of a plan. Latencies in milliseconds since the last byte of the request was written. */
 export const LoadResult = Schema.Struct({
-  /** Answers within the measured time. */
+  /** Responses within the measured time. */
   answers: Schema.Int,
-  /** Answers of the warm-up too. */
+  /** Responses including the warm-up. */
   all: Schema.Int,
-  /** Answers of another status than the right one, and broken connections. */
+  /** Responses with an unexpected status, and broken connections. */
   failures: Schema.Int,
   perSecond: Schema.Finite,
   whole: Spread,
-  /** To the first byte of the body: of a stream, its first frame. */
+  /** Time to the first byte of the body, which is the first frame of a stream. */
   first: Spread,
-  /** From when a frame was sent to when it came, of those that tell; null where none does. */
+  /** Delay between sending and receiving a frame. Null if the frames contain no time. */
   frames: Schema.NullOr(Spread)
 })
 export type LoadResult = typeof LoadResult.Type

@@ -2,9 +2,9 @@ import { Schema } from "effect"
 import { type Answer, HttpConnection } from "./HttpConnection.ts"
 import { LoadPlan, type LoadResult } from "./LoadPlan.ts"
 
-// The load generator: a process of its own that runs one plan for each message and answers with what it saw.
+// The load generator: a separate process that runs one plan per message and replies with the result.
 
-/** Answers that one run keeps at most; the run ends with them. */
+/** Maximum number of responses of a run. The run ends when it is reached. */
 const most = 1_000_000
 
 const percentiles = (sorted: Float64Array): { readonly p50: number; readonly p99: number } => {
@@ -15,13 +15,13 @@ const percentiles = (sorted: Float64Array): { readonly p50: number; readonly p99
 const salt = crypto.randomUUID().replaceAll("-", "")
 let sent = 0
 
-/** That many characters which no other call gives. */
+/** Unique text of the given length. */
 const uniqueText = (length: number): string => `${salt}${String(sent++).padStart(9, "0")}`.slice(-length)
 
 const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const { status: right = 200, unique } = plan
   const requests = plan.requests.map((request) => Buffer.from(request))
-  const whole = new Float64Array(most)
+  const latencies = new Float64Array(most)
   const first = new Float64Array(most)
   const delays = plan.stamped === true ? new Float64Array(most) : undefined
   let stamps = 0
@@ -36,7 +36,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     all++
     if (status !== right) failures++
     if (endedAt < from || endedAt > until) return
-    whole[answers] = endedAt - sentAt
+    latencies[answers] = endedAt - sentAt
     first[answers] = firstBodyByteAt - sentAt
     answers++
   }
@@ -67,7 +67,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     all,
     failures,
     perSecond: answers / plan.seconds,
-    whole: percentiles(whole.subarray(0, answers).sort()),
+    whole: percentiles(latencies.subarray(0, answers).sort()),
     first: percentiles(first.subarray(0, answers).sort()),
     frames: delays === undefined ? null : percentiles(delays.subarray(0, stamps).sort())
   }

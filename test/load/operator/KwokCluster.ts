@@ -42,7 +42,7 @@ const ofJob = { key: ".metadata.ownerReferences.[].kind", operator: "In", values
 const notOfJob = { ...ofJob, operator: "NotIn" }
 const pending = { key: ".status.phase", operator: "In", values: ["Pending"] }
 
-/** Nodes are ready at once, downloads are done at once, engines are ready at once, and what is deleted is gone. */
+/** Nodes, downloads and engines are ready immediately, and deleted objects disappear immediately. */
 const stagesOf = (engineAddress: string) => [
   stage("node-ready", "Node", [{ key: isReady, operator: "NotIn", values: ["True"] }], {
     statusTemplate: `conditions:\n- {type: Ready, status: "True", reason: KubeletReady, message: ready, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}\nphase: Running\n`
@@ -69,10 +69,10 @@ const node = (number: number) => {
   }
 }
 
-// The limits that these programs keep to by themselves are those of a small cluster.
+// The default rate limits of these programs are for small clusters.
 const fast = ["--kube-api-qps=5000", "--kube-api-burst=10000"]
 
-/** A real control plane whose nodes, with `gpus` GPUs in all, and pods are kwok's. `operator` is the environment that a pod with the operator's own ServiceAccount has. */
+/** A real control plane with nodes and pods of kwok, and `gpus` GPUs in total. `operator`: the environment of a pod with the operator's ServiceAccount. */
 export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
   const directory = yield* scratchFolder("kwok")
   const plane = yield* startControlPlane(join(directory, "plane"), {
@@ -80,7 +80,7 @@ export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
     "kube-scheduler": fast
   })
   const { command, kubeconfig } = plane
-  // Of the one stand-in for all engines: kwok gives it to each pod.
+  // The address of the single stand-in for all engines. kwok assigns it to each pod.
   const engineAddress = `${plane.network}.77.1`
   const apply = (...items: ReadonlyArray<object>) =>
     command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) })

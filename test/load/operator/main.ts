@@ -8,7 +8,7 @@ import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/st
 import { Config, Effect, Layer, Logger } from "effect"
 import { HttpClient } from "effect/http"
 
-// The operator as its own program composes it, but for the trial: a stand-in for an engine cannot pass one, so each of its parts asks it once and records what a tiny model has.
+// The operator as its program composes it, except the trial, which a stand-in engine cannot pass. Each part of the trial makes one request and records the results of a tiny model.
 
 const work =
   (namespace: string): StartWork =>
@@ -29,7 +29,7 @@ const work =
     })
   }
 
-// As in a pod, but for where that has its ServiceAccount.
+// As in a pod, except for the path of its ServiceAccount.
 const layerKube = layerKubeClient({ serviceAccount: Config.String("SERVICE_ACCOUNT") })
 
 const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(

@@ -6,13 +6,13 @@ import type { startKwokCluster } from "./KwokCluster.ts"
 export type KwokCluster = Effect.Success<ReturnType<typeof startKwokCluster>>
 type Counts = ReadonlyMap<string, number>
 
-/** Values of a page of Prometheus' text format. */
+/** Values of a page in the Prometheus text format. */
 export const samplesOf = (page: string): ReadonlyArray<{ readonly name: string; readonly labels: string; readonly value: number }> =>
   [...page.matchAll(/^(\w+)(?:\{(.*)\})? (\S+)$/gm)].map(([, name = "", labels = "", value]) => ({ name, labels, value: Number(value) }))
 
 export const sum = (values: Iterable<number>): number => [...values].reduce((total, value) => total + value, 0)
 
-/** What was added since `before`; nothing where nothing was. */
+/** The increases since `before`, without zeros. */
 export const since = (now: Counts, before: Counts): Counts =>
   new Map([...now].map(([key, value]) => [key, value - (before.get(key) ?? 0)] as const).filter(([, value]) => value > 0))
 
@@ -22,7 +22,7 @@ export const words = (counts: Counts): string => (counts.size === 0 ? "none" : [
 const isWrite = /verb="(POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)"/
 const resourceOf = (labels: string) => `${/resource="([^"]*)"/.exec(labels)?.[1] ?? ""}${labels.includes('subresource="status"') ? "/status" : ""}`
 
-/** Writes that the API server has answered since it began, of whomever, by resource. */
+/** Writes that the API server has answered since its start, by resource. */
 export const apiWrites = (cluster: KwokCluster) =>
   Effect.map(cluster.command("kubectl", ["get", "--raw", "/metrics"]), (page): Counts => {
     const taken = new Map<string, number>()
@@ -34,7 +34,7 @@ export const apiWrites = (cluster: KwokCluster) =>
     return taken
   })
 
-/** Rows of the product's database written so far, by table. Postgres tells of them some seconds late. */
+/** Rows written to the database so far, by table. Postgres reports them with a delay of some seconds. */
 export const rowWrites = ({ sql }: Lab) =>
   Effect.map(
     sql<{ readonly relname: string; readonly written: number }>`SELECT relname, (n_tup_ins + n_tup_upd + n_tup_del)::int AS written FROM pg_stat_user_tables`,
@@ -43,13 +43,13 @@ export const rowWrites = ({ sql }: Lab) =>
 
 const ticksOf = async (pid: string) => {
   const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")
-  // Behind the command's closing bracket the third field begins; 14 to 17 are the ticks of 10 ms of the process and of its children that have ended.
+  // The third field follows the closing bracket of the command. Fields 14 to 17 are the ticks of 10 ms of the process and its ended children.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
   const micros = [11, 12, 13, 14].reduce((total, field) => total + Number(fields[field] ?? 0) * 10_000, 0)
   return { parent: Number(fields[1]), name: text.slice(text.indexOf("(") + 1, text.lastIndexOf(")")), micros }
 }
 
-/** Processor time that this process and all below it have used so far, by their names, in microseconds. */
+/** Processor time of this process and its descendants in microseconds, by name. */
 export const everybodysMicros: Effect.Effect<Counts> = Effect.promise(async () => {
   const all = new Map<number, Awaited<ReturnType<typeof ticksOf>>>()
   for (const entry of await readdir("/proc")) if (/^\d+$/.test(entry)) all.set(Number(entry), await ticksOf(entry))

@@ -1,6 +1,6 @@
 import { Agent, createServer, request } from "node:http"
 
-// What no gateway on `node:http` can do without: it takes a request and sends it on, and looks at nothing.
+// A lower bound for gateways on `node:http`: forwards each request without reading it.
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1_024, maxFreeSockets: 256 })
 const engine = new URL(process.env.ENGINE ?? "")

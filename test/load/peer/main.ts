@@ -4,8 +4,8 @@ import Fastify from "fastify"
 import pg from "pg"
 import { statements } from "../floor/statements.ts"
 
-// The peer: what one would write with Fastify today. A key by its hash from Postgres, remembered; a token bucket for the key and one for its organisation; the record
-// by a named statement; a schema that serialises it. It checks neither the query nor the id's form, and nothing tells it of revoked keys.
+// A comparable server with Fastify: a cached API key by hash from Postgres, token buckets for the key and its organization, a named statement for the
+// record, and a schema that serializes it. It validates neither the query nor the ID, and does not notice revoked keys.
 
 const { DATABASE_URL, PORT } = process.env
 const pool = new pg.Pool({ connectionString: DATABASE_URL ?? "", max: 10 })

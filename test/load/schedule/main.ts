@@ -1,7 +1,7 @@
 import { createServer, type Socket } from "node:net"
 
-// An engine of a known schedule and nothing else: each answer's first chunk comes so long after its request, each other one so long after the one before, by the clock
-// and not by the one before, so that nothing adds up. With a gap of 0 all of an answer comes at once. Its frames are those of vLLM.
+// A fake engine with a known schedule and frames like vLLM: a fixed time to the first chunk and a fixed gap between chunks. Chunks are scheduled by
+// the clock, so that delays do not accumulate. With a gap of 0 the complete answer is sent at once.
 
 const firstMillis = Number(process.env.FIRST_MILLIS)
 const gapMillis = Number(process.env.GAP_MILLIS)
@@ -26,7 +26,7 @@ interface Answer {
 }
 const answers = new Set<Answer>()
 
-/** Writes what is due. */
+/** Writes the chunks that are due. */
 const tick = () => {
   const now = performance.now()
   for (const answer of answers) {

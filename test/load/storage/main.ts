@@ -11,7 +11,7 @@ const sha256 = () => {
   return hash.digest("hex")
 }
 
-/** Sends ranges of one large file of random bytes, without any disk: `/file`, and under every other path too. `/sha256` is its hash, which takes a while. */
+/** Serves ranges of one large file of random bytes from memory, under every path except `/sha256`, which returns its hash after a while. */
 const server = createServer({ highWaterMark: pieceBytes, keepAliveTimeout: 60_000 }, (request, response) => {
   if (request.url === "/ready" || request.url === "/sha256") {
     response.end(request.url === "/ready" ? "" : sha256())

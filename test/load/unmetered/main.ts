@@ -4,7 +4,7 @@ import { Gateway, listen } from "@seatrial/gateway"
 import { Allowances, ApiKeys, Catalog, Database, Metering, Routes } from "@seatrial/store"
 import { Config, Effect, Exit, Layer } from "effect"
 
-// The gateway without its records, which is what they are measured against: nothing is written, and nothing waits.
+// The gateway without records, to measure their cost: nothing is written, and nothing waits.
 
 const layerUnmetered = Layer.succeed(
   Metering,

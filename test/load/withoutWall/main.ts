@@ -8,7 +8,7 @@ import { ApiKeys, AuditEvents, Billing, Catalog, Database, Deployments, HostClas
 import { Effect, Layer, Logger } from "effect"
 import { HttpServer } from "effect/http"
 
-/** The server's program with one pool that has the owner's rights and sets no organization: what row-level security costs is measured against it. */
+/** The server with one pool that has the owner's rights and sets no organization, to measure the cost of row-level security. */
 const layerServices = Layer.mergeAll(
   ApiKeys.layerSql,
   AuditEvents.layerSql,
