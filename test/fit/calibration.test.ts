@@ -26,17 +26,17 @@ const known: ReadonlyArray<Known> = starts.flatMap((start) => {
   const [only] = inputs
   if (only === undefined || inputs.length > 1 || typeof start.available_kv_gib !== "number" || start.available_kv_gib <= 0) return []
   const estimate = estimateFit(only.asked)
-  return "fit" in estimate ? [{ id: start.id, asked: only.asked, estimate, measured: start.available_kv_gib * gib }] : []
+  return "fit" in estimate ? [{ id: start.id, input: only.asked, estimate, measured: start.available_kv_gib * gib }] : []
 })
 
-const learned = ({ input: asked, estimate, measured }: Known) =>
+const learned = ({ estimate, input, measured }: Known) =>
   calibrationOf(
     {
-      architecture: asked.config.architecture,
-      gpu_pool: asked.hostClass.gpu_pool,
-      gpu_count: asked.hostClass.gpu_count,
-      engine_version: asked.engine.version,
-      quantization: typeof asked.engineFlags?.quantization === "string" ? asked.engineFlags.quantization : asked.config.quantization
+      architecture: input.config.architecture,
+      gpu_pool: input.hostClass.gpu_pool,
+      gpu_count: input.hostClass.gpu_count,
+      engine_version: input.engine.version,
+      quantization: typeof input.engineFlags?.quantization === "string" ? input.engineFlags.quantization : input.config.quantization
     },
     { weightsBytes: estimate.fit.weights_bytes, components: estimate.components, measured: { kv_cache_bytes: measured } }
   )

@@ -4,7 +4,7 @@ import type { ModelFacts } from "./Start.ts"
 
 const gib = 2 ** 30
 
-const Said = Schema.Struct({
+const ReportedSizes = Schema.Struct({
   safetensors_bytes: Schema.optionalKey(Schema.Finite),
   checkpoint_gib: Schema.optionalKey(Schema.Finite),
   parameters: Schema.optionalKey(Schema.Finite)
@@ -69,7 +69,7 @@ export interface Checkpoint {
 
 /** The bytes of a model's tensors, in total and by part: from its headers or a report, otherwise computed. */
 export const checkpointOf = (config: ModelConfig, facts: ModelFacts): Checkpoint => {
-  const reported = Option.getOrElse(Schema.decodeUnknownOption(Said)(facts), (): typeof Said.Type => ({}))
+  const sizes = Option.getOrElse(Schema.decodeUnknownOption(ReportedSizes)(facts), (): typeof ReportedSizes.Type => ({}))
   const values = valuesOf(config, facts)
   const quantized = valueBytes(config, facts)
   const dense = config.quantization === "mxfp4" || /int4|nvfp4/.test(JSON.stringify(facts.quantization ?? "")) ? 2 : quantized
@@ -85,9 +85,9 @@ export const checkpointOf = (config: ModelConfig, facts: ModelFacts): Checkpoint
   }
   const worked = parts.embeddings + parts.towers + parts.experts + (values.attention + values.dense) * dense
   const reported =
-    reported.safetensors_bytes ??
-    (reported.checkpoint_gib === undefined ? undefined : reported.checkpoint_gib * gib) ??
-    (reported.parameters === undefined || config.quantization !== "none" ? undefined : reported.parameters * plain)
+    sizes.safetensors_bytes ??
+    (sizes.checkpoint_gib === undefined ? undefined : sizes.checkpoint_gib * gib) ??
+    (sizes.parameters === undefined || config.quantization !== "none" ? undefined : sizes.parameters * plain)
   const bytes = Math.round(reported ?? worked)
   const scale = bytes < worked ? bytes / worked : 1
   // Layers that predict additional tokens are stored but not loaded. A report includes them.
