@@ -45,7 +45,7 @@ const PreviewAdapter = Schema.Struct({
   base: Schema.Struct({ repo: Schema.String, commit: Schema.toEncoded(Commit) })
 }).annotate({ identifier: "PreviewAdapter" })
 
-/** An addition to the contract: where free GPUs are now, as the operator saw it last. */
+/** An addition to the contract: the free GPUs by host class, as the operator last observed them. */
 const Placement = PreviewPlacement.annotate({ identifier: "PreviewPlacement" })
 
 const Settings = ServingSettings.annotate({ identifier: "ServingSettings" })
