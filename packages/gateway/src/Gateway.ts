@@ -6,6 +6,7 @@ import { answerIndex } from "./answerIndex.ts"
 import type { Admitted } from "./askEngine.ts"
 import { makeAuthenticate } from "./authenticate.ts"
 import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
+import { chunkGuardOf, closeUnread } from "./ChunkGuard.ts"
 import { Concurrency } from "./Concurrency.ts"
 import { makeCrossOrigin } from "./crossOrigin.ts"
 import { dialectOf } from "./dialects/dialects.ts"
@@ -29,7 +30,7 @@ import { ReceiptDigests } from "./ReceiptDigests.ts"
 import { RecordedRefusals } from "./RecordedRefusals.ts"
 import { RequestAbort } from "./RequestAbort.ts"
 import { RequestRates } from "./RequestRates.ts"
-import { makeChunkCounter, paceReads, readBody } from "./readBody.ts"
+import { paceReads, readBody } from "./readBody.ts"
 import { faultOf, keyEnded, methodNotAllowed, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import type { RoutedRequest } from "./routing/RoutedRequest.ts"
@@ -58,10 +59,7 @@ const discardRest = (request: IncomingMessage) => {
   const cut = setTimeout(() => request.destroy(), linger)
   request.once("close", () => clearTimeout(cut))
   if (request.listenerCount("data") === 0) paceReads(request)
-  const counter = makeChunkCounter()
-  request.on("data", (chunk: Buffer) => {
-    if (counter.isTooFine(chunk)) request.socket.destroy()
-  })
+  chunkGuardOf(request)?.onTrip(() => request.socket.destroy())
   request.resume()
 }
 
@@ -333,7 +331,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const tell = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
         observer.refused({ id, endpoint, given: traceparentOf(request), startedAt }, error)
         writeRefusal(response, error, id, dialectOf(pathOf(request.url)))
-        discardRest(request)
+        if (chunkGuardOf(request)?.isTripped === true) closeUnread(request, response)
+        else discardRest(request)
       }
 
       const tellFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>) => {

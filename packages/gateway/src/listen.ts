@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer } from "node:net"
 import { Data, Effect, type Scope } from "effect"
+import { guardChunks } from "./ChunkGuard.ts"
 import { refuseMalformedRequests } from "./malformedRequests.ts"
 
 /** The address cannot be listened on. */
@@ -35,6 +36,7 @@ export const makeServer = (): Server => {
   const times = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 2_000, keepAliveTimeout: 65_000 }
   // The gateway itself answers a request without a Host, with an Error object.
   const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true, requireHostHeader: false })
+  server.on("request", guardChunks)
   // Handles requests with any other `Expect` header normally: Node's own answer has no request ID and no body.
   server.on("checkExpectation", (request, response) => void server.emit("request", request, response))
   refuseMalformedRequests(server)

@@ -2,6 +2,7 @@ import { isAscii } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import type { BodyShare } from "./BodyBudget.ts"
+import { chunkGuardOf, tooFine } from "./ChunkGuard.ts"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
 
 /** Whether a type says JSON, and no other characters than JSON's own. */
@@ -16,7 +17,6 @@ const isJson = (given: string): boolean => {
 }
 
 const late = invalidBody("The body did not arrive in time.")
-const tooFine = invalidBody("The body arrived in too many small chunks. Send it in chunks of at least 64 bytes, or with a Content-Length.")
 const tooSlow = invalidBody("The body arrived too slowly.")
 
 /** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
@@ -40,20 +40,6 @@ export const paceReads = (request: IncomingMessage): void => {
     })
   })
 }
-
-/** Counts the chunks of a body. `isTooFine` says that it comes in so many and so small ones that reading it costs the event loop more than any caller may take. */
-export const makeChunkCounter = () => {
-  let count = 0
-  let bytes = 0
-  return {
-    isTooFine: (chunk: Buffer): boolean => {
-      count++
-      bytes += chunk.length
-      return count > mostFineChunks && bytes < count * fineChunk
-    }
-  }
-}
-const [mostFineChunks, fineChunk] = [500, 64]
 
 /** Bytes that a chunk costs at least, with the object that holds it, if there are more than a few. */
 const [chunkCost, fewChunks] = [512, 64]
@@ -93,11 +79,9 @@ export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxB
       request.off("data", onData).off("end", onEnd).off("close", onClose)
       resume(result)
     }
-    const counter = makeChunkCounter()
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > maxBody) settle(tooLarge)
-      else if (counter.isTooFine(chunk)) settle(Effect.fail(tooFine))
       else {
         const full = share.take(chunks.length < fewChunks ? chunk.length : Math.max(chunk.length, chunkCost))
         if (full === null) chunks.push(chunk)
@@ -125,6 +109,9 @@ export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxB
     }
     awaitWindow()
     if (request.destroyed && !request.complete) return onClose()
+    const guard = chunkGuardOf(request)
+    if (guard?.isTripped === true) return settle(Effect.fail(tooFine))
+    guard?.onTrip(() => settle(Effect.fail(tooFine)))
     if (!(Number(request.headers["content-length"]) <= shortBody)) paceReads(request)
     request.on("data", onData).on("end", onEnd).on("close", onClose)
     return Effect.sync(onClose)
