@@ -13,7 +13,10 @@ import { SpendNotice, shardSumOf, spendStatements } from "./spending/statements.
 
 export type { Allowance } from "./spending/Account.ts"
 
-/** What a request spends. `tokens`: its model has rates. `gpuTime`: it starts GPUs, or keeps them, that are paid by time. `nothing`: neither. */
+/**
+ * How a request costs money. `tokens`: its model has rates. `gpuTime`: it starts GPUs or keeps them, and their time is
+ * billed. `nothing`: neither.
+ */
 export type Spending = "tokens" | "gpuTime" | "nothing"
 
 /** Why a request may not be served: billing is suspended, or an allowance is used up. */
@@ -21,17 +24,21 @@ export type SpendRefusal = "suspended" | Allowance
 
 const isUsedUp = ({ limit, spent }: Allowance) => spent >= limit
 
-/** Without a balance nothing is served. A limit stops what would spend more of it: GPU time belongs to the organization, and not to a key. */
+/**
+ * An exhausted balance refuses every request. A limit refuses only requests that add to it: GPU time counts against the
+ * organization, not against a key.
+ */
 const applies = ({ kind, of }: Allowance, spending: Spending): boolean =>
   kind === "balance" || spending === "tokens" || (spending === "gpuTime" && of === "organization")
 
-/** Whether an organization and its keys may spend, decided from memory. */
+/** Decides from memory whether an organization and its keys may spend. */
 export class Allowances extends Context.Service<
   Allowances,
   {
     /**
-     * Null if the request may be served. Decided from memory without an effect, except if the account is not remembered, or if so little is left that requests under way may have used
-     * it up: then the database is asked, once for all callers that come at the same time. `atOnce`: requests that the organization may have under way.
+     * Null if the request may be served. The decision needs no effect unless the account is not in memory, or so little
+     * is left that requests in progress may already have used it up. In those cases the database is read, once for all
+     * concurrent callers. `atOnce`: the number of requests that the organization may have in progress.
      */
     readonly check: (
       caller: Pick<Caller, "keyId" | "orgId" | "spendLimited">,
@@ -51,7 +58,8 @@ export class Allowances extends Context.Service<
       const readAccount = makeReadAccount(sql)
       const { findSums } = spendStatements(sql)
       const reportAlerts = yield* makeReportAlerts(sql)
-      // One organization's readings take a connection at a time, and those of all organizations leave connections to the records of requests.
+      // One organization uses one connection at a time, and all organizations together leave connections free for the
+      // records of requests.
       const connections = yield* Semaphore.make(4)
 
       const allowancesOf = (account: Account, orgId: string, keyId: string | null) =>
@@ -75,7 +83,7 @@ export class Allowances extends Context.Service<
             )
         }).pipe(Effect.orDie)
 
-      /** What is read of one organization, shared by its requests. */
+      /** The readings of one organization, shared by its requests. */
       interface Readings {
         readonly account: Effect.Effect<Account>
         readonly sums: (account: Account, keyId: KeyId) => Effect.Effect<void>
@@ -127,7 +135,7 @@ export class Allowances extends Context.Service<
         Stream.runForEach((event) =>
           Effect.gen(function* () {
             if (event._tag !== "Notified") return cache.setTrusted(event._tag === "Listening")
-            // Read at once, so that what a lower limit means is reported.
+            // Read immediately, so that the effect of a lower limit is reported.
             if (Schema.is(OrgId)(event.payload)) return cache.forget(event.payload) ? fork(Effect.asVoid(readAgain(event.payload))) : undefined
             const { org, ...row } = yield* Effect.orDie(Schema.decodeUnknownEffect(SpendNotice)(event.payload))
             const account = cache.merge(org, row)
@@ -138,7 +146,7 @@ export class Allowances extends Context.Service<
       )
       spooled.onWritten((orgId) => void cache.forget(orgId))
 
-      /** `close`: no more than `margin` is left of an allowance; null: whatever is left of it. */
+      /** `close`: at most `margin` is left of an allowance. If `margin` is null, any remainder counts as close. */
       const decide = (
         account: Account,
         { keyId, orgId }: Pick<Caller, "keyId" | "orgId">,
@@ -172,7 +180,7 @@ export class Allowances extends Context.Service<
           const account = cache.find(caller.orgId, clock.currentTimeMillisUnsafe())
           if (account === undefined) return loaded(caller, spending)
           const { largest } = account
-          // Before the first request of the month nothing says what one costs.
+          // Before the first request of the month, the cost of a request cannot be estimated.
           const decision = decide(account, caller, spending, largest === 0n ? null : largest * BigInt(Math.ceil(atOnce)))
           return decision === "close" ? closely(account, caller, spending) : decision
         }

@@ -11,22 +11,25 @@ import { countLookUps } from "./countLookUps.ts"
 import { KeyCache, type LiveKey } from "./KeyCache.ts"
 import { listen } from "./listen.ts"
 
-/** Who calls: what an API key stands for. */
+/** The identity behind an API key. */
 export interface Caller {
   readonly keyId: KeyId
   readonly orgId: OrgId
   readonly orgSlug: string
-  /** The key's creator. */
+  /** The user who created the key. */
   readonly userId: UserId
   readonly scopes: ReadonlySet<Scope>
   readonly firstPurchase: boolean
-  /** Whether something may forbid the organization or the key to spend money: it is prepaid or has a limit, or its billing is suspended. */
+  /**
+   * Whether a spending rule applies to the organization or the key: it is prepaid, it has a limit, or its billing is
+   * suspended.
+   */
   readonly spendLimited: boolean
 }
 
 const sha256Of = (text: string): string => hash("sha256", text, "hex")
 
-/** A new secret, and what is stored of it. */
+/** A new secret, and the parts of it that are stored. */
 const makeSecret = () => {
   const secret = makeApiKey(randomBytes(128))
   return { secret, sha256: Buffer.from(sha256Of(secret), "hex"), prefix: secret.slice(0, 13), lastFour: secret.slice(-4) }
@@ -35,17 +38,20 @@ const makeSecret = () => {
 export { KeyLookUpRefused } from "./apiKeys/keyLookUps.ts"
 export type { ApiKey } from "./apiKeys/statements.ts"
 
-/** Keys whose existence a process remembers. */
+/** Maximum number of keys whose existence a process remembers. */
 const maxFingerprints = 250_000
 
-/** How often the use of a key is written down, milliseconds. */
+/** Minimum interval between two writes of a key's `last_used_at`, milliseconds. */
 const useInterval = 60_000
 
-/** API keys: only their SHA-256 is stored. Changes write their audit events. */
+/** API keys. Only their SHA-256 is stored. Every change writes an audit event. */
 export class ApiKeys extends Context.Service<
   ApiKeys,
   {
-    /** The secret is told once, here. `expiresAt` in Unix milliseconds. A defect where the user is no member of the organisation. */
+    /**
+     * Returns the secret; it cannot be read again. `expiresAt` in Unix milliseconds. Dies if the user is not a member
+     * of the organization.
+     */
     readonly create: (input: {
       readonly orgId: OrgId
       readonly userId: UserId
@@ -54,34 +60,38 @@ export class ApiKeys extends Context.Service<
       readonly expiresAt?: number
     }) => Effect.Effect<{ readonly key: ApiKey; readonly secret: Redacted.Redacted<string> }>
     /**
-     * Who a bearer token is, if it is a live key of an active organisation. Answers are cached for 30 s at most and dropped at once when a key or an organisation
-     * changes (`NOTIFY api_keys`); `last_used_at` is written at most once a minute. The look-up is not limited: for tokens that no caller on the network sent.
+     * Returns the caller if the token is a live key of an active organization. Answers are cached for at most 30 s and
+     * dropped when a key or an organization changes (`NOTIFY api_keys`). `last_used_at` is written at most once a
+     * minute. The lookup is not rate-limited: use it only for tokens that did not come from a caller on the network.
      */
     readonly authenticate: (token: Redacted.Redacted<string>) => Effect.Effect<Option.Option<Caller>>
     /**
-     * The same for a token from the network, without an effect if the answer is remembered. `addressOf` gives the block of addresses that it came from: an address that
-     * sent too many keys that do not exist is refused further ones. Keys that exist are never refused for what others sent.
+     * The same for a token from the network; no effect is needed if the answer is cached. `addressOf` returns the
+     * address block of the caller. An address that sent too many nonexistent keys is refused further lookups of unknown
+     * keys. Existing keys are never refused because of other callers at the address.
      */
     readonly identify: (token: string, addressOf: () => string) => Option.Option<Caller> | Effect.Effect<Option.Option<Caller>, KeyLookUpRefused>
     /**
-     * Calls `onEnd` once when the secret that the caller came with is no longer in force: its key was revoked or has expired, or its organization was suspended. By notification, and
-     * within a second of an expiry. Call the result when the request has ended.
+     * Calls `onEnd` once when the caller's secret is no longer valid: the key was revoked or has expired, or the
+     * organization was suspended. Notifications trigger it; an expiry takes up to a second. Call the returned function
+     * when the request has ended.
      */
     readonly watch: (caller: Caller, onEnd: () => void) => () => void
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
-    /** None where the organisation has no such live key. */
+    /** None if the organization has no such live key. */
     readonly rename: (orgId: OrgId, id: KeyId, name: string) => Effect.Effect<Option.Option<ApiKey>>
     /**
-     * A new secret for the same key: its id, scopes and expiry stay. The secret before it is good for `overlapMillis` more (0 to 7 days) and then ends everywhere at that
-     * millisecond; one that was still good from an earlier rotation ends now. None where the organisation has no such live key, or it has expired.
+     * Creates a new secret for the same key; its ID, scopes and expiry stay. The previous secret stays valid for
+     * `overlapMillis` (0 to 7 days) and then ends in all processes at that millisecond. A secret that was still valid
+     * from an earlier rotation ends now. None if the organization has no such live key, or if the key has expired.
      */
     readonly rotate: (
       orgId: OrgId,
       id: KeyId,
       overlapMillis: number
     ) => Effect.Effect<Option.Option<{ readonly key: ApiKey; readonly secret: Redacted.Redacted<string> }>>
-    /** None where the organisation has no such live key. */
+    /** None if the organization has no such live key. */
     readonly revoke: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
   }
 >()("seatrial/ApiKeys") {
@@ -118,7 +128,7 @@ export class ApiKeys extends Context.Service<
               return admitted.changed(event.payload)
             }
             const isListening = event._tag === "Listening"
-            // While nobody tells of revocations, nothing may be remembered.
+            // Without notifications, revocations are missed, so nothing may be cached.
             cache.setTrusted(isListening)
             // Keys may have been created since the last notification.
             if (!isListening) return
@@ -158,7 +168,7 @@ export class ApiKeys extends Context.Service<
       })
       const lookUp = yield* makeKeyLookUps(cache, fingerprints, query)
 
-      /** Who the key is; that it was used is written down now and then. */
+      /** Returns the caller of the key, and records its use at intervals. */
       const admit = (key: LiveKey, now: number): Option.Option<Caller> => {
         const { caller } = key
         if (now - key.usedAt >= useInterval) {
@@ -167,7 +177,7 @@ export class ApiKeys extends Context.Service<
         }
         return Option.some(caller)
       }
-      /** Who the key is, if that is remembered; else the SHA-256 to look up. */
+      /** The caller if it is cached; otherwise the SHA-256 to look up. */
       const remembered = (text: string, now: number): Option.Option<Caller> | string => {
         if (!isApiKey(text)) return Option.none<Caller>()
         const sha256 = sha256Of(text)
@@ -185,14 +195,14 @@ export class ApiKeys extends Context.Service<
       const audit = (orgId: OrgId, id: KeyId, action: "created" | "updated" | "revoked", before: unknown, after: unknown, at: number) =>
         writeAudit(sql, ids, { orgId, actorKind: "admin", resourceType: "api_key", resourceId: id, action, before, after, at })
 
-      /** Tells every server that what it remembers of the key is out of date; this process need not wait for its own notification. */
+      /** Invalidates the key in every server's cache; this process does not wait for its notification. */
       const tell = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
       const forget = (id: KeyId) =>
         Effect.sync(() => {
           cache.forget(id)
           admitted.changed(id)
         })
-      /** Notifies every process that a key has a new secret; this process need not wait for its own notification. */
+      /** Notifies every process that a key has a new secret; this process does not wait for its notification. */
       const notifySecret = (sha256: Buffer) => {
         const text = sha256.toString("hex")
         fingerprints.add(text)

@@ -12,13 +12,13 @@ import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Allowance } from "./spending/Account.ts"
 import { makeReadAccount } from "./spending/readAccount.ts"
 
-/** A `ModelDeployment` of the cluster by its place there. */
+/** The namespace and name of a `ModelDeployment` in the cluster. */
 export interface ResourcePlace {
   readonly namespace: string
   readonly name: string
 }
 
-/** One specification of one object: a change of it has another generation, another object of the same name another uid. */
+/** One specification of one object: a changed object has another generation, a recreated object has another uid. */
 export interface ResourceVersion extends ResourcePlace {
   readonly uid: string
   readonly generation: number
@@ -31,7 +31,7 @@ const BindingRow = Schema.Struct({
   generation: Schema.BigInt,
   specHash: Schema.String,
   modelId: ModelId,
-  /** Whether the object named its model by id, which was there before it; else the model is its own. */
+  /** True if the object names an existing model by ID; false if the model was created for the object. */
   namesModel: Schema.Boolean,
   repo: Schema.String,
   modelDeleted: Schema.Boolean,
@@ -39,7 +39,7 @@ const BindingRow = Schema.Struct({
   phase: Phase
 })
 
-/** The model and the newest run that stand for an object. */
+/** The model and the newest run of an object. */
 export type Binding = Omit<typeof BindingRow.Type, "generation"> & { readonly generation: number }
 
 export interface AdoptInput {
@@ -47,7 +47,7 @@ export interface AdoptInput {
   readonly resource: ResourceVersion
   /** SHA-256 of the specification, lower-case hexadecimal. */
   readonly specHash: string
-  /** The model that is there already and is to be revised; null for one of its own, named as the object is. */
+  /** The existing model to deploy; null to use a model with the name of the object. */
   readonly modelId: ModelId | null
   readonly source: Source
   readonly serving: ServingRequest
@@ -57,29 +57,35 @@ export interface AdoptInput {
 const OwnerRow = Schema.Struct({ orgId: OrgId, active: Schema.Boolean, firstPurchase: Schema.Boolean, spendLimited: Schema.Boolean })
 
 /**
- * An organization as far as it may deploy. `firstPurchase`: it has paid, and its billing is not suspended. `usedUp`: the allowance of the organization that is used up; null for none.
+ * Whether an organization may deploy. `firstPurchase`: it has paid, and its billing is not suspended. `usedUp`: the
+ * organization's allowance that is used up, or null.
  */
 export interface ResourceOwner extends Omit<typeof OwnerRow.Type, "spendLimited"> {
   readonly usedUp: Allowance["kind"] | null
 }
 
-/** The door through which a `ModelDeployment` that somebody applied becomes a deployment like any other. */
+/** Turns `ModelDeployment` objects from the cluster into deployments. */
 export class AppliedResources extends Context.Service<
   AppliedResources,
   {
     readonly owner: (slug: string) => Effect.Effect<Option.Option<ResourceOwner>>
     readonly find: (place: ResourcePlace) => Effect.Effect<Option.Option<Binding>>
     /**
-     * The run for this version of the object, made once whatever dies in between: the model where it is new (named as the object is), the run with its first phase, its
-     * idempotency record (the object's uid and generation), the audit event as actor `system`, and the operator's work, in one transaction. An earlier run for the object
-     * that is unfinished ends as cancelled there; what serves goes on. Of a model that the object names, ref and serving that are left out are as in the API's create.
+     * Returns the run for this version of the object, and creates it if needed, in one transaction that is safe to
+     * repeat: the model if it is new, the run with its first phase, the idempotency record (uid and generation of the
+     * object), the audit event as actor `system`, and the outbox row. An earlier unfinished run of the object is
+     * cancelled; a serving revision continues to serve. If the object names a model and omits ref or serving, they
+     * default as in the API's create.
      */
     readonly adopt: (input: AdoptInput) => Effect.Effect<DeploymentId, ModelNameTaken | NamedModelRefused>
-    /** The same specification in another version of the object: no run is made. Also where the object was made anew. */
+    /**
+     * Binds the same specification to another version of the object, for example after the object was recreated. No run
+     * is created.
+     */
     readonly rebind: (version: ResourceVersion, specHash: string) => Effect.Effect<void>
     /**
-     * The object was deleted: its unfinished run is cancelled, and its model deleted, with what serves retired. A model that it only named stays as it is. False where
-     * nothing stood for it.
+     * Call this after the object was deleted: cancels its unfinished run, deletes its model and retires the serving
+     * revision. A model that the object only named is not changed. False if the object had no binding.
      */
     readonly retire: (place: ResourcePlace) => Effect.Effect<boolean>
   }
@@ -101,7 +107,7 @@ export class AppliedResources extends Context.Service<
             spend_limited AS "spendLimited"
           FROM organizations WHERE slug = ${slug}`
       })
-      // By the object's place alone: which organisation it belongs to is what is asked.
+      // Looks up by namespace and name only, because the organization is not known yet.
       const findBinding = SqlSchema.findOneOption({
         Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
         Result: BindingRow,

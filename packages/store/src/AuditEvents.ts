@@ -13,7 +13,7 @@ export interface AuditEventQuery extends PageRequest {
   readonly to?: number
 }
 
-/** A row as the driver gives it. It is not decoded again: a test holds the answers against the record's schema. */
+/** A row as the driver returns it. It is not decoded: a test checks the responses against the schema of the record. */
 type AuditEventRow = Omit<AuditEvent, "object" | "created_at"> & { readonly created_at: Date }
 
 const recordOf = (row: AuditEventRow): AuditEvent => ({
@@ -31,10 +31,11 @@ const recordOf = (row: AuditEventRow): AuditEvent => ({
 
 const selected = "SELECT id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after, created_at FROM audit_events"
 
-/** One page of events and one row more. */
+/** One page of events plus one row. */
 export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgId: OrgId, query: AuditEventQuery): Statement.Statement<Row> => {
   const clauses = [sql`org_id = ${orgId}`, ...afterPosition(sql, "audit_events", query.after)]
-  // As row comparisons: of two plain bounds on times that it does not know yet Postgres guesses next to no rows, and then takes any index.
+  // Row comparisons, because Postgres estimates almost no rows for two plain bounds on unknown times and may then
+  // choose any index.
   if (query.from !== undefined) clauses.push(sql`(created_at, id) >= (${timeBound(query.from)}, '')`)
   if (query.to !== undefined) clauses.push(sql`(created_at, id) < (${timeBound(query.to)}, '')`)
   if (query.actorUserId !== undefined) clauses.push(sql`actor_user_id = ${query.actorUserId}`)
@@ -42,7 +43,7 @@ export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgI
   return sql<Row>`${sql.literal(selected)} WHERE ${sql.and(clauses)} ORDER BY created_at DESC, id DESC LIMIT ${query.limit + 1}`
 }
 
-/** What was changed by whom in an organisation, as the API reads it. */
+/** The audit events of an organization, as the API returns them. */
 export class AuditEvents extends Context.Service<
   AuditEvents,
   {

@@ -15,7 +15,7 @@ import { wakeWaiting } from "./wakeWaiting.ts"
 const EntryRow = Schema.Struct({
   kind: Schema.Literals(["purchase", "credit"]),
   amountMicros: Schema.BigInt,
-  /** A purchase's reference or a credit's note. */
+  /** The reference of a purchase, or the note of a credit. */
   note: Schema.NullOr(Schema.String),
   createdAt: IsoFromDate
 })
@@ -26,19 +26,19 @@ const BalanceRow = Schema.Struct({
   credited: Schema.BigIntFromString,
   /** The cost of requests. */
   spent: Schema.BigIntFromString,
-  /** The price of GPU time. */
+  /** The cost of GPU time. */
   gpuTime: Schema.BigIntFromString
 })
 
 const SpendLimitRow = Schema.Struct({ day: Schema.NullOr(Schema.BigInt), month: Schema.NullOr(Schema.BigInt) })
 
 const LimitsRow = Schema.Struct({
-  /** GPUs at once over all of the organisation's runs; null: no limit. */
+  /** Maximum number of GPUs in use by all runs of the organization; null: no limit. */
   gpuLimit: Schema.NullOr(Schema.Int),
   suspended: Schema.Boolean,
-  /** Whether the organization spends no more than its balance; else it is invoiced. */
+  /** Whether the organization may spend only its balance; if false, it is invoiced. */
   prepaid: Schema.Boolean,
-  /** What it may spend each UTC day and month; null: no limit. */
+  /** Spending limits for each UTC day and month; null: no limit. */
   dayLimitMicros: Schema.NullOr(Schema.BigInt),
   monthLimitMicros: Schema.NullOr(Schema.BigInt)
 })
@@ -48,32 +48,38 @@ const withLimit = (before: SpendLimit, change: Partial<SpendLimit>): SpendLimit 
 
 const limitJson = ({ day, month }: SpendLimit) => ({ day_limit_micros: day?.toString() ?? null, month_limit_micros: month?.toString() ?? null })
 
-/** What an organisation has bought, was granted and may use. Money in micro-dollars. Changes write their audit events in the same transaction, as actor `admin`. */
+/**
+ * Purchases, credits and limits of an organization. Money is in micro-dollars. Each change writes its audit event in
+ * the same transaction, as actor `admin`.
+ */
 export class Billing extends Context.Service<
   Billing,
   {
-    /** Credits are money to spend but no purchase: alone they do not allow deployments. */
+    /** A credit can be spent but is not a purchase: without a purchase, no deployments are allowed. */
     readonly grantCredit: (input: { readonly orgId: OrgId; readonly micros: bigint; readonly note: string | null }) => Effect.Effect<void>
-    /** Purchases or credits, newest first, `limit` at most. */
+    /** Purchases or credits, newest first, at most `limit`. */
     readonly entries: (orgId: OrgId, kind: BillingEntry["kind"], limit: number) => Effect.Effect<ReadonlyArray<BillingEntry>>
-    /** Sums over all time. Reads each of the organisation's receipts. */
+    /** Sums over all time. Reads every receipt of the organization. */
     readonly balance: (orgId: OrgId) => Effect.Effect<typeof BalanceRow.Type>
     readonly limits: (orgId: OrgId) => Effect.Effect<BillingLimits>
-    /** The operator looks anew at the runs that wait for it. */
+    /** Notifies the operator about the runs that wait because of the limit. */
     readonly setGpuLimit: (orgId: OrgId, limit: number | null) => Effect.Effect<BillingLimits>
-    /** Changes the limits that are given. Every gateway knows within a second. */
+    /** Changes only the limits that are present. Every gateway applies them within a second. */
     readonly setSpendLimit: (orgId: OrgId, limit: Partial<SpendLimit>) => Effect.Effect<BillingLimits>
     /** None if the organization has no such live key. */
     readonly setKeySpendLimit: (orgId: OrgId, keyId: KeyId, limit: Partial<SpendLimit>) => Effect.Effect<Option.Option<SpendLimit>>
-    /** A prepaid organization spends no more than its balance. Every gateway knows within a second. */
+    /** A prepaid organization may spend only its balance. Every gateway applies the change within a second. */
     readonly setPrepaid: (orgId: OrgId, prepaid: boolean) => Effect.Effect<BillingLimits>
-    /** What limits the organization and its keys, and how much of it is spent; `keyId` is null if it is the organization's. */
+    /**
+     * All limits of the organization and its keys, with the amounts spent. `keyId` is null for limits of the
+     * organization.
+     */
     readonly allowances: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Allowance & { readonly keyId: string | null; readonly reachedPercent: number }>>
-    /** The first allowance of the organization, and not of a key, that is used up; none if it may spend. */
+    /** The first allowance of the organization (not of a key) that is used up; none if it may spend. */
     readonly usedUp: (orgId: OrgId) => Effect.Effect<Option.Option<Allowance>>
     /**
-     * While billing is suspended the organization makes no new deployments (as without a first purchase), and its requests spend nothing: gateways refuse those that would. Every
-     * server knows within a second.
+     * While billing is suspended, the organization cannot create deployments, and gateways refuse requests that cost
+     * money. Every server applies the change within a second.
      */
     readonly setSuspended: (orgId: OrgId, suspended: boolean) => Effect.Effect<BillingLimits>
   }
@@ -122,7 +128,7 @@ export class Billing extends Context.Service<
           SELECT day_limit_micros AS day, month_limit_micros AS month FROM api_keys WHERE org_id = ${orgId} AND id = ${keyId} AND revoked_at IS NULL FOR NO KEY UPDATE`
       })
       const readAccount = makeReadAccount(sql)
-      /** Whether anything limits the organization is a column of its own, so that looking a key up costs no more. */
+      /** A separate column records whether any rule applies, so that key lookups stay cheap. */
       const announce = (orgId: OrgId) => sql`
         WITH changed AS (
           UPDATE organizations o SET spend_limited = o.prepaid OR o.day_limit_micros IS NOT NULL OR o.month_limit_micros IS NOT NULL OR EXISTS (
@@ -131,7 +137,7 @@ export class Billing extends Context.Service<
         )
         SELECT pg_notify('api_keys', ${orgId}), pg_notify('spend', ${orgId})`
 
-      /** The sums of an organization must be complete before anything limits it. */
+      /** The sums of an organization must be complete before a limit applies. */
       const limited = (orgId: OrgId) => Effect.andThen(Effect.andThen(sql`SET LOCAL statement_timeout = 0`, completeSums(sql, orgId)), announce(orgId))
 
       return Billing.of({
@@ -172,7 +178,7 @@ export class Billing extends Context.Service<
         setKeySpendLimit: Effect.fn("Billing.setKeySpendLimit")(function* (orgId, keyId, limit) {
           const at = yield* Clock.currentTimeMillis
           return yield* Effect.gen(function* () {
-            // In the order of every other change: two limits at once must not miss each other.
+            // Takes the same lock as every other change, so that two concurrent limits see each other.
             yield* lock(orgId)
             const found = yield* lockKey({ orgId, keyId })
             if (Option.isNone(found)) return found

@@ -26,32 +26,32 @@ const ServedModelRow = Schema.Struct({
   runtime: Runtime,
   engineVersion: Schema.String,
   prices: Prices,
-  /** As they were stored: in the form of the version that made the revision, or null where that kept none. */
+  /** As stored: in the format of the version that created the revision, or null if that version stored none. */
   capabilities: Schema.Unknown,
   /** Unix milliseconds. */
   verifiedAt: Schema.NullOr(MillisFromDate)
 })
 
-/** A model with the revision that serves it now. */
+/** A model with its serving revision. */
 export type ServedModel = typeof ServedModelRow.Type
 
 const readable = readableRows(ServedModelRow, "A model of the catalog")
 
-/** Models of a catalog at most: those above it, the oldest, are left out. */
+/** Maximum number of models in a catalog; the oldest ones beyond it are omitted. */
 const mostModels = 5_000
 
-/** The models that are served now: active ones of active organisations, with their active revisions, newest first. */
+/** Models that are served now: active models of active organizations with their active revisions, newest first. */
 export class Catalog extends Context.Service<
   Catalog,
   {
     /**
-     * The published models of all organisations: as they are when it is first run, anew whenever routes change, and every 30 s at least. Never ends and never fails:
-     * while the database is away nothing comes.
+     * The published models of all organizations: emitted at the start, after each change of the routes, and at least
+     * every 30 s. Never ends and never fails; emits nothing while the database is not available.
      */
     readonly published: Stream.Stream<ReadonlyArray<ServedModel>>
-    /** The organisation's own, private and public. */
+    /** The models of the organization, private and public. */
     readonly ownedBy: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ServedModel>>
-    /** The model that the organisation may call by this name: its own, or a published one. */
+    /** The model that the organization may call by this name: its own, or a published one. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<ServedModel>>
   }
 >()("seatrial/Catalog") {
@@ -60,7 +60,10 @@ export class Catalog extends Context.Service<
     Effect.map(PgClient.PgClient, (sql) => make(sql, sql))
   )
 
-  /** The same for the server: row-level security shows an organization its own models only, and published ones are read in another pool. */
+  /**
+   * The same for the server: row-level security limits the main pool to the organization's own models, so published
+   * models are read through another pool.
+   */
   static readonly layerServer = Layer.effect(
     Catalog,
     Effect.gen(function* () {
@@ -89,9 +92,9 @@ const find = Effect.fnUntraced(function* (sql: PgClient.PgClient, condition: Sta
   return yield* readable(yield* served(sql, condition))
 })
 
-/** `own` reads the models of an organization, `across` the published ones of all. */
+/** `own` reads the models of an organization, `across` the published models of all organizations. */
 const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Service"] => {
-  // Changes that come while the models are read become one more reading.
+  // Changes during a read cause one more read.
   const occasions = listen(across, "routes").pipe(
     Stream.filter(({ _tag }) => _tag !== "Lost"),
     Stream.merge(Stream.fromSchedule(Schedule.spaced("30 seconds"))),

@@ -8,38 +8,43 @@ import { Partitions } from "./Partitions.ts"
 import { acrossOrganizations, makeTenantClient } from "./tenants.ts"
 
 /**
- * A second, small pool for reading requests. Its statements are pipelined, many to a connection: they are short and wait for no row's lock, so none holds up those
- * behind it for long. Nothing that writes, or that locks, belongs here.
+ * A second, small pool for reading requests. It pipelines many statements on each connection: they are short and never
+ * wait for row locks, so none delays the statements behind it for long. Do not use it for statements that write or
+ * lock.
  */
 export class ReadPool extends Context.Service<ReadPool, PgClient.PgClient>()("seatrial/ReadPool") {}
 
-/** A small pool for what the server reads across organizations: keys, and published models. Row-level security shows it nothing else. */
+/**
+ * A small pool for data that the server reads across organizations: keys and published models. Row-level security hides
+ * everything else.
+ */
 export class AcrossPool extends Context.Service<AcrossPool, PgClient.PgClient>()("seatrial/AcrossPool") {}
 
 export interface PoolOptions {
   readonly url: Redacted.Redacted<string>
-  /** Connections. */
+  /** Number of connections. */
   readonly poolSize: number
-  /** Connections of the pool for reading. */
+  /** Number of connections in the read pool. */
   readonly readPoolSize: number
   readonly applicationName: string
   readonly idleTimeout?: Duration.Input
-  /** After which Postgres gives a statement up; without it, never. Those of the pool for reading are given up after 5 s. */
+  /** Statement timeout; no timeout if absent. Statements of the read pool time out after 5 s. */
   readonly statementTimeout?: Duration.Input
   /**
-   * After which Postgres ends a transaction whose program sends nothing more. A program that was suspended in the middle of one would hold its locks for as long: the next
-   * operator could not begin its term. Default 15 s.
+   * How long a transaction may be idle before Postgres ends it. A suspended program holds its locks for this long, and
+   * the next operator cannot begin its term until then. Default 15 s.
    */
   readonly idleTransactionTimeout?: Duration.Input
   /**
-   * No statement reads a whole table where an index leads to its rows. Connections keep their plans: one that was made while a table fitted on a page or two, which is read
-   * faster than an index, would go on to read all of it when it is a thousand times as long.
+   * Disables sequential scans if an index can be used. Connections keep their plans: a plan that was made while a table
+   * fitted on a page or two would scan the whole table after it has grown a thousandfold.
    */
   readonly byIndex?: boolean
-  /** The group role whose rights the statements have; without it they have those of the login. */
+  /** The group role whose privileges the statements have; if absent, the privileges of the login. */
   readonly role?: string | undefined
   /**
-   * Whether each statement of the main pool is restricted to the organization of the fiber that runs it (`TenantScope`). A text restricts all of them to that organization.
+   * Whether each statement of the main pool is restricted to the organization of its fiber (`TenantScope`). A string
+   * restricts all statements to that organization.
    */
   readonly tenants?: boolean | string
 }
@@ -73,7 +78,8 @@ export const connect = ({
       ...(byIndex ? { enable_seqscan: "off" } : {}),
       ...(statementTimeout === undefined ? {} : { statement_timeout: millis(statementTimeout) })
     },
-    // Pipelining many statements on one connection is faster, but one that waits for a row's lock would then hold up all that were sent behind it.
+    // Pipelining on one connection is faster, but a statement that waits for a row lock would delay all statements
+    // behind it.
     multiplex: false
   }
   const main = tenants === true ? PgClient.layerFrom(makeTenantClient(mainConfig)) : PgClient.layer(mainConfig)
@@ -85,8 +91,8 @@ export const connect = ({
       timezone: "UTC",
       ...asRole,
       statement_timeout: "5000",
-      // Each list has an index in its own order. One plan for all callers, and never one that reads or sorts what an organisation has: with plans made for each caller, or
-      // from old statistics, a large one would now and then get that of a small one.
+      // Each list has an index in its own order, so one generic plan fits all callers. With custom plans or old
+      // statistics, a large organization would sometimes get a plan that scans or sorts all of its rows.
       plan_cache_mode: "force_generic_plan",
       enable_seqscan: "off",
       enable_bitmapscan: "off",
@@ -94,7 +100,7 @@ export const connect = ({
       jit: "off"
     },
     multiplex: true,
-    // Few enough that the pool opens more connections, and more than one process of Postgres is at work.
+    // Low enough for the pool to open more connections, so that several Postgres processes share the work.
     multiplexConcurrency: 4
   })
   return Layer.merge(main, Layer.effect(ReadPool, PgClient.PgClient).pipe(Layer.provide(Layer.fresh(reads))))
@@ -117,10 +123,10 @@ const withSchema = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClie
 
 const layerWith = (options: Partial<PoolOptions>) => Layer.unwrap(Effect.map(settings, (given) => connect({ ...given, ...options })))
 
-/** With the rights of the login, whatever role the programs have. */
+/** Uses the privileges of the login even if the programs have roles. */
 const layerOwner = layerWith({ role: undefined })
 
-/** The role is made by a migration, so a program that may migrate does so before it takes the role. */
+/** A migration creates the role, so a program that may migrate does so before it sets the role. */
 const prepared = Effect.gen(function* () {
   if ((yield* settings).role === undefined || !(yield* migratesAtStart)) return
   yield* Layer.build(layerSchema(true).pipe(Layer.provide(Layer.fresh(layerOwner))))
@@ -133,27 +139,33 @@ const program = (options: Partial<PoolOptions>) => withSchema(Layer.unwrap(Effec
  * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true), `DATABASE_ROLE` (none).
  */
 export const Database = {
-  /** The pool alone, with the rights of the login: for migrations. */
+  /** The pool alone, with the privileges of the login: for migrations. */
   layerOwner,
   /** The pool alone. */
   layer: layerWith({}),
-  /** Brings the database up to date and gives the migrations that were still to be made: each number and name. */
+  /** Migrates the database, and returns the number and name of each migration that was applied. */
   migrate,
   /** Whether the roles of the programs exist. */
   hasRoles: Effect.flatMap(SqlClient.SqlClient, hasRoles),
-  /** The pool of a database whose schema is the one that the program needs and whose partitions are made ahead. With `DATABASE_MIGRATE` it migrates, else it waits. */
+  /**
+   * The pool of a database with the required schema and with partitions created ahead. The program migrates if
+   * `DATABASE_MIGRATE` is set, and waits for the schema if not.
+   */
   layerMigrated: program({}),
-  /** The same for administration: if programs have roles, with the role of administration. */
+  /** The same for administration, with the administration role if programs have roles. */
   layerAdmin: Layer.unwrap(Effect.map(settings, ({ role }) => (role === undefined ? program({}) : program({ role: roleName("admin") })))),
-  /** The same for the operator, whose statements are about one run each, however many there are. */
+  /** The same for the operator. Each of its statements concerns one run, however many runs exist. */
   layerOperator: program({ byIndex: true }),
-  /** The same for the server, whose statements are restricted to the organization of the fiber that runs them, as far as its role is subject to row-level security. */
+  /**
+   * The same for the server. If its role is subject to row-level security, each statement is restricted to the
+   * organization of its fiber.
+   */
   layerServer: program({ tenants: true }),
-  /** A small pool for what the server reads before it knows the organization, and of published models. */
+  /** A small pool for published models and for reads before the organization of a request is determined. */
   layerAcrossOrganizations: Layer.effect(AcrossPool, PgClient.PgClient).pipe(
     Layer.provide(Layer.fresh(layerWith({ tenants: acrossOrganizations, poolSize: 4, readPoolSize: 1 })))
   ),
-  /** The same for one address, without configuration. */
+  /** The same for one URL, without configuration. */
   layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
     withSchema(
       connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" }),

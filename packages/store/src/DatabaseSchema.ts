@@ -4,18 +4,18 @@ import { migrate } from "./migrate.ts"
 import { compareSchema, readSchema, schemaProblem } from "./schemaState.ts"
 
 interface SchemaCheck {
-  /** Asks the database whether the program can serve on its schema: why not, or null. */
+  /** Checks whether the program can run on the schema of the database. Returns the problem, or null. */
   readonly check: Effect.Effect<string | null, SqlError.SqlError>
   /** The result of the last check. */
   readonly problem: () => string | null
 }
 
-/** Whether the program can serve on the schema of its database. Programs are not ready if it cannot. */
+/** Whether the program can run on the schema of its database. If not, the program is not ready. */
 export const DatabaseSchema = Context.Reference<SchemaCheck>("seatrial/DatabaseSchema", {
   defaultValue: () => ({ check: Effect.succeed(null), problem: () => null })
 })
 
-/** Waits until the database has the schema that the program needs; fails if it never can. */
+/** Waits until the database has the schema that the program needs. Fails if the schema is too new. */
 const awaitSchema = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   let logged = ""
   const isCurrent = Effect.gen(function* () {
@@ -27,11 +27,14 @@ const awaitSchema = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     }
     return state._tag === "Current"
   })
-  // Only before the program serves: nothing notifies of a migration that the first program of an installation waits for.
+  // Polls only before the program serves: no notification exists for the migration of a new installation.
   yield* Effect.repeat(isCurrent, { until: (current) => current, schedule: Schedule.spaced("1 second") })
 })
 
-/** Makes sure that the schema fits before the program serves, by migrating or by waiting for `seatrial migrate`, and lets the program check it later. */
+/**
+ * Checks the schema before the program serves, by migrating or by waiting for `seatrial migrate`, and provides later
+ * checks.
+ */
 export const layerSchema = (migrates: boolean) =>
   Layer.effect(
     DatabaseSchema,
@@ -39,7 +42,7 @@ export const layerSchema = (migrates: boolean) =>
       const sql = yield* SqlClient.SqlClient
       const state = compareSchema(yield* readSchema(sql))
       if (state._tag === "Unsupported") return yield* state.error
-      // A program with few rights cannot even lock the table of migrations: it does nothing if there is nothing to do.
+      // A program with few privileges cannot lock the table of migrations, so `migrate` runs only if it has work.
       if (state._tag === "Behind") yield* migrates ? migrate : awaitSchema(sql)
       let problem: string | null = null
       const check = Effect.gen(function* () {

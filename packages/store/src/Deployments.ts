@@ -28,15 +28,15 @@ import { type Page, pageOf } from "./Page.ts"
 import { insertRun } from "./runs/insertRun.ts"
 import { transition } from "./runs/transition.ts"
 
-/** The idempotency key was used with other input. */
+/** The idempotency key was used with different input. */
 export class IdempotencyKeyReused extends Data.TaggedError("IdempotencyKeyReused") {}
-/** A replay, but the model has been deleted since. */
+/** The request is a replay, but the model was deleted in the meantime. */
 export class ModelDeleted extends Data.TaggedError("ModelDeleted") {}
-/** The organisation has a model of that name. */
+/** The organization already has a model with that name. */
 export class ModelNameTaken extends Data.TaggedError("ModelNameTaken")<{ readonly slug: string }> {}
-/** The organisation has no such record. */
+/** The organization has no such record. */
 export class RecordNotFound extends Data.TaggedError("RecordNotFound") {}
-/** The run is over. */
+/** The run has already finished. */
 export class DeploymentFinished extends Data.TaggedError("DeploymentFinished")<{ readonly phase: Phase }> {}
 
 export interface CreateInput {
@@ -44,13 +44,13 @@ export interface CreateInput {
   readonly idempotencyKey: string
   /** SHA-256 of the canonical decoded input, lower-case hexadecimal. */
   readonly inputHash: string
-  /** A new model from a source, or another run of a model that exists. */
+  /** A new model from a source, or another run of an existing model. */
   readonly target:
     | { readonly _tag: "NewModel"; readonly source: Source; readonly slug: string }
     | { readonly _tag: "Redeploy"; readonly modelId: ModelId; readonly ref: string | null }
   readonly serving: ServingRequest
   readonly serve: boolean
-  /** The trace of the request, as W3C Trace Context writes it. */
+  /** The trace context of the request, in the W3C `traceparent` format. */
   readonly traceparent?: string | null
 }
 
@@ -59,7 +59,7 @@ export interface Operation {
   readonly modelId: ModelId
   readonly revisionId: RevisionId | null
   readonly phase: Phase
-  /** Whether this is an earlier create's operation. */
+  /** Whether the operation was created by an earlier request. */
   readonly replayed: boolean
 }
 
@@ -68,22 +68,28 @@ const DetailRow = Schema.Struct({ ...DeploymentDetail.fields, ...times })
 const OperationRow = Schema.Struct({ id: DeploymentId, modelId: ModelId, revisionId: Schema.NullOr(RevisionId), phase: Phase })
 const BoundRow = Schema.Struct({ ...OperationRow.fields, inputHash: Schema.String, deleted: Schema.Boolean })
 
-/** Deployments as the API sees them; each statement names the organisation. */
+/** Deployments as the API exposes them. Every statement names the organization. */
 export class Deployments extends Context.Service<
   Deployments,
   {
     /**
-     * Makes the run, its first phase, the model where it is new, the idempotency record, the audit event and the operator's work in one transaction, or gives the
-     * operation that the key already stands for. Of two at once the second waits and gets the first's.
+     * Creates the run, its first phase, the model if it is new, the idempotency record, the audit event and the outbox
+     * row in one transaction. If the idempotency key is already bound, returns its operation. Of two concurrent calls
+     * with one key, the second waits and returns the operation of the first.
      */
     readonly create: (input: CreateInput) => Effect.Effect<Operation, IdempotencyKeyReused | ModelDeleted | ModelNameTaken | RecordNotFound>
-    /** What the organisation's revisions hold of a repository, or of a model's, at a full commit; none where none was made of it. It never changes. */
+    /**
+     * The facts that revisions of the organization hold about a repository (or the repository of a model) at a full
+     * commit; none if no revision of it exists. Facts of a commit never change.
+     */
     readonly knownFacts: (orgId: OrgId, of: FactsOf, commit: string) => Effect.Effect<Option.Option<RepositoryFacts>>
-    /** What the organisation's starts of an architecture took, as far as their engines told. */
+    /** Start times of an architecture that the organization's engines reported. */
     readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
-    /** GPUs that the organisation may hold at once; null for any number. */
+    /** Maximum number of GPUs that the organization may hold; null: no limit. */
     readonly gpuLimit: (orgId: OrgId) => Effect.Effect<number | null>
-    /** The operation that an idempotency key stands for, if the input is the same; none where no create has bound the key. Makes nothing. */
+    /**
+     * The operation of an idempotency key if the input is the same; none if no create used the key. Creates nothing.
+     */
     readonly findOperation: (
       orgId: OrgId,
       idempotencyKey: string,
@@ -91,9 +97,9 @@ export class Deployments extends Context.Service<
     ) => Effect.Effect<Option.Option<Operation>, IdempotencyKeyReused | ModelDeleted>
     readonly list: (orgId: OrgId, query: DeploymentQuery) => Effect.Effect<Page<Deployment>>
     readonly find: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<DeploymentDetail>>
-    /** What the run does or waits for now. */
+    /** The current activity of the run, or the reason why it waits. */
     readonly progress: (orgId: OrgId, id: DeploymentId) => Effect.Effect<Option.Option<ShownProgress>>
-    /** Ends the run before anything else does, in one conditional update. No phase begins before the one that it follows, whatever the clocks of those who enter them. */
+    /** Cancels the run with one conditional update, unless it has already finished. */
     readonly cancel: (orgId: OrgId, id: string, by: UserId) => Effect.Effect<DeploymentId, RecordNotFound | DeploymentFinished>
   }
 >()("seatrial/Deployments") {
@@ -136,8 +142,9 @@ export class Deployments extends Context.Service<
       })
 
       /**
-       * All of a create as one statement, hence one transaction. The idempotency row goes first: a second create of the same key waits there until the first
-       * is committed, and then inserts nothing. Without a model to run nothing is bound either.
+       * The whole create as one statement, hence one transaction. The idempotency row goes first: a second create with
+       * the same key waits there until the first commits, and then inserts nothing. If the model does not exist, the
+       * key is not bound.
        */
       const insertOnce = Effect.fnUntraced(function* (input: CreateInput, now: number) {
         const { caller, target } = input
@@ -196,8 +203,8 @@ export class Deployments extends Context.Service<
       })
 
       /**
-       * The runs of a model go in the order of their `created_at`, and those who make them may have different clocks: a run is made at least a millisecond after
-       * the newest one, which nobody can make meanwhile.
+       * Runs of a model are ordered by `created_at`, but their creators may have different clocks. A run is therefore
+       * created at least one millisecond after the newest run. The lock on the model prevents concurrent inserts.
        */
       const insertNext = Effect.fnUntraced(function* (input: CreateInput, modelId: ModelId) {
         yield* sql`SELECT 1 FROM models WHERE org_id = ${input.caller.orgId} AND id = ${modelId} FOR NO KEY UPDATE`

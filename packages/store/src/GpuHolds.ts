@@ -5,7 +5,7 @@ import { SqlSchema } from "effect/sql"
 import { gpuDaysOf } from "./gpuDays.ts"
 import { leads } from "./OperatorTerms.ts"
 
-/** GPUs that a pod got. `placedAt`: Unix milliseconds; the price in micro-dollars. */
+/** GPUs that were assigned to a pod. `placedAt` in Unix milliseconds, the price in micro-dollars. */
 export interface Placement {
   readonly podUid: string
   readonly pod: string
@@ -16,7 +16,10 @@ export interface Placement {
   readonly placedAt: number
 }
 
-/** An engine that ends whenever it starts: how often it has, and when it is started again (Unix milliseconds); null: it is being started, or nobody says. */
+/**
+ * An engine that exits during every start: the number of failed starts, and the time of the next start in Unix
+ * milliseconds. Null: it is starting, or the time is not reported.
+ */
 export interface FailedStarts {
   readonly ends: number
   readonly nextStartAt: number | null
@@ -29,11 +32,11 @@ const OpenRow = Schema.Struct({
   organization: Schema.String,
   hostClass: Schema.String,
   gpus: Schema.Int,
-  /** Whether its node fell silent. */
+  /** Whether the pod's node stopped responding. */
   silent: Schema.Boolean,
   failing: Schema.NullOr(Schema.Struct({ ends: Schema.Int, nextStartAt: Schema.NullOr(Schema.Finite) }))
 })
-/** GPUs that are held as far as is known. */
+/** GPUs that are held according to the last observation. */
 export type OpenHold = typeof OpenRow.Type
 
 const UsageRow = Schema.Struct({
@@ -48,25 +51,28 @@ const UsageRow = Schema.Struct({
 export type GpuUsage = typeof UsageRow.Type
 
 /**
- * How long GPUs were held: one row a pod, written by the operator as it sees the pod placed and gone. Each write can be repeated and changes nothing then; what was
- * released stays released.
+ * How long GPUs were held, one row for each pod. The operator writes it when a pod is placed and when it is gone. Every
+ * write is idempotent, and a released hold stays released.
  */
 export class GpuHolds extends Context.Service<
   GpuHolds,
   {
-    /** All that was not released. */
+    /** All holds that are not released. */
     readonly open: Effect.Effect<ReadonlyArray<OpenHold>>
-    /** The pod has its GPUs, at a price that does not change any more. False where no such deployment is known. */
+    /** Records that GPUs were assigned to the pod, at a fixed price. False if the deployment does not exist. */
     readonly place: (placement: Placement) => Effect.Effect<boolean>
-    /** Its node does not answer since then (Unix milliseconds); null: it does again. */
+    /** Records since when the pod's node does not respond (Unix milliseconds); null: it responds again. */
     readonly silent: (podUid: string, since: number | null) => Effect.Effect<void>
-    /** Its engine ends whenever it starts; null: it does not, as far as is seen. */
+    /** Records that the pod's engine exits during every start; null: it no longer does. */
     readonly failing: (podUid: string, failed: FailedStarts | null) => Effect.Effect<void>
-    /** The pod's GPUs are free since then, by its own times. Null: it is gone and they do not say: since the last look then, or since its node fell silent before. */
+    /**
+     * Releases the pod's GPUs at the given time. Null: the pod is gone and its end is not reported, so the hold ends at
+     * the last observation, or earlier when its node stopped responding.
+     */
     readonly release: (podUid: string, at: number | null) => Effect.Effect<void>
-    /** Whoever writes the placements and releases has seen, just now, all that is held. */
+    /** Records that the operator has just observed all holds. */
     readonly looked: Effect.Effect<void>
-    /** What was held on these days (UTC, both included), by day and deployment. */
+    /** GPU time on these days (UTC, both inclusive), by day and deployment. */
     readonly usage: (orgId: OrgId, from: string, to: string) => Effect.Effect<ReadonlyArray<GpuUsage>>
   }
 >()("seatrial/GpuHolds") {
@@ -124,7 +130,8 @@ export class GpuHolds extends Context.Service<
         }),
         looked: Effect.gen(function* () {
           const at = new Date(yield* Clock.currentTimeMillis)
-          // What is held counts until the last look, so an operator whose clock is ahead must not bill the time until then.
+          // An open hold is billed until the last observation. `least` prevents an operator with a fast clock from
+          // billing time that has not passed yet.
           yield* Effect.orDie(sql`
             INSERT INTO gpu_looks (seen_at) SELECT least(${at}::timestamptz, now()) WHERE ${yield* leads(sql)}
             ON CONFLICT (singleton) DO UPDATE SET seen_at = greatest(gpu_looks.seen_at, excluded.seen_at)`)

@@ -2,82 +2,97 @@ import { Cause, Effect, Exit, Fiber, Option, Predicate, Schedule } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { storeMetrics } from "./metrics.ts"
 
-/** Told once how the commit of a row ended. */
+/** Called once with the result of a row's commit. */
 export type Settled = (exit: Exit.Exit<void>) => void
 
-/** What has been handed in and waits for its commit. */
+/** A row that waits for its commit. */
 interface Pending<Row> {
   readonly row: Row
   readonly settled: Settled
-  /** When it was handed in, on the monotonic clock. */
+  /** Arrival time on the monotonic clock. */
   readonly since: number
 }
 
-/** Where rows go that the database does not take. */
+/** Storage for rows that the database does not accept. */
 export interface Fallback<Row> {
-  /** Whether the row goes there at once. */
+  /** Whether the row bypasses the database. */
   readonly diverts: (row: Row) => boolean
-  /** Whether the row is kept apart from others: where it finds no room, they still may. */
+  /** Whether the row is stored separately: if there is no room for it, other rows may still fit. */
   readonly apart: (row: Row) => boolean
-  /** Keeps the rows durably; `tried`: the database was asked and did not take them in time. */
+  /** Stores the rows durably. `tried`: the database did not accept them in time. */
   readonly keep: (rows: ReadonlyArray<Row>, tried: boolean) => Effect.Effect<void, SqlError>
 }
 
 export interface GroupCommitOptions<Row> {
   /** Writes all rows in one transaction. */
   readonly commit: (rows: ReadonlyArray<Row>) => Effect.Effect<void, SqlError>
-  /** Rows to a transaction. */
+  /** Maximum number of rows in a transaction. */
   readonly batch: number
-  /** Transactions at once at most: one, but where many rows wait or the first of them for long. */
+  /**
+   * Maximum number of concurrent transactions. More than one runs only if many rows wait, or if the first row has
+   * waited for long.
+   */
   readonly committers: number
-  /** Whether somebody waits for the row: one for which nobody does begins no transaction, but shares one that others begin, and has its own only after it has waited for long. */
+  /**
+   * Whether a caller waits for the row. A row without a waiting caller does not start a transaction: it joins one that
+   * other rows start, and gets its own only after it has waited for long.
+   */
   readonly urgent: (row: Row) => boolean
-  /** Rows that may wait already when this one comes: where there are as many it is not taken and dies. */
+  /** Maximum queue length for this row. If the queue is full, the row is rejected with a defect. */
   readonly capacity: (row: Row) => number
-  /** Without one, rows that the database does not take die. */
+  /** If absent, rows that the database does not accept fail with a defect. */
   readonly fallback?: Fallback<Row> | undefined
 }
 
 export interface GroupCommit<Row> {
-  /** Takes a row and returns at once; `settled` is called when the row is committed, or with a defect when it cannot be. */
+  /**
+   * Accepts a row and returns immediately. `settled` is called when the row is committed, or with a defect if it cannot
+   * be.
+   */
   readonly enter: (row: Row, settled: Settled) => void
-  /** The same, completed once the row is committed. Whoever stops waiting does not take the row back. */
+  /** The same as an effect that completes after the commit. Interrupting it does not withdraw the row. */
   readonly write: (row: Row) => Effect.Effect<void>
 }
 
-/** SQLSTATEs of a server that is going down or coming up, is full or out of memory, only reads, or cannot reach its disk. */
+/**
+ * SQLSTATEs of a server that is starting or stopping, is out of disk or memory, is read-only, or cannot reach its disk.
+ */
 const restarting = new Set(["57P01", "57P02", "57P03", "53000", "53100", "53200", "53300", "25006", "58030"])
 
-/** Whether the same statement may do later what it did not do now. */
+/** Whether the statement may succeed later. */
 export const isTransient = (error: SqlError): boolean => {
   const { cause, operation } = error.reason
-  // Who has no connection has not shown the statement to anybody.
+  // Without a connection, the statement was never sent.
   if (error.isRetryable || operation === "connect") return true
   return Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && restarting.has(cause.code)
 }
 
-/** A lost connection is tried again for about two seconds. */
+/** Retries a lost connection for about two seconds. */
 const patience = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 }))
 
-/** Rows that are worth a transaction of their own beside one that is under way. */
+/** Number of waiting rows that justify a second concurrent transaction. */
 const many = 128
 
-/** Milliseconds for which a row waits for the transaction under way to end, or for one to share where it is not urgent, before it has one of its own. */
+/**
+ * How long a row waits before it gets a transaction to itself, milliseconds: for the current transaction to end, or, if
+ * it is not urgent, for a transaction to join.
+ */
 const long = 5
 
-/** Where there is a fallback, the database has no longer than this, whatever it is busy with. */
+/** Timeout of the database if there is a fallback. */
 const limit = "2 seconds"
 
 /**
- * Gathers rows that come while a transaction is under way into the next one, so that many share a commit. A transaction costs the database as much as several rows, so
- * there is a second at once only where many rows wait, or the first of them for long. A batch that the database refuses is halved until the offending row stands alone,
- * so that it harms no other. When the scope closes, what was handed in is still committed.
+ * Collects rows that arrive during a transaction into the next one, so that many rows share a commit. One transaction
+ * costs the database as much as several rows, so a second concurrent one starts only if many rows wait or the first has
+ * waited for long. If the database rejects a batch, it is halved until the offending row is isolated, so that no other
+ * row is affected. When the scope closes, accepted rows are still committed.
  */
 export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommitOptions<Row>) {
   let waiting: Array<Pending<Row>> = []
-  // How many of them are urgent.
+  // Number of urgent rows in the queue.
   let urgent = 0
-  // Committers that have nothing to do; each takes what there is when it is called.
+  // Idle committers; each takes the rows that are waiting when it is woken.
   const idle: Array<() => void> = []
   let calling = false
   let timer: NodeJS.Timeout | undefined
@@ -111,7 +126,10 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     return Effect.andThen(keepTogether(others, to, tried), keepTogether(apart, to, tried))
   }
 
-  /** The same effect, left behind when its time is over: what it waits for may never come. */
+  /**
+   * The effect with a timeout. It continues in the background after the timeout, because it may wait for an event that
+   * never comes.
+   */
   const limited = (effect: Effect.Effect<void, SqlError>) =>
     Effect.gen(function* () {
       const fibre = yield* Effect.forkIn(effect, scope, { startImmediately: true, uninterruptible: false })
@@ -155,13 +173,16 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     urgent = waiting.reduce((count, { row }) => (options.urgent(row) ? count + 1 : count), 0)
     return taken
   }
-  /** Whether another transaction is to begin beside those that are under way. */
+  /** Whether another concurrent transaction should start. */
   const isDue = (underWay: number) => {
     const [first] = waiting
     if (first === undefined) return false
     return (underWay === 0 && urgent > 0) || waiting.length >= many || performance.now() - first.since >= long
   }
-  /** Calls a committer for what waits, now or once it has waited for long. Where none is idle, the first that is looks itself. */
+  /**
+   * Wakes a committer for the waiting rows, now or after the maximum wait. If none is idle, the next idle committer
+   * checks the queue.
+   */
   const look = () => {
     const [first] = waiting
     if (first === undefined || calling || idle.length === 0) return
@@ -174,7 +195,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   }
   const call = () => {
     calling = false
-    // Who was busy may have taken it all meanwhile.
+    // A busy committer may already have taken the rows.
     look()
   }
   const enter = (row: Row, settled: Settled) => {
@@ -184,7 +205,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (options.urgent(row)) urgent++
     if (calling || idle.length === 0) return
     if (!isDue(options.committers - idle.length)) return look()
-    // Not before all that came with this one has been read: it shares the commit.
+    // Waits until all rows of this turn are queued: they share the commit.
     calling = true
     setImmediate(call)
   }
@@ -194,16 +215,16 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (isDue(options.committers - 1 - idle.length)) return resume(Effect.void)
     const wake = () => resume(Effect.void)
     idle.push(wake)
-    // What came while all were busy had nobody to look after it.
+    // Rows that arrived while all committers were busy are still waiting.
     look()
     return Effect.sync(() => {
-      // Whoever was called already is not there any more.
+      // A committer that was already woken is no longer in the list.
       const at = idle.indexOf(wake)
       if (at !== -1) idle.splice(at, 1)
     })
   })
 
-  // Runs after the committers were interrupted, and before the pool that they use is closed.
+  // Runs after the committers are interrupted and before their pool is closed.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       while (waiting.length > 0) yield* commit(take())
@@ -214,7 +235,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const committer = Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(next), () => {
       const taken = take()
-      // What a batch has no room for is another's.
+      // Rows beyond the batch size go to another committer.
       look()
       return taken.length === 0 ? Effect.void : commit(taken)
     })

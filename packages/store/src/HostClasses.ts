@@ -4,16 +4,16 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { leads } from "./OperatorTerms.ts"
 
-/** The cluster's host classes, mirrored here by the operator for the programs that have no access to the cluster. */
+/** The cluster's host classes. The operator copies them here for programs without access to the cluster. */
 export class HostClasses extends Context.Service<
   HostClasses,
   {
     readonly list: Effect.Effect<ReadonlyArray<HostClass>>
-    /** Makes the stored set equal to the given one. Writes only what changed. */
+    /** Replaces the stored set; writes only the differences. */
     readonly replaceAll: (classes: ReadonlyArray<HostClass>) => Effect.Effect<void>
-    /** What the nodes of the classes have, by the names of the classes, as the operator saw it last. */
+    /** The capacity of each class, by class name, as the operator last observed it. */
     readonly capacities: Effect.Effect<ClassCapacities>
-    /** Writes what the nodes of the classes have now, if it has changed. */
+    /** Writes the current capacity of the classes if it has changed. */
     readonly recordCapacities: (capacities: ClassCapacities) => Effect.Effect<void>
   }
 >()("seatrial/HostClasses") {

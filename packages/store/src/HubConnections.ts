@@ -12,9 +12,9 @@ const ConnectionRow = Schema.Struct({
   createdAt: IsoFromDate,
   /** When the token was last set. */
   updatedAt: IsoFromDate,
-  /** Whether objects that somebody applies in the organisation's namespaces are deployed with it. */
+  /** Whether objects applied in the organization's namespaces use this token. */
   shared: Schema.Boolean,
-  /** Whether the current encryption key sealed it. */
+  /** Whether the token is encrypted with the current key. */
   currentKey: Schema.Boolean
 })
 export type HubConnection = typeof ConnectionRow.Type
@@ -24,25 +24,30 @@ const SealedRow = Schema.Struct({ orgId: OrgId, userId: UserId, sealed: Schema.U
 const batchSize = 100
 
 /**
- * Hub tokens of users, encrypted at rest (AES-256-GCM) with the first key of `SEATRIAL_ENCRYPTION_KEY`; the keys after it still open what they sealed. Changes
- * write their audit events, as `updated` of the membership that the token belongs to.
+ * Hub tokens of users, encrypted at rest (AES-256-GCM) with the first key of `SEATRIAL_ENCRYPTION_KEY`; the other keys
+ * still decrypt older tokens. Each change writes an audit event: `updated` of the membership.
  */
 export class HubConnections extends Context.Service<
   HubConnections,
   {
     readonly set: (orgId: OrgId, userId: UserId, token: Redacted.Redacted<string>) => Effect.Effect<void>
     readonly find: (orgId: OrgId, userId: UserId) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
-    /** The token that an organisation shares with what is applied in its namespaces, since no user stands behind that. */
+    /**
+     * The token that an organization shares with objects applied in its namespaces, because such objects have no user.
+     */
     readonly findShared: (orgId: OrgId) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
-    /** Shares this user's token, and no other any more; without a user none. False where the user has none, or nothing was shared. */
+    /**
+     * Shares this user's token instead of any other; null shares none. False if the user has no token, or if none was
+     * shared.
+     */
     readonly share: (orgId: OrgId, userId: UserId | null) => Effect.Effect<boolean>
-    /** All of an organisation's, without their tokens. */
+    /** All connections of an organization, without tokens. */
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<HubConnection>>
-    /** Whether there was one. */
+    /** Whether a connection was removed. */
     readonly remove: (orgId: OrgId, userId: UserId) => Effect.Effect<boolean>
     /**
-     * Seals every token that another key sealed anew with the current one, in batches of a transaction each: broken off, it goes on where it was. `unreadable` are
-     * those that no configured key opens; they stay as they are.
+     * Encrypts all tokens again that do not use the current key, in batches of one transaction each; an interrupted
+     * rotation can be continued. `unreadable`: tokens that no configured key decrypts; they are not changed.
      */
     readonly rotateKey: Effect.Effect<{ readonly resealed: number; readonly unreadable: number }>
   }
@@ -150,7 +155,7 @@ export class HubConnections extends Context.Service<
         share: Effect.fn("HubConnections.share")((orgId, userId) =>
           Effect.gen(function* () {
             const at = yield* Clock.currentTimeMillis
-            // Two at once go one after the other, also where nothing is shared yet.
+            // Serializes concurrent calls, even if nothing is shared yet.
             yield* sql`SELECT 1 FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`
             const before = Option.getOrNull(yield* findShared(orgId))
             if (userId !== null && Option.isNone(yield* find({ orgId, userId }))) return false

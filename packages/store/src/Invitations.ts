@@ -12,27 +12,30 @@ const InvitationRow = Schema.Struct({
   orgId: OrgId,
   email: Schema.String,
   role: Role,
-  /** As of the question's time. */
+  /** At the time of the query. */
   status: Schema.Literals(["pending", "accepted", "withdrawn", "expired"]),
   createdAt: IsoFromDate,
   expiresAt: IsoFromDate
 })
 export type Invitation = typeof InvitationRow.Type
 
-/** The address is a member already, or has an invitation that is still pending. */
+/** The address already belongs to a member, or it has a pending invitation. */
 export class InvitationConflict extends Data.TaggedError("InvitationConflict")<{ readonly reason: "member" | "pending" }> {}
 
-/** The token is unknown, or its invitation has expired, was withdrawn or was accepted before. */
+/** The token is unknown, or its invitation has expired, was withdrawn or was already accepted. */
 export class InvitationInvalid extends Data.TaggedError("InvitationInvalid") {}
 
 const makeToken = () => `seatrial_invite_${randomBytes(32).toString("base64url")}`
 const sha256Of = (text: string) => hash("sha256", text, "buffer")
 
-/** Invitations into an organisation: of their tokens only the SHA-256 is stored. Changes write their audit events, as actor `admin`. */
+/**
+ * Invitations to an organization. Only the SHA-256 of a token is stored. Each change writes its audit event, as actor
+ * `admin`.
+ */
 export class Invitations extends Context.Service<
   Invitations,
   {
-    /** The token is told once, here. `expiresAt` in Unix milliseconds. */
+    /** Returns the token; it cannot be read again. `expiresAt` in Unix milliseconds. */
     readonly send: (input: {
       readonly orgId: OrgId
       readonly email: string
@@ -41,9 +44,11 @@ export class Invitations extends Context.Service<
     }) => Effect.Effect<{ readonly invitation: Invitation; readonly token: Redacted.Redacted<string> }, InvitationConflict>
     /** Newest first. */
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Invitation>>
-    /** None where the organisation has no such pending invitation. */
+    /** None if the organization has no such pending invitation. */
     readonly withdraw: (orgId: OrgId, id: InvitationId) => Effect.Effect<Option.Option<Invitation>>
-    /** Makes the user, where the address is new, and the membership; at its very expiry a token is too late. */
+    /**
+     * Creates the membership, and the user if the address is new. A token is invalid from the exact time of its expiry.
+     */
     readonly accept: (
       token: Redacted.Redacted<string>,
       name: Option.Option<string>
@@ -90,7 +95,7 @@ export class Invitations extends Context.Service<
       const lockPending = SqlSchema.findOneOption({
         Request: Schema.Struct({ sha256: Schema.Uint8Array, now: Schema.Date }),
         Result: InvitationRow,
-        // The organisation is what the token's invitation says: only its holder can ask.
+        // The token determines the organization: only its holder can run this query.
         execute: ({ now, sha256 }) => sql`
           SELECT ${columns(now)} FROM invitations
           WHERE token_sha256 = ${sha256} AND accepted_at IS NULL AND withdrawn_at IS NULL AND expires_at > ${now} FOR UPDATE`
@@ -104,7 +109,7 @@ export class Invitations extends Context.Service<
           const id = yield* ids.make(InvitationId, at)
           const token = makeToken()
           const invitation = yield* Effect.gen(function* () {
-            // Of two who invite the same address at once, the second sees the first's invitation.
+            // Serializes concurrent invitations, so that the second one sees the first.
             yield* sql`SELECT 1 FROM organizations WHERE id = ${input.orgId} FOR NO KEY UPDATE`
             const members = yield* sql`
               SELECT 1 FROM memberships m JOIN users u ON u.id = m.user_id WHERE m.org_id = ${input.orgId} AND u.email = ${email}`

@@ -2,9 +2,9 @@ import type { Caller } from "./ApiKeys.ts"
 
 export interface LiveKey {
   readonly caller: Caller
-  /** Unix milliseconds until which this is believed. */
+  /** When the entry expires, Unix milliseconds. */
   readonly until: number
-  /** When its use was last written down, Unix milliseconds. */
+  /** When the use of the key was last recorded, Unix milliseconds. */
   usedAt: number
 }
 
@@ -12,18 +12,18 @@ const liveMillis = 30_000
 const unknownMillis = 5_000
 
 /**
- * What a process remembers of keys, by the SHA-256 of their secret: live ones for 30 s, unknown ones for 5 s. Each kind has a bound of its own, so that guessed
- * keys cannot push out the real ones; the least recently used goes first.
+ * A process's cache of keys, by the SHA-256 of their secret: live keys for 30 s, unknown keys for 5 s. Each kind has a
+ * separate size limit, so that guessed keys cannot evict real ones. The least recently used entry is evicted first.
  */
 export class KeyCache {
   readonly #live = new Map<string, LiveKey>()
   readonly #unknown = new Map<string, number>()
   readonly #capacity: number
   #trusted = false
-  /** Keys that were remembered when they were asked for, and that were not. */
+  /** Lookups that the cache answered, and lookups that it did not. */
   hits = 0
   misses = 0
-  /** Changes whenever something was forgotten: an answer that was asked for before is not remembered. */
+  /** Changes whenever entries are dropped: the result of a query that began earlier is not cached. */
   generation = 0
 
   constructor(capacity: number) {
@@ -34,7 +34,7 @@ export class KeyCache {
     return this.#live.size + this.#unknown.size
   }
 
-  /** Whether changes are heard of; nothing is remembered while they are not. */
+  /** Whether change notifications arrive; without them, nothing is cached. */
   setTrusted(trusted: boolean): void {
     this.#trusted = trusted
     this.generation++
@@ -42,7 +42,7 @@ export class KeyCache {
     this.#unknown.clear()
   }
 
-  /** Whether this is what is remembered of the key. */
+  /** Whether the cache has this caller for the key. */
   holds(sha256: string, caller: Caller): boolean {
     return this.#live.get(sha256)?.caller === caller
   }
@@ -86,7 +86,7 @@ export class KeyCache {
     if (this.#trusted && generation === this.generation) this.#put(this.#unknown, sha256, now + unknownMillis)
   }
 
-  /** Forgets a key, or all keys of an organisation, by its id; and everything unknown, since it may be known now. */
+  /** Drops a key, or all keys of an organization, by ID. Also drops all unknown keys, because they may exist now. */
   forget(id: string): void {
     this.generation++
     this.#unknown.clear()

@@ -14,23 +14,26 @@ const UserWithOrganizations = Schema.Struct({
   email: Schema.String,
   name: Schema.String,
   createdAt: IsoFromDate,
-  /** Slugs, in their order. */
+  /** Slugs, sorted. */
   organizations: Schema.Array(Schema.String)
 })
 
-/** The organisation would be left without an owner. */
+/** The organization would have no owner. */
 export class LastOwner extends Data.TaggedError("LastOwner") {}
 
-/** Who belongs to an organisation. Each change writes its audit events in the same transaction, as actor `admin`. */
+/** The members of an organization. Each change writes its audit events in the same transaction, as actor `admin`. */
 export class Members extends Context.Service<
   Members,
   {
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Member>>
-    /** Users of all organisations whose address or name has the text, by address, `limit` at most. */
+    /** Users of all organizations whose address or name contains the text, by address, at most `limit`. */
     readonly users: (text: string, limit: number) => Effect.Effect<ReadonlyArray<typeof UserWithOrganizations.Type>>
-    /** None where the user is no member. */
+    /** None if the user is not a member. */
     readonly changeRole: (orgId: OrgId, userId: UserId, role: Role) => Effect.Effect<Option.Option<Member>, LastOwner>
-    /** Ends the membership, revokes the user's keys and forgets their hub token: the ids of the keys. None where the user is no member. */
+    /**
+     * Ends the membership, revokes the user's keys and deletes their hub token. Returns the IDs of the keys. None if
+     * the user is not a member.
+     */
     readonly remove: (orgId: OrgId, userId: UserId) => Effect.Effect<Option.Option<ReadonlyArray<KeyId>>, LastOwner>
   }
 >()("seatrial/Members") {
@@ -70,7 +73,9 @@ export class Members extends Context.Service<
           UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND user_id = ${userId} AND revoked_at IS NULL RETURNING id, pg_notify('api_keys', id)`
       })
 
-      /** The member, with the organisation held: of two who take away an owner, the second sees what the first did. */
+      /**
+       * Reads the member and locks the organization: of two concurrent removals of owners, the second sees the first.
+       */
       const hold = Effect.fnUntraced(function* (orgId: OrgId, userId: UserId) {
         yield* sql`SELECT 1 FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`
         return yield* find({ orgId, userId })
@@ -113,7 +118,8 @@ export class Members extends Context.Service<
             const member = yield* hold(orgId, userId)
             if (Option.isNone(member)) return Option.none()
             yield* keepOwner(orgId, member.value)
-            // The membership first: a key that is being made holds it, and is there to be revoked once that has ended.
+            // Delete the membership first: a concurrent key creation locks it, so the new key is visible afterward and
+            // is revoked.
             yield* sql`DELETE FROM memberships WHERE org_id = ${orgId} AND user_id = ${userId}`
             const keys = (yield* revokeKeys({ orgId, userId, at: new Date(at) })).map(({ id }) => id)
             const { email, hubConnected, role } = member.value

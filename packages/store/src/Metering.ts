@@ -39,9 +39,9 @@ export interface RequestEnd extends RequestStart {
   readonly latencyMs: number
   readonly finishReason: string | null
   readonly error: RequestError | null
-  /** Said in the receipt, where the usage is not the engine's own final count. */
+  /** Shown in the receipt if the usage is not the engine's final count. */
   readonly note: string | null
-  /** What the receipt freezes. */
+  /** Values that the receipt freezes. */
   readonly receipt: { readonly prices: Prices; readonly hfRevision: string; readonly engineVersion: string; readonly digests?: ReceiptDigests | null }
 }
 
@@ -58,14 +58,16 @@ export interface RequestRefusal {
   readonly error: RequestError
 }
 
-/** A sweep ended the request before: its gateway had not been heard of for longer than a lease. The record and the receipt say so for good. */
+/**
+ * A sweep ended the request because its gateway had not renewed the lease. The record and the receipt keep that result.
+ */
 export class RequestGivenUp extends Data.TaggedError("RequestGivenUp") {}
 
 type RecordRow = InsertRow | WholeRow
 
 const isEnd = (row: RecordRow): row is WholeRow => row.state === "completed"
 
-/** The row of each id that counts: the first that says how the request ended, which also says how it began. */
+/** The relevant row of each ID: the first one that ends the request. An end also contains the data of the begin. */
 const oneOfEach = (rows: ReadonlyArray<RecordRow>): ReadonlyArray<RecordRow> => {
   const seen = new Map<string, RecordRow>()
   for (const row of rows) {
@@ -75,28 +77,33 @@ const oneOfEach = (rows: ReadonlyArray<RecordRow>): ReadonlyArray<RecordRow> => 
   return seen.size === rows.length ? rows : [...seen.values()]
 }
 
-/** The last row of each id. */
+/** The last row of each ID. */
 const lastOfEach = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> => [
   ...new Map(rows.map((row) => [row.id, row])).values()
 ]
 
 /**
- * Durable records of inference requests by group commit: each effect completes once its rows are committed, many requests to a commit. A second end of the same
- * request changes nothing. Costs are worked out here from usage and prices.
+ * Durable records of inference requests, written by group commit: each effect completes when its rows are committed,
+ * and many requests share a commit. A second end of a request changes nothing. Costs are computed here from usage and
+ * prices.
  */
 export class Metering extends Context.Service<
   Metering,
   {
-    /** Begins a request: returns at once, and `settled` is called when the row is committed, or with a defect when it cannot be. */
+    /**
+     * Records the begin of a request and returns immediately. `settled` is called when the row is committed, or with a
+     * defect if it cannot be.
+     */
     readonly enter: (start: RequestStart, settled: Settled) => void
     readonly end: (end: RequestEnd) => Effect.Effect<void, RequestGivenUp>
-    /** Of a request that runs already: its engine turned it away before any work. */
+    /** Ends a running request that its engine rejected before it did any work. */
     readonly refuse: (refusal: RequestRefusal) => Effect.Effect<void>
-    /** The usage so far, for a request whose gateway may die; also renews its lease. */
+    /** Records the usage so far, in case the gateway dies, and renews the lease. */
     readonly checkpoint: (request: { readonly id: RequestId; readonly orgId: OrgId }, usage: Usage) => Effect.Effect<void>
     /**
-     * Ends running requests whose lease ran out as 500 `gateway_lost`, with their last checkpoint; how many it ended. It ends none before sweeps have followed each
-     * other, of whichever gateway, for a lease's length: after an outage those who live come first.
+     * Ends running requests with an expired lease as 500 `gateway_lost`, with the usage of their last checkpoint.
+     * Returns their number. It ends no request until gateways have swept without a gap for the length of a lease: after
+     * an outage, live gateways must be able to renew their leases first.
      */
     readonly sweep: Effect.Effect<number>
   }
@@ -106,7 +113,7 @@ export class Metering extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const announceSums = yield* makeAnnounceSums(sql)
-      /** Those of the ends that find their request swept. */
+      /** The ends whose request was already swept. */
       const findSwept = Effect.fnUntraced(function* <Row extends EndRow>(ends: ReadonlyArray<Row>, ended: ReadonlyArray<{ readonly id: string }>) {
         if (ended.length === ends.length) return []
         const known = new Set(ended.map(({ id }) => id))
@@ -114,14 +121,14 @@ export class Metering extends Context.Service<
         const swept = new Set((yield* sweptStatement(sql, left)).map(({ id }) => id))
         return left.filter(({ id }) => swept.has(id))
       })
-      /** Writes rows, of each id one; those of the ends that find their request swept. */
+      /** Writes one row for each ID. Returns the ends whose request was already swept. */
       const commitRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<RecordRow>) {
         const statement = recordStatement(sql, rows)
         const withPartitions = Effect.gen(function* () {
           for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
           return yield* statement
         })
-        // A month for which nobody made a partition ahead.
+        // The partition of a month may be missing if nobody created it ahead.
         const ended = yield* Effect.catchReason(statement, "SqlError", "ConstraintError", () => withPartitions)
         announceSums(rows)
         return yield* findSwept(rows.filter(isEnd), ended)
@@ -141,7 +148,7 @@ export class Metering extends Context.Service<
                 const others = new Map(rows.flatMap((row) => ("state" in row ? [] : [[row.id, row] as const])))
                 const swept: Array<EndRow> = whole.length === 0 ? [] : yield* commitRecords(oneOfEach(whole))
                 if (others.size > 0) swept.push(...(yield* findSwept([...others.values()], yield* endStatement(sql, [...others.values()], "running"))))
-                // Their callers were told these ends.
+                // The callers have already received these results.
                 if (swept.length > 0) yield* endStatement(sql, swept, "swept")
                 announceSums(rows)
                 spooled.remove(rows.map(({ id }) => id))
@@ -149,16 +156,17 @@ export class Metering extends Context.Service<
             })
 
       const batch = 500
-      // Ends that found their request swept.
+      // Ends whose request was already swept.
       const givenUp = new WeakSet<RecordRow>()
-      // Begins and ends share commits, and where an end comes before its begin was sent, one row is all that is written. Which of the two comes first does not matter: an
-      // end says all that a begin does.
+      // Begins and ends share commits. If an end arrives before its begin was sent, only the end is written. Their
+      // order does not matter, because an end contains the data of the begin.
       const records = yield* groupCommit<RecordRow>({
         batch,
         committers: 2,
-        // A stream's begin is waited for. That of a whole answer is not: its end often comes within the same transaction, or with the next.
+        // Callers wait for the begin of a stream. Nobody waits for the begin of a whole answer: its end often arrives
+        // for the same transaction or the next one.
         urgent: ({ state, streamed }) => state !== "running" || streamed === true,
-        // Who was let in can still end.
+        // Ends have more capacity than begins, so that accepted requests can always end.
         capacity: ({ state }) => (state === "running" ? 10_000 : 20_000),
         fallback: spool?.fallback((row) => (isEnd(row) ? { kind: "end", row } : { kind: "insert", row })),
         commit: Effect.fnUntraced(function* (rows) {
@@ -170,7 +178,7 @@ export class Metering extends Context.Service<
       })
       const checkpoint = yield* groupCommit<CheckpointRow>({
         batch,
-        // One at a time, so that an older checkpoint never comes after a newer one.
+        // One at a time, so that an older checkpoint never overwrites a newer one.
         committers: 1,
         urgent: () => true,
         capacity: () => 10_000,

@@ -16,27 +16,36 @@ import { deleteModel } from "./models/deleteModel.ts"
 import { type TrialFigures, trialFigures } from "./models/trialFigures.ts"
 
 /**
- * What is done to models beyond their deployments. Each change writes its audit event in the same transaction, as actor `admin`; one that changes nothing writes
- * none. The operator and the gateways hear of it and bring the cluster and the routes to what is written here.
+ * Administration of models, apart from their deployments. Each change writes its audit event in the same transaction,
+ * as actor `admin`; a call that changes nothing writes none. The operator and the gateways are notified and apply the
+ * stored state to the cluster and the routes.
  */
 export class ModelAdmin extends Context.Service<
   ModelAdmin,
   {
-    /** All that are not deleted, by slug. */
+    /** All models that are not deleted, by slug. */
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<AdministeredModel>>
-    /** By id or slug. */
+    /** By ID or slug. */
     readonly find: (orgId: OrgId, idOrSlug: string) => Effect.Effect<Option.Option<AdministeredModel>>
-    /** What the trial of what serves measured, or of the newest revision that was measured. */
+    /** Figures measured by the trial of the serving revision, or of the newest measured revision if none serves. */
     readonly figures: (orgId: OrgId, id: ModelId) => Effect.Effect<Option.Option<TrialFigures>>
-    /** Takes no requests from now on, and its GPUs are given back; its weights and its settings stay. */
+    /** Stops all requests to the model and releases its GPUs; its weights and settings stay. */
     readonly disable: (orgId: OrgId, id: ModelId) => Effect.Effect<AdministeredModel, ModelNotFound | ModelServesNothing>
-    /** What served before serves again, once its engine is ready. */
+    /** The previous revision serves again when its engine is ready. */
     readonly enable: (orgId: OrgId, id: ModelId) => Effect.Effect<AdministeredModel, ModelNotFound | ModelServesNothing>
-    /** Gives its name back, ends an unfinished run and retires what serves. Requests and receipts stay readable. */
+    /**
+     * Frees the name, cancels an unfinished run and retires the serving revision. Requests and receipts stay readable.
+     */
     readonly remove: (orgId: OrgId, id: ModelId) => Effect.Effect<AdministeredModel, ModelNotFound>
-    /** Into the catalog, callable by everybody under its bare slug at these rates. Also changes the rates of a published model. */
+    /**
+     * Adds the model to the catalog: every organization may call it by its bare slug at these rates. Also changes the
+     * rates of a published model.
+     */
     readonly publish: (orgId: OrgId, id: ModelId, prices: Prices) => Effect.Effect<AdministeredModel, ModelNotFound | ModelServesNothing | PublicNameTaken>
-    /** Out of the catalog: its own organisation's again, under `<org slug>/<model slug>` and without rates. */
+    /**
+     * Removes the model from the catalog: it is callable only by its organization, as `<org slug>/<model slug>`,
+     * without rates.
+     */
     readonly unpublish: (orgId: OrgId, id: ModelId) => Effect.Effect<AdministeredModel, ModelNotFound>
   }
 >()("seatrial/ModelAdmin") {
@@ -60,7 +69,7 @@ export class ModelAdmin extends Context.Service<
         const model = yield* locked(orgId, id)
         if (prices !== null && model.revision_id === null) return yield* new ModelServesNothing()
         const visibility = prices === null ? "private" : "public"
-        // In micro-dollars, so that "007" and "7" are the same rate.
+        // Compared in micro-dollars, so that "007" and "7" are the same rate.
         const [input, output, cacheRead, cacheWrite] = ratesOf(prices)
         const same = model.prices === null || ratesOf(model.prices).join() === [input, output, cacheRead, cacheWrite].join()
         if (model.visibility === visibility && same) return model
@@ -80,7 +89,7 @@ export class ModelAdmin extends Context.Service<
         })
       })
 
-      /** Faults of SQL and decoding are nobody's to handle; what the caller can act on stays. */
+      /** SQL and decoding errors become defects; errors that the caller can handle stay typed. */
       const atOnce = <A, E>(effect: Effect.Effect<A, E>) => sql.withTransaction(effect)
 
       return ModelAdmin.of({

@@ -4,26 +4,27 @@ import { SqlSchema } from "effect/sql"
 
 const Needed = Schema.Struct({ repo: Schema.String, commit: Schema.String })
 
-/** How long a finished run that was not released counts as one that has something in the cluster. */
+/** How long a finished run that was not released may still have objects in the cluster. */
 const unreleased = "interval '1 day'"
 
 const Now = Schema.Struct({ millis: Schema.Finite })
 
-/** Which downloaded weights somebody needs, of all organisations: what clean-up goes by. */
+/** The downloaded weights that are still needed, of all organizations. Cleanup keeps them. */
 export class NeededWeights extends Context.Service<
   NeededWeights,
   {
     /**
-     * The commits of what models serve or served with success once and can again without a download, of unfinished runs, of those that may still have an engine, and of
-     * all that is published; of an adapter, its base's too. A run that comes later and does not find them noted has a download of its own, which finds them or brings them back.
+     * The commits of serving revisions, of verified revisions that can serve again without a download, of unfinished
+     * runs, of finished runs whose engine may still exist, and of published endpoints. For an adapter, also the commit
+     * of its base. A later run that finds no record of its weights runs a download, which verifies or restores them.
      */
     readonly list: Effect.Effect<ReadonlyArray<typeof Needed.Type>>
     /**
-     * From now on every run of that commit has a download. To be called before `list` is asked for the last time: a run that still counted on the files is in that list then,
-     * and one that comes later brings them back.
+     * Makes every later run of that commit run a download. Call this before the last read of `list`: a run that still
+     * relies on the files is then in the list, and a later run restores them.
      */
     readonly forget: (stored: typeof Needed.Type) => Effect.Effect<void>
-    /** The database's time, Unix milliseconds. Clean-up compares times with it and not with its own clock, which may be wrong. */
+    /** The database's time, Unix milliseconds. Cleanup uses it because its local clock may be wrong. */
     readonly now: Effect.Effect<number>
   }
 >()("seatrial/NeededWeights") {

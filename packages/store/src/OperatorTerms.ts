@@ -2,22 +2,26 @@ import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { type SqlError, SqlSchema } from "effect/sql"
 
-/** The term of the operator that a fibre works for; null where it works for none, and nothing is asked. */
+/**
+ * The term of the operator that a fiber works for; null if the fiber does not belong to an operator, and then terms are
+ * not checked.
+ */
 export const OperatorTerm = Context.Reference<number | null>("seatrial/OperatorTerm", { defaultValue: () => null })
 
 /**
- * A condition of a statement that writes: that the fibre's term is the newest one, and stays so until the transaction ends. An operator that was stopped for a while and
- * does not know yet that another leads changes nothing any more.
+ * A SQL condition for writes: the fiber's term is the newest, and stays the newest until the transaction ends. An
+ * operator that was suspended and has lost the lead therefore cannot write.
  */
 export const leads = (sql: PgClient.PgClient) =>
   Effect.map(OperatorTerm, (term) => (term === null ? sql`true` : sql`EXISTS (SELECT FROM operator_terms WHERE term = ${term} FOR SHARE)`))
 
 /**
- * Whether the operator that leads writes this itself: it goes on by itself then, and whoever comes after it looks at everything that is live, so it leaves itself no word.
+ * Whether the leading operator itself writes. It then continues without an outbox row, and its successor reads all live
+ * runs anyway.
  */
 export const isOwnWrite: Effect.Effect<boolean> = Effect.map(OperatorTerm, (term) => term !== null)
 
-/** The effect in one transaction in which the fibre's term is the newest; without it a defect, for nothing can be answered. */
+/** Runs the effect in a transaction in which the fiber's term is the newest. Dies if it is not. */
 export const whileLeading = <A, E, R>(sql: PgClient.PgClient, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
   Effect.gen(function* () {
     if ((yield* OperatorTerm) === null) return yield* effect
@@ -25,11 +29,11 @@ export const whileLeading = <A, E, R>(sql: PgClient.PgClient, effect: Effect.Eff
     return rows.length > 0 ? yield* effect : yield* Effect.die(new Error("another operator leads by now"))
   }).pipe(sql.withTransaction)
 
-/** Who of several operators writes to Postgres. */
+/** Decides which of several operators may write to Postgres. */
 export class OperatorTerms extends Context.Service<
   OperatorTerms,
   {
-    /** Begins a term: from now on the writes of all earlier ones are refused, and those under way have ended. */
+    /** Begins a term: writes of all earlier terms are rejected from now on, and their open transactions have ended. */
     readonly begin: Effect.Effect<number>
     /** The newest term; none before the first. */
     readonly current: Effect.Effect<Option.Option<number>>

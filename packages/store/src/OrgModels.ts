@@ -8,11 +8,11 @@ import { afterPosition, type Page, type PageRequest, pageOf } from "./Page.ts"
 export interface OrgModelQuery extends PageRequest {
   readonly status?: ModelStatus
   readonly visibility?: Visibility
-  /** Part of slug, display name or repository, in any case; no character in it is special. */
+  /** Matches a part of slug, display name or repository, case-insensitively; no character is special. */
   readonly q?: string
 }
 
-/** A row as the driver gives it. It is not decoded again: a test holds the answers against the record's schema. */
+/** A row as the driver returns it. It is not decoded: a test checks the responses against the schema of the record. */
 interface OrgModelRow {
   readonly id: string
   readonly slug: string
@@ -40,7 +40,7 @@ const recordOf = (row: OrgModelRow): OrgModel => ({
   revision: row.revision
 })
 
-// The newest revision is looked for only where none serves.
+// The newest revision is read only if none serves.
 const columns = `
   m.id, m.slug, m.display_name, m.status, m.visibility, m.hf_repo, m.created_at, m.updated_at, ${revisionJson} AS revision,
     coalesce(
@@ -51,7 +51,10 @@ const columns = `
     ) AS hf_revision`
 const serving = "LEFT JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id"
 
-/** One page of models that are not deleted, and one row more; it is cut before the join. `strpos` knows no wildcards, so `q` needs no escapes. */
+/**
+ * One page of models that are not deleted, plus one row; the limit applies before the join. `strpos` has no wildcards,
+ * so `q` needs no escaping.
+ */
 export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgId: OrgId, query: OrgModelQuery): Statement.Statement<Row> => {
   const clauses = [sql`m.org_id = ${orgId} AND m.deleted_at IS NULL`, ...afterPosition(sql, "m", query.after)]
   if (query.status !== undefined) clauses.push(sql`m.status = ${query.status}`)
@@ -66,7 +69,7 @@ export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgI
     ORDER BY m.created_at DESC, m.id DESC`
 }
 
-/** The organisation's models as the API reads them. A deleted one is neither listed nor found. */
+/** The organization's models as the API returns them, without deleted ones. */
 export class OrgModels extends Context.Service<
   OrgModels,
   {
@@ -81,7 +84,7 @@ export class OrgModels extends Context.Service<
 
       return OrgModels.of({
         list: Effect.fn("OrgModels.list")(function* (orgId, query) {
-          // Postgres' text holds no NUL, hence no model has one in its names.
+          // Postgres text cannot contain NUL, so no name matches.
           if (query.q?.includes("\0")) return { items: [], next: null }
           const rows = yield* Effect.orDie(listStatement<OrgModelRow>(sql, orgId, query))
           return pageOf(rows.map(recordOf), query.limit)

@@ -10,7 +10,7 @@ export interface Organization {
   readonly slug: string
   readonly name: string
   readonly status: "active" | "suspended"
-  /** Whether the first purchase was made, without which nothing is deployed. */
+  /** Whether the first purchase was made; without it, deployments are not allowed. */
   readonly firstPurchase: boolean
 }
 
@@ -24,22 +24,28 @@ const OrganizationRow = Schema.Struct({
   firstPurchase: Schema.Boolean
 })
 
-/** The slug or the e-mail address is taken. */
+/** The slug or the email address is taken. */
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {}
 
-/** Organisations, their users and their purchases. Each change writes its audit event in the same transaction, as actor `admin`. */
+/**
+ * Organizations, their users and their purchases. Each change writes its audit event in the same transaction, as actor
+ * `admin`.
+ */
 export class Organizations extends Context.Service<
   Organizations,
   {
     readonly create: (input: { readonly slug: string; readonly name: string }) => Effect.Effect<Organization, NameTaken>
     readonly findBySlug: (slug: string) => Effect.Effect<Option.Option<Organization>>
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
-    /** Changes the full name. The slug stays for ever: it is part of the names by which callers know the organisation's models. */
+    /** Changes the full name. The slug never changes: it is part of the callable names of the organization's models. */
     readonly rename: (orgId: OrgId, name: string) => Effect.Effect<void>
-    /** Makes the user where the address is new, and the membership where there is none. */
+    /** Creates the membership if it is missing, and the user if the address is new. */
     readonly addUser: (input: { readonly orgId: OrgId; readonly email: string; readonly name: string; readonly role: Role }) => Effect.Effect<User>
     readonly findUser: (orgId: OrgId, email: string) => Effect.Effect<Option.Option<User>>
-    /** Records a purchase in micro-dollars; the first one allows deployments. False where that `reference` (an invoice's number) was recorded before: then nothing is. */
+    /**
+     * Records a purchase in micro-dollars; the first one enables deployments. False if the `reference` (an invoice
+     * number) was recorded before; then nothing changes.
+     */
     readonly recordPurchase: (input: { readonly orgId: OrgId; readonly micros: bigint; readonly reference?: string }) => Effect.Effect<boolean>
     readonly setStatus: (orgId: OrgId, status: Organization["status"]) => Effect.Effect<void>
   }
@@ -50,7 +56,7 @@ export class Organizations extends Context.Service<
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
       const audit = writeAudit.bind(null, sql, ids)
-      /** Tells every server that what it remembers of the organisation's keys is out of date. */
+      /** Invalidates the organization's keys in every server's cache. */
       const tellServers = (orgId: OrgId) => sql`SELECT pg_notify('api_keys', ${orgId})`
 
       const columns = sql.literal(`id, slug, name, status, first_purchase_at IS NOT NULL AS "firstPurchase"`)

@@ -6,10 +6,10 @@ import { ModelNotFound, type ModelServesNothing } from "./models/administeredMod
 import { changeModel, findModel } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 
-/** A `ModelDeployment` in the cluster is the model's source: while it is there it would be deployed again. */
+/** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again. */
 export class ModelManaged extends Data.TaggedError("ModelManaged")<{ readonly namespace: string; readonly name: string }> {}
 
-/** The user in whose name an organization's own models are changed. */
+/** The user who changes the organization's model. */
 export interface ModelOwner {
   readonly orgId: OrgId
   readonly orgSlug: string
@@ -17,17 +17,21 @@ export interface ModelOwner {
 }
 
 /**
- * What an organization does to its own models, by their ids or names (`tiny-chat`, or `acme/tiny-chat` as callers of inference write it). Each change writes its audit
- * event as actor `user` in the same transaction; a change to the state that the model has already writes nothing. The operator and the gateways are notified.
+ * Changes that an organization makes to its own models, by ID or name (`tiny-chat`, or `acme/tiny-chat` as in inference
+ * requests). Each change writes its audit event as actor `user` in the same transaction; a call that changes nothing
+ * writes none. The operator and the gateways are notified.
  */
 export class OwnModels extends Context.Service<
   OwnModels,
   {
-    /** It takes no requests, and its GPUs are given back; its weights and its settings stay. */
+    /** Stops all requests to the model and releases its GPUs; its weights and settings stay. */
     readonly disable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
-    /** The revision that served before serves again, once its engine is ready. */
+    /** The previous revision serves again when its engine is ready. */
     readonly enable: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelServesNothing>
-    /** Frees its name, cancels its unfinished deployment and retires the revision that serves. Requests and receipts stay readable. */
+    /**
+     * Frees the name, cancels its unfinished deployment and retires the serving revision. Requests and receipts stay
+     * readable.
+     */
     readonly remove: (owner: ModelOwner, idOrName: string) => Effect.Effect<void, ModelNotFound | ModelManaged>
   }
 >()("seatrial/OwnModels") {
@@ -47,12 +51,12 @@ export class OwnModels extends Context.Service<
 
       const idOf = Effect.fnUntraced(function* ({ orgId, orgSlug }: ModelOwner, idOrName: string) {
         const idOrSlug = idOrName.startsWith(`${orgSlug}/`) ? idOrName.slice(orgSlug.length + 1) : idOrName
-        // Postgres' text holds no NUL.
+        // Postgres text cannot contain NUL.
         const found = idOrSlug.includes("\0") ? Option.none() : yield* Effect.orDie(find({ orgId, idOrSlug }))
         if (Option.isNone(found)) return yield* new ModelNotFound()
         return found.value.id
       })
-      /** One change in one transaction, by the model's id. */
+      /** Runs one change in one transaction, with the ID of the model. */
       const changing = <E>(owner: ModelOwner, idOrName: string, change: (id: ModelId) => Effect.Effect<unknown, E>) =>
         Effect.asVoid(Effect.flatMap(idOf(owner, idOrName), change)).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die))
       const actor = ({ userId }: ModelOwner) => ({ actorKind: "user", actorUserId: userId }) as const

@@ -1,12 +1,15 @@
 import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Makes the missing partitions of requests and receipts for the months from one time to another, Unix milliseconds. */
+/** Creates the missing partitions of requests and receipts for the months between two times, Unix milliseconds. */
 export const ensurePartitions = Effect.fn("ensurePartitions")(function* (sql: SqlClient.SqlClient, from: number, to: number) {
   yield* sql`SELECT ensure_request_partitions(${new Date(from)}, ${new Date(to)})`
 })
 
-/** Makes the partitions of the current and the next two months, by the database's clock: at the start, and every hour while the layer lives. */
+/**
+ * Creates the partitions of the current and the next two months, by the database's clock: at the start, and then every
+ * hour.
+ */
 export class Partitions extends Context.Service<Partitions, { readonly ensureAhead: Effect.Effect<void> }>()("seatrial/Partitions") {
   static readonly layerSql = Layer.effect(
     Partitions,
@@ -14,7 +17,7 @@ export class Partitions extends Context.Service<Partitions, { readonly ensureAhe
       const sql = yield* SqlClient.SqlClient
       const ahead = Effect.asVoid(sql`SELECT ensure_request_partitions(now(), now() + interval '2 months')`)
       yield* Effect.orDie(ahead)
-      // The next hour makes good a failure: two months are left.
+      // A failure is repeated after an hour: partitions for two more months exist.
       yield* ahead.pipe(
         Effect.catchCause((cause) => Effect.logWarning("Partitions could not be made ahead", cause)),
         Effect.delay("1 hour"),

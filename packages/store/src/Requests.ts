@@ -16,13 +16,13 @@ export interface RequestQuery extends PageRequest {
   readonly to?: number
 }
 
-/** One page of a list as the wire writes it: `data` is the JSON array of the records. */
+/** One page of a list in wire format: `data` is the JSON array of the records. */
 export interface JsonPage {
   readonly data: string
   readonly next: Position | null
 }
 
-/** A receipt as JSON text, and the digests that its signature adds if the request asked for them. */
+/** A receipt as JSON text, with the digests that its signature covers if the request asked for them. */
 export interface StoredReceipt {
   readonly json: string
   readonly digests: ReceiptDigests | null
@@ -35,20 +35,23 @@ const decodeRecords = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Arra
 
 const isRequestId = Schema.is(RequestId)
 
-/** Requests and receipts as the API reads them. A receipt needs no request: those are dropped by age. The time inside a request's id leads to its partition. */
+/**
+ * Requests and receipts as the API returns them. Receipts outlive requests, which are dropped by age. The time in a
+ * request's ID determines its partition.
+ */
 export class Requests extends Context.Service<
   Requests,
   {
-    /** Completed and refused ones only. */
+    /** Completed and refused requests only. */
     readonly list: (orgId: OrgId, query: RequestQuery) => Effect.Effect<Page<RequestRecord>>
-    /** The same as JSON text, which Postgres has written: decoding and encoding it again would cost more than the query. */
+    /** The same as JSON text from Postgres: decoding and encoding it again would cost more than the query. */
     readonly listJson: (orgId: OrgId, query: RequestQuery) => Effect.Effect<JsonPage>
-    /** Running ones too. */
+    /** Includes running requests. */
     readonly find: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<RequestRecord>>
     /** The same as JSON text. */
     readonly findJson: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<string>>
     readonly findReceipt: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<Receipt>>
-    /** The same for its signature. */
+    /** A receipt with the digests that its signature covers. */
     readonly findStoredReceipt: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<StoredReceipt>>
   }
 >()("seatrial/Requests") {

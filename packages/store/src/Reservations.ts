@@ -6,15 +6,24 @@ import { writeAudit } from "./audit.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
 import { wakeWaiting } from "./wakeWaiting.ts"
 
-/** GPUs set aside for organisations. Each change writes its audit event and wakes the runs that wait for GPUs, in the same transaction. */
+/**
+ * GPUs reserved for organizations. Each change writes its audit event and notifies the runs that wait for GPUs, in the
+ * same transaction.
+ */
 export class Reservations extends Context.Service<
   Reservations,
   {
-    /** Of all organisations, by organisation and host class. */
+    /** Reservations of all organizations, by organization and host class. */
     readonly list: Effect.Effect<ReadonlyArray<Reservation>>
-    /** From now on so many GPUs of the host class are set aside for the organisation. The number that was set aside before; none where this is the first. */
+    /**
+     * Reserves this number of GPUs of the host class for the organization, and returns the number that was reserved
+     * before; none if this is the first reservation.
+     */
     readonly grant: (input: { readonly orgId: OrgId; readonly hostClass: string; readonly gpus: number }) => Effect.Effect<Option.Option<number>>
-    /** Nothing of the host class is set aside for the organisation any more; engines that run go on. The number that was set aside; none where there was nothing. */
+    /**
+     * Removes the organization's reservation of the host class; running engines continue. Returns the number that was
+     * reserved; none if there was no reservation.
+     */
     readonly withdraw: (orgId: OrgId, hostClass: string) => Effect.Effect<Option.Option<number>>
   }
 >()("seatrial/Reservations") {
@@ -33,7 +42,7 @@ export class Reservations extends Context.Service<
         const now = yield* Clock.currentTimeMillis
         const at = new Date(now)
         return yield* Effect.gen(function* () {
-          // Also where there is no row to lock yet, two grants go one after the other.
+          // Serializes concurrent grants, even if there is no row to lock yet.
           yield* sql`SELECT 1 FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`
           const before = Option.map(yield* held({ orgId, hostClass }), (row) => row.gpus)
           if (Option.getOrElse(before, () => 0) === gpus) return before

@@ -1,22 +1,23 @@
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Whole months that are kept in addition to the current one, at least 1; null: all. */
+/** Number of whole months to keep in addition to the current one, at least 1; null: all. */
 export interface RetentionSettings {
   readonly requests: number | null
-  /** Never less than `requests`: a record leads to its receipt. */
+  /** At least `requests`: each request links to its receipt. */
   readonly receipts: number | null
 }
 
 /**
- * Detaches the months of requests and receipts that are older than the settings keep, and drops those that were detached a day ago. The database's clock decides what is
- * old, and the database records what is detached. Sums of a month are kept in the transaction that detaches it. Audit events stay. The names of the months.
- *
- * The detachment is not `CONCURRENTLY`, which cannot run in the transaction that keeps the sums. It waits half a second for its lock, then fails, and the next run repeats it.
+ * Detaches the months of requests and receipts that are older than the settings, and drops the months that were
+ * detached a day ago. The database's clock determines the age, and the database records detached months. The sums of a
+ * month are stored in the transaction that detaches it. Audit events are not affected. Returns the names of the months.
+ * The detachment is not `CONCURRENTLY`, which cannot run in the transaction that stores the sums. It waits half a
+ * second for its lock, then fails, and the next run repeats it.
  */
 export const retireOldMonths = Effect.fn("retireOldMonths")(function* (sql: SqlClient.SqlClient, { receipts, requests }: RetentionSettings) {
   if (requests === null) return { retired: [], dropped: [] }
-  // Summing up a month takes as long as it takes.
+  // Summing up a month may take longer than the statement timeout.
   const unlimited = sql`SET LOCAL statement_timeout = 0`
   const retired: Array<string> = []
   const keep = { requests, receipts: receipts === null ? null : Math.max(requests, receipts) }

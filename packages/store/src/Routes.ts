@@ -28,7 +28,7 @@ export interface Endpoint {
   readonly pod: string
 }
 
-/** Where requests for a callable model go. */
+/** The destination of requests for a callable model. */
 export interface Route {
   readonly orgId: OrgId
   readonly modelId: ModelId
@@ -41,30 +41,30 @@ export interface Route {
   readonly maxModelLen: number
   readonly prices: Prices
   readonly endpoints: ReadonlyArray<Endpoint>
-  /** Whether its engine goes while nobody asks for it. */
+  /** Whether its engine stops when it is idle. */
   readonly mayIdle: boolean
-  /** Whether every organization may use it. */
+  /** Whether every organization may call it. */
   readonly isPublic: boolean
-  /** Whether it serves an adapter, which its engine knows by another name than its base. */
+  /** Whether it serves an adapter. Its engine uses another name for an adapter than for the base. */
   readonly adapted: boolean
-  /** Requests that its engine was seen to work on at once, when it was measured; null where that was not done. */
+  /** Concurrency that its engine reached when it was measured; null if it was not measured. */
   readonly concurrency: number | null
-  /** Seconds that its engine took to start, as it was measured; null where nothing tells. */
+  /** Measured start time of its engine, seconds; null if unknown. */
   readonly startSeconds: number | null
-  /** What the revision can do, as it was stored and verified with it: the same object for all routes of which the same was stored. */
+  /** Stored and verified capabilities of the revision. Routes with equal stored text share one object. */
   readonly capabilities: ModelCapabilities
-  /** Whether its chat template knows the role `developer`. */
+  /** Whether its chat template supports the role `developer`. */
   readonly knowsDeveloper: boolean
-  /** What its repository says of sampling where a request says nothing, unless its settings set that aside; null where that is not known. */
+  /** Sampling defaults of its repository, unless its settings disable them; null if unknown. */
   readonly sampling: SamplingDefaults | null
 }
 
-/** An engine that has its GPUs; `failing` null: as far as is seen it does not end whenever it starts. */
+/** An engine with assigned GPUs. `failing` is null unless it exits during every start. */
 export interface PlacedEngine {
   readonly failing: FailedStarts | null
 }
 
-/** An endpoint whose reachability from the gateways is not known yet. */
+/** An endpoint that no gateway has reached yet. */
 export interface UnprovenEndpoint extends Endpoint {
   readonly orgId: OrgId
   readonly revisionId: RevisionId
@@ -97,7 +97,7 @@ const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schem
 const readableRoutes = readableRows(RouteRow, "A route")
 const readableEndpoints = readableRows(UnprovenRow, "An endpoint")
 
-/** One reading of the routes. */
+/** The result of one read of all routes. */
 interface Snapshot {
   readonly ofOrganization: ReadonlyMap<string, ReadonlyMap<string, Route>>
   readonly ofAll: ReadonlyMap<string, Route>
@@ -107,7 +107,7 @@ interface Snapshot {
 
 const parse = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** Reads stored capabilities, each text of them once for as long as some route has it. */
+/** Decodes stored capabilities. Each distinct text is decoded once while any route has it. */
 const makeReader = () => {
   let known = new Map<string, ModelCapabilities>()
   return (rows: ReadonlyArray<typeof RouteRow.Type>): ((text: string | null) => ModelCapabilities) => {
@@ -134,38 +134,38 @@ const snapshotOf = (
     const route = { ...facts, isPublic: visibility === "public", capabilities: capabilitiesOf(capabilities) }
     ofModel.set(route.modelId, route)
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
-    // Its own organisation pays for a model by GPU time, also for one that it has published.
+    // An organization pays for its own models by GPU time, including published ones.
     ofOrganization.set(route.orgId, own.set(route.model, { ...route, prices: zeroPrices }))
     if (visibility === "public") ofAll.set(route.model, route)
   }
   return { ofOrganization, ofAll, ofModel, unproven }
 }
 
-/** The gateway's side of routing: a copy of the routes in memory, kept up to date by `LISTEN`. */
+/** The gateway's routes: a copy in memory, kept current by `LISTEN`. */
 export class Routes extends Context.Service<
   Routes,
   {
     /**
-     * The route of a callable name, as this organization sees it: from memory, without a query. A name that is not known there, or has no engine, is looked up in the database
-     * once, and then again only after routes have changed.
+     * The route of a callable name for this organization, from memory without a query. A name that is unknown or has no
+     * engine is looked up in the database once, and again only after routes have changed.
      */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
-    /** The route of a callable name, as this organization sees it, from memory alone. */
+    /** The route of a callable name for this organization, from memory only. */
     readonly known: (orgId: OrgId, model: string) => Route | undefined
-    /** Where requests for a model go now, from memory alone: its engines, not what anybody pays. */
+    /** The current route of a model, from memory only: for its engines, not for its prices. */
     readonly ofModel: (id: ModelId) => Route | undefined
-    /** Emits after each reading of the routes, of which there may have been several. */
+    /** Emits after each read of the routes; several changes may share a read. */
     readonly changes: Stream.Stream<void>
-    /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
+    /** All endpoints that no gateway has reached yet: at the start, and after each change of the routes. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
     /**
-     * A request for that revision begins or ends: where it may idle it does not now, and where it has no engine one is to be started. `woken`: that was told already, and
-     * somebody still waits for it. Never fails.
+     * Records that a request for the revision begins or ends, so that its engine does not idle, or starts if it is
+     * stopped. `woken`: the start was already requested and a request still waits for it. Never fails.
      */
     readonly use: (route: Route, woken?: boolean) => Effect.Effect<void>
-    /** How the engine of the revision stands that has its GPUs, ready or not; null where none has. */
+    /** The engine of the revision that has assigned GPUs, ready or not; null if there is none. */
     readonly placedEngine: (route: Pick<Route, "orgId" | "revisionId">) => Effect.Effect<PlacedEngine | null>
-    /** This gateway got an answer from the endpoint. */
+    /** Records that this gateway got an answer from the endpoint. */
     readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }
 >()("seatrial/Routes") {
@@ -209,9 +209,9 @@ export class Routes extends Context.Service<
         yield* PubSub.publish(snapshots, current)
       })
       const absent = new AbsentNames()
-      // One at a time, so that no earlier reading takes the place of a later one.
+      // Serializes reads, so that an earlier read never replaces a later one.
       const turn = yield* Semaphore.make(1)
-      // Changes that come while the routes are read become one more reading.
+      // Changes during a read cause one more read.
       yield* listen(sql, "routes").pipe(
         Stream.tap(({ _tag }) => Effect.sync(() => absent.clear(_tag !== "Lost"))),
         Stream.filter(({ _tag }) => _tag !== "Lost"),
@@ -228,7 +228,7 @@ export class Routes extends Context.Service<
         Effect.forkScoped
       )
 
-      // Readings that are wanted while one is under way share the next, so that there is one at a time at most.
+      // Requests for a read during a read share the next one, so that at most one is queued.
       let wanted = 0
       let served = 0
       const reloadShared = Effect.suspend(() => {
@@ -240,7 +240,7 @@ export class Routes extends Context.Service<
             const settle = Effect.sync(() => {
               served = all
             })
-            // A reading that failed was that of all who wanted one by then, too.
+            // A failed read also counts for all requests that shared it.
             return reload.pipe(
               Effect.tap(() => settle),
               Effect.tapError(() => settle)

@@ -6,12 +6,12 @@ import { callableName } from "./columns.ts"
 import { gpuDaysOf } from "./gpuDays.ts"
 import { requestDay, sumColumns } from "./requests/sumColumns.ts"
 
-/** What sums are told apart by, beside the organisation. */
+/** A key by which sums are grouped, in addition to the organization. */
 export type UsageGroup = "model" | "key" | "day"
 
 export interface UsageQuery {
   readonly orgId: OrgId
-  /** Days in UTC, `YYYY-MM-DD`, both included. */
+  /** Days in UTC, `YYYY-MM-DD`, both inclusive. */
   readonly from: string
   readonly to: string
   readonly by: ReadonlySet<UsageGroup>
@@ -20,7 +20,7 @@ export interface UsageQuery {
 const Whole = Schema.BigIntFromString
 
 const RequestSum = Schema.Struct({
-  /** These four are null where sums are not told apart by them, and where a request has none. */
+  /** These four are null if the sums are not grouped by them, or if the requests have none. */
   day: Schema.NullOr(Schema.String),
   modelId: Schema.NullOr(Schema.String),
   model: Schema.NullOr(Schema.String),
@@ -42,7 +42,10 @@ const GpuSum = Schema.Struct({
   gpuMicros: Whole
 })
 
-/** One row of usage. What GPUs were held for is a deployment, not a key: where sums are told apart by key, GPU time stands in rows without one. */
+/**
+ * One row of usage. GPU time belongs to a deployment, not to a key: if sums are grouped by key, GPU time is in rows
+ * without a key.
+ */
 export interface UsageSum extends Schema.Schema.Type<typeof RequestSum> {
   /** Milliseconds times GPUs. */
   readonly gpuMillis: bigint
@@ -57,7 +60,8 @@ const keyOf = ({ day, keyId, modelId }: { readonly day: string | null; readonly 
 const byGroup = (left: UsageSum, right: UsageSum) => (keyOf(left) < keyOf(right) ? -1 : 1)
 
 /**
- * Exact sums of an organisation's ended requests, those of dropped months included, and of the GPU time that it held. Reads its own rows of the months concerned and no others.
+ * Exact sums of an organization's ended requests (including dropped months) and GPU time. Reads only the organization's
+ * rows of the months in question.
  */
 export class UsageSums extends Context.Service<UsageSums, { readonly sums: (query: UsageQuery) => Effect.Effect<ReadonlyArray<UsageSum>> }>()(
   "seatrial/UsageSums"

@@ -2,10 +2,13 @@ import type { PgClient } from "@effect/sql-pg"
 import { type ActorKind, type AuditAction, AuditEventId, type AuditResource, type Ids, type OrgId, type UserId } from "@seatrial/domain"
 import { Context, Effect } from "effect"
 
-/** The name of the administrator for whom this program acts, at most 58 characters; null if nobody gave one. Audit events of actor kind `admin` name it as `admin:NAME`. */
+/**
+ * The name of the administrator who uses this program, at most 58 characters; null if none is set. Audit events of
+ * actor kind `admin` contain it as `admin:NAME`.
+ */
 export const Administrator = Context.Reference<string | null>("seatrial/Administrator", { defaultValue: () => null })
 
-/** One change as it is told to the organisation's auditors. `before` and `after` are JSON and hold no secret. */
+/** One audit event of an organization. `before` and `after` are JSON and contain no secrets. */
 export interface AuditEvent {
   readonly orgId: OrgId
   readonly actorKind: ActorKind
@@ -19,7 +22,7 @@ export interface AuditEvent {
   readonly at: number
 }
 
-/** Writes the event; to be called inside the transaction of the change. */
+/** Writes the event. Call it inside the transaction of the change. */
 export const writeAudit = Effect.fnUntraced(function* (sql: PgClient.PgClient, ids: Ids["Service"], event: AuditEvent) {
   const id = yield* ids.make(AuditEventId, event.at)
   const administrator = event.actorKind === "admin" ? yield* Administrator : null

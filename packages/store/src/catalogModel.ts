@@ -11,7 +11,10 @@ import type { ServedModel } from "./Catalog.ts"
 
 const stored = ({ capabilities }: ServedModel) => storedCapabilities(capabilities, () => earliestCapabilities)
 
-/** A served model as catalogs list it. What was not kept with its revision yet is as the first versions served it, and as the gateway takes it. */
+/**
+ * A served model as catalogs list it. Facts that older revisions did not store default to the behavior of the first
+ * versions, as in the gateway.
+ */
 export const catalogModel = (served: ServedModel, ownedBy: string, prices: Prices, wire: EngineWire): CatalogModel => ({
   id: served.model,
   object: "model",

@@ -1,7 +1,7 @@
 import { type Phase, Timestamp } from "@seatrial/domain"
 import { Schema, SchemaGetter } from "effect"
 
-/** A `timestamptz(3)` column as the wire writes it. */
+/** A `timestamptz(3)` column in wire format. */
 export const IsoFromDate = Schema.Date.pipe(
   Schema.decodeTo(Timestamp, {
     decode: SchemaGetter.transform((date: Date) => date.toISOString()),
@@ -20,13 +20,13 @@ export const MillisFromDate = Schema.Date.pipe(
 /** SQL for a list of phases, for `IN (...)`. */
 export const phaseList = (phases: ReadonlyArray<Phase>): string => phases.map((phase) => `'${phase}'`).join(", ")
 
-/** SQL for a time column inside JSON, where Postgres' own form would differ from the wire's. */
+/** SQL for a time column inside JSON, because Postgres' default format differs from the wire format. */
 export const isoText = (column: string): string => `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 
-/** SQL for the callable name of the model `m` of the organisation `o`. */
+/** SQL for the callable name of the model `m` of the organization `o`. */
 export const callableName = "CASE m.visibility WHEN 'public' THEN m.slug ELSE o.slug || '/' || m.slug END"
 
-/** SQL for the wire's revision object of the revision `r`; null where there is none. */
+/** SQL for the wire object of the revision `r`; null if there is none. */
 export const revisionJson = `CASE WHEN r.id IS NOT NULL THEN json_build_object(
   'id', r.id,
   'status', r.status,

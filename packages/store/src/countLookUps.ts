@@ -2,7 +2,10 @@ import { Effect, Schedule } from "effect"
 import type { KeyCache } from "./KeyCache.ts"
 import { storeMetrics } from "./metrics.ts"
 
-/** Brings the cache's own counts into the metrics every five seconds, for as long as the scope: a look-up itself costs no more than an addition. */
+/**
+ * Copies the cache's counters into the metrics every five seconds until the scope closes, so that a lookup only
+ * increments a number.
+ */
 export const countLookUps = Effect.fnUntraced(function* (cache: KeyCache) {
   let told = { hits: 0, misses: 0 }
   const tell = Effect.suspend(() => {

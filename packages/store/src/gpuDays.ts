@@ -1,8 +1,9 @@
 import type { PgClient } from "@effect/sql-pg"
 
 /**
- * SQL for what an organisation's deployments held, one row a deployment and UTC day: the arithmetic of the domain's `gpuDays`, in whole numbers throughout. What is
- * held still counts until its node fell silent, else until an operator looked last.
+ * SQL for the GPU time of an organization's deployments, one row for each deployment and UTC day: the arithmetic of the
+ * domain's `gpuDays`, in integers throughout. An open hold counts until its node stopped responding, otherwise until
+ * the last observation of an operator.
  */
 export const gpuDaysOf = (sql: PgClient.PgClient, orgId: string) => sql`
   SELECT cut.org_id, cut.deployment_id, min(cut.host_class) AS host_class, cut.day, sum(cut.gpu_millis) AS gpu_millis,

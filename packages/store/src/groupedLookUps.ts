@@ -4,10 +4,10 @@ import type { FoundRow, RecordKey } from "./requests/statements.ts"
 
 interface LookUp<Row> extends Request.Request<Option.Option<Row>, SqlError>, RecordKey {}
 
-/** Keys of one statement. */
+/** Maximum number of keys in one statement. */
 const most = 128
 
-/** A statement outlives those who wait for it, so it has a limit of its own: Postgres may be behind a network that says nothing any more. */
+/** Timeout of a statement. A statement outlives its callers, and a broken network may never report an error. */
 const limit = "10 seconds"
 const overdue = Effect.fail(
   new SqlError({
@@ -16,8 +16,9 @@ const overdue = Effect.fail(
 )
 
 /**
- * Look-ups by id that are asked for in the same turn of the event loop become one statement: with many callers at once this is most of what a look-up costs. Nobody waits for a
- * timer. Each caller is given what its own key found; a fault of the statement is told to each, and who goes away takes nothing from the others.
+ * Combines lookups by ID that start in the same turn of the event loop into one statement, which saves most of their
+ * cost under load. There is no delay. Each caller gets the result of its key; an error of the statement goes to all
+ * callers, and a caller that leaves does not affect the others.
  */
 export const groupedLookUps = <Row extends FoundRow>(find: (keys: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<Row>, SqlError>) => {
   const LookUp = Request.of<LookUp<Row>>()

@@ -15,8 +15,8 @@ export type Role = "owner" | "member"
 export const Role = Schema.Literals(["owner", "member"])
 
 /**
- * Makes the user where the address is new, and the membership where there is none, with its audit event; to be called inside a transaction. `joined` is false
- * where the user was a member before, whose role then stays.
+ * Creates the membership and its audit event if it is missing, and the user if the address is new. Call it inside a
+ * transaction. `joined` is false if the user was already a member; the role then stays.
  */
 export const join = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,

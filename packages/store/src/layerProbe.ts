@@ -3,8 +3,8 @@ import { DatabaseSchema } from "./DatabaseSchema.ts"
 import { storeMetrics } from "./metrics.ts"
 
 /**
- * Asks Postgres every ten seconds whether its schema still fits the program, and measures how long the answer takes: that shows if all connections are in use. The program
- * is not ready while the schema does not fit.
+ * Checks every ten seconds whether the schema of the database still fits the program, and measures the time to an
+ * answer, which shows if all connections are in use. The program is not ready while the schema does not fit.
  */
 export const layerProbe = Layer.effectDiscard(
   Effect.gen(function* () {

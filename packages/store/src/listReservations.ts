@@ -4,10 +4,10 @@ import { SqlSchema } from "effect/sql"
 import { MillisFromDate } from "./columns.ts"
 
 const ReservationRow = Schema.Struct({ organization: Schema.String, hostClass: Schema.String, gpus: Schema.Int, updatedAt: MillisFromDate })
-/** GPUs of a host class that are set aside for an organisation (its slug). `updatedAt` in Unix milliseconds. */
+/** Reserved GPUs of a host class for an organization (its slug). `updatedAt` in Unix milliseconds. */
 export type Reservation = typeof ReservationRow.Type
 
-/** What is set aside for all organisations, by organisation and host class. */
+/** The reservations of all organizations, by organization and host class. */
 export const listReservations = (sql: PgClient.PgClient): Effect.Effect<ReadonlyArray<Reservation>> => {
   const list = SqlSchema.findAll({
     Request: Schema.Void,

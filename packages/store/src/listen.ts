@@ -1,7 +1,7 @@
 import { type PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Stream } from "effect"
 
-/** What a listener sees: each `Listening` may have been preceded by notifications that nobody heard. */
+/** An event of a listener. Notifications may have been lost before each `Listening`. */
 export type ListenEvent = { readonly _tag: "Listening" } | { readonly _tag: "Notified"; readonly payload: string } | { readonly _tag: "Lost" }
 
 const listening: ListenEvent = { _tag: "Listening" }
@@ -9,8 +9,8 @@ const lost: ListenEvent = { _tag: "Lost" }
 const pause = "250 millis"
 
 /**
- * The notifications of one channel, on a connection of its own that is made again whenever it is lost. Never ends and never fails; who keeps a copy of something
- * reads it anew on each `Listening`.
+ * The notifications of one channel. Uses a separate connection and reconnects if it is lost. Never ends and never
+ * fails. A consumer that keeps a copy of data must read it again on each `Listening`.
  */
 export const listen = (client: PgClient.PgClient, channel: string): Stream.Stream<ListenEvent> =>
   Stream.unwrap(

@@ -2,7 +2,10 @@ import type { PgClient } from "@effect/sql-pg"
 import { type Calibration, calibrationOf, FitComponents, Measured, type OrgId } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 
-/** Starts that are looked at, the newest, and how many of one key are told: a calibration takes no more, and none of them pushes out another key's. */
+/**
+ * How many of the newest starts are read, and how many of one key are returned. A calibration needs no more, and no key
+ * displaces another.
+ */
 const looked = 512
 const ofOneKey = 10
 
@@ -17,8 +20,8 @@ const Row = Schema.Struct({
 })
 
 /**
- * What starts of an architecture took, of the organization's own: those whose engine told, and whose estimate says of what it was made. That another organization has
- * started the same is not to be seen, not even by a narrower estimate.
+ * Start times of an architecture, of the organization only: starts whose engine reported its times and whose estimate
+ * has components. Starts of other organizations must not be visible, not even through a narrower estimate.
  */
 export const measuredStarts = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownOption(Row)

@@ -1,6 +1,6 @@
 import { counter, gauge, histogram } from "@seatrial/domain"
 
-/** What the store tells of itself, in every program that uses it. */
+/** Metrics of the store, in every program that uses it. */
 export const storeMetrics = {
   keyLookUps: counter("seatrial_store_key_lookups_total", {
     labels: ["result"],

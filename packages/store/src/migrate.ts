@@ -8,7 +8,10 @@ const migrator = Migrator.make({})
 
 const isNewer = (sql: SqlClient.SqlClient) => Effect.map(readSchema(sql), ({ applied }) => applied.some(({ id }) => id > knownSchema))
 
-/** The migrations below the latest one that the database lacks. Effect's migrator never runs them: a version with a higher number was there first. */
+/**
+ * Applies migrations below the latest one that the database lacks. Effect's migrator skips them because a higher number
+ * was applied first.
+ */
 const repairGaps = (sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {
     const { applied } = yield* readSchema(sql)
@@ -27,19 +30,19 @@ const repairGaps = (sql: SqlClient.SqlClient) =>
   })
 
 /**
- * Brings the database up to date. One program at a time: an advisory lock makes a second one wait, and then there is nothing left to do. All pending migrations
- * are one transaction, so that a failed start leaves the database as it was.
+ * Migrates the database. Programs are serialized by an advisory lock, and the second one then has nothing to do. All
+ * pending migrations are one transaction, so a failed start leaves the database unchanged.
  */
 export const migrate = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Building an index takes as long as it takes.
+  // Building an index may take longer than the statement timeout.
   yield* sql`SET LOCAL statement_timeout = 0`
   yield* sql`SELECT pg_advisory_xact_lock(hashtext('seatrial.migrations'))`
   const state = compareSchema(yield* readSchema(sql))
   if (state._tag === "Unsupported") return yield* state.error
   const repaired = yield* repairGaps(sql)
   const applied = yield* migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" })
-  // An older version, which knows fewer tables, must not take grants back.
+  // An older version knows fewer tables and must not revoke grants.
   if (!(yield* isNewer(sql))) yield* applyAccess
   return [...repaired, ...applied]
 }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))

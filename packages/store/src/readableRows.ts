@@ -1,6 +1,9 @@
 import { Effect, Predicate, Result, Schema } from "effect"
 
-/** The rows of a schema, as far as they can be read: one that cannot is left out and told of, so that it hides no other. `what` and its revision name such a row in the log. */
+/**
+ * Decodes rows and omits those that cannot be decoded, with an error in the log. `what` and the revision identify such
+ * a row in the log.
+ */
 export const readableRows = <A, I>(schema: Schema.Codec<A, I>, what: string) => {
   const decode = Schema.decodeUnknownResult(schema)
   return Effect.fnUntraced(function* (rows: ReadonlyArray<unknown>) {

@@ -2,7 +2,7 @@ import { Data, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { migrations } from "./migrations/migrations.ts"
 
-/** The program and the schema of the database do not fit. */
+/** The program cannot run on the schema of the database. */
 export class DatabaseSchemaError extends Data.TaggedError("DatabaseSchemaError")<{ readonly message: string }> {}
 
 interface AppliedMigration {
@@ -10,13 +10,13 @@ interface AppliedMigration {
   readonly name: string
 }
 
-/** What a database says about its schema. `minimum` is the lowest schema that a program must know. */
+/** The recorded state of a database's schema. `minimum` is the lowest schema that a program must know. */
 interface DatabaseState {
   readonly applied: ReadonlyArray<AppliedMigration>
   readonly minimum: number
 }
 
-/** How the schema of a database fits this program. */
+/** Whether the schema of a database fits this program. */
 export type SchemaState =
   | { readonly _tag: "Current" }
   | { readonly _tag: "Behind"; readonly message: string }
@@ -31,7 +31,10 @@ export const knownSchema = Math.max(...known.map(({ id }) => id))
 
 const unsupported = (message: string): SchemaState => ({ _tag: "Unsupported", error: new DatabaseSchemaError({ message }) })
 
-/** Whether this program can serve on that schema. Newer schemas are fine unless a migration has raised the minimum: migrations only add. */
+/**
+ * Compares the schema with this program. Newer schemas fit unless a migration has raised the minimum, because
+ * migrations only add.
+ */
 export const compareSchema = ({ applied, minimum }: DatabaseState): SchemaState => {
   if (knownSchema < minimum) {
     return unsupported(
@@ -59,7 +62,7 @@ const Applied = Schema.Array(Schema.Struct({ id: Schema.Int, name: Schema.String
 const Minimum = Schema.Array(Schema.Struct({ minimum: Schema.Int }))
 const Brief = Schema.Tuple([Schema.Struct({ latest: Schema.Int, minimum: Schema.Int })])
 
-/** Reads the schema's state, also of an empty database. */
+/** Reads the state of the schema, also of an empty database. */
 export const readSchema = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const tables = yield* sql`SELECT to_regclass('migrations') IS NOT NULL AS migrations, to_regclass('schema_requirements') IS NOT NULL AS requirements`
   const [table] = yield* Effect.orDie(Schema.decodeUnknownEffect(Tables)(tables))
@@ -71,7 +74,10 @@ export const readSchema = Effect.fnUntraced(function* (sql: SqlClient.SqlClient)
   }
 })
 
-/** Why this program cannot serve on the schema as it is now; null if it can. One statement, for a program that started on a schema that fits. */
+/**
+ * Why this program cannot run on the current schema; null if it can. One statement, for a program that is already
+ * running.
+ */
 export const schemaProblem = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const rows = yield* sql`
     SELECT coalesce((SELECT max(migration_id) FROM migrations), 0) AS latest, coalesce((SELECT minimum_program_schema FROM schema_requirements), 0) AS minimum`

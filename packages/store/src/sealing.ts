@@ -1,12 +1,12 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto"
 import { Schema, SchemaGetter } from "effect"
 
-/** The 32 bytes that seal tokens, as base64. */
+/** The 32 bytes of an encryption key, as base64. */
 const EncryptionKey = Schema.Uint8ArrayFromBase64.check(
   Schema.makeFilter((bytes) => bytes.length === 32, { message: "Expected 32 bytes in base64, as `openssl rand -base64 32` makes them" })
 )
 
-/** The current key, then earlier ones that still open what they sealed; separated by commas. */
+/** The current key, then earlier keys for decryption only; separated by commas. */
 export const EncryptionKeys = Schema.String.pipe(
   Schema.decodeTo(Schema.Array(Schema.String), {
     decode: SchemaGetter.transform((text: string) => text.split(",").map((part) => part.trim())),
@@ -16,7 +16,10 @@ export const EncryptionKeys = Schema.String.pipe(
 )
 export type EncryptionKeys = typeof EncryptionKeys.Type
 
-/** The form of a sealed value, its first byte. The first form named no key; values of it are read with each key that is configured. */
+/**
+ * The first byte of a sealed value is its format. The first format contains no key ID; its values are tried with each
+ * configured key.
+ */
 const unnamed = 1
 const named = 2
 const keyIdBytes = 8
@@ -25,10 +28,13 @@ const tagBytes = 16
 
 const keyId = (key: Uint8Array): Uint8Array => createHash("sha256").update("seatrial.encryption-key\0").update(key).digest().subarray(0, keyIdBytes)
 
-/** What a value begins with that this key sealed: its form and the key's id, which is derived from the key and tells nothing of it. */
+/**
+ * The prefix of values that this key sealed: the format and the key's ID. The ID is derived from the key but does not
+ * reveal it.
+ */
 export const headerOf = (key: Uint8Array): Uint8Array => Buffer.concat([Uint8Array.of(named), keyId(key)])
 
-/** AES-256-GCM of a text under the current key, bound to its `owner`: header, random nonce, tag, ciphertext. */
+/** Encrypts a text with the current key (AES-256-GCM), bound to its `owner`: header, random nonce, tag, ciphertext. */
 export const seal = ([key]: EncryptionKeys, text: string, owner: string): Uint8Array => {
   const nonce = randomBytes(nonceBytes)
   const header = headerOf(key)
@@ -48,7 +54,7 @@ const open = (key: Uint8Array, sealed: Uint8Array, start: number, aad: Uint8Arra
 
 const notOpened = "The value was sealed with a key that SEATRIAL_ENCRYPTION_KEY does not have, or for another owner, or it was changed"
 
-/** The text of a sealed value. Throws where none of the keys sealed it, where it was sealed for another owner, or was changed. */
+/** Decrypts a sealed value. Throws if no key matches, if it was sealed for another owner, or if it was changed. */
 export const unseal = (keys: EncryptionKeys, sealed: Uint8Array, owner: string): string => {
   if (sealed[0] === named) {
     const header = sealed.subarray(0, 1 + keyIdBytes)

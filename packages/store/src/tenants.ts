@@ -3,19 +3,19 @@ import { Context, Effect, Schema, Stream } from "effect"
 import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
 
 /**
- * The organization whose rows a fiber's statements reach on a connection that is subject to row-level security; null: none. It is the second wall: each statement names its
- * organization as well.
+ * The organization whose rows a fiber's statements can access on a connection with row-level security; null: none. This
+ * is a second line of defense: each statement also names its organization.
  */
 export const TenantScope = Context.Reference<string | null>("seatrial/TenantScope", { defaultValue: () => null })
 
-/** The scope of statements that read across organizations; few tables allow it. */
+/** The scope of statements that read across organizations; only few tables permit it. */
 export const acrossOrganizations = "*"
 
 const isTransactionControl = /^(?:BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b/u
 
 type Prepare = (sql: string) => Effect.Effect<void, SqlError.SqlError>
 
-/** A connection that sets the fiber's organization before a statement, if it is not set already. */
+/** A connection that sets the fiber's organization before each statement, unless it is already set. */
 const scopedConnection = (connection: PgConnection.PgConnection, prepare: Prepare): SqlConnection.Connection => {
   const rowsOf = (sql: string, params: ReadonlyArray<unknown>, prepared: boolean) =>
     Effect.andThen(
@@ -34,7 +34,7 @@ const scopedConnection = (connection: PgConnection.PgConnection, prepare: Prepar
   }
 }
 
-/** Sets the organization for the session, and remembers for each connection which one it has. For statements outside of transactions. */
+/** Sets the organization for the session and tracks it for each connection. For statements outside transactions. */
 const sessionScopes = () => {
   const current = new WeakMap<PgConnection.PgConnection, string>()
   return (connection: PgConnection.PgConnection) =>
@@ -48,7 +48,7 @@ const sessionScopes = () => {
     )
 }
 
-/** Sets the organization for one transaction. What a savepoint takes back is set again. */
+/** Sets the organization for one transaction. A rollback to a savepoint may undo the setting, so it is set again. */
 const transactionScope = (connection: PgConnection.PgConnection) => {
   let current: string | undefined
   return scopedConnection(connection, (sql) =>
@@ -69,7 +69,7 @@ const transactionScope = (connection: PgConnection.PgConnection) => {
 
 const isRolledBack = Schema.is(Schema.Struct({ command: Schema.Literal("ROLLBACK") }))
 
-/** Postgres answers `ROLLBACK` to the `COMMIT` of a transaction that has failed. */
+/** Postgres answers `ROLLBACK` to the `COMMIT` of a failed transaction. */
 const commit = (connection: SqlConnection.Connection) =>
   Effect.flatMap(connection.executeRaw("COMMIT", []), (result) =>
     isRolledBack(result)
@@ -81,9 +81,12 @@ const commit = (connection: SqlConnection.Connection) =>
       : Effect.void
   )
 
-/** A client like `PgClient.make`'s whose statements are restricted to the organization of the fiber that runs them, by row-level security. */
+/**
+ * A client like `PgClient.make`'s whose statements are restricted to the organization of their fiber by row-level
+ * security.
+ */
 export const makeTenantClient = Effect.fnUntraced(function* (config: PgClient.PgPoolConfig) {
-  // For what is not a statement: this pool opens no connection by itself.
+  // For functions other than statements: this pool opens no connections for them.
   const base = yield* PgClient.make(config)
   const pool = yield* PgPool.make(config)
   const scoped = sessionScopes()

@@ -4,7 +4,10 @@ import { phaseList } from "./columns.ts"
 
 const awaitingPhases = phaseList(phasesWith(({ awaitsGpus }) => awaitsGpus))
 
-/** Has the operator look at every run that waits for GPUs, whosever it is: its place may have changed. To be called inside the transaction of the change. */
+/**
+ * Notifies the operator about every run of any organization that waits for GPUs, because its place in the queue may
+ * have changed. Call it inside the transaction of the change.
+ */
 export const wakeWaiting = (sql: PgClient.PgClient, at: Date) => sql`
   WITH work AS (
     INSERT INTO outbox (org_id, deployment_id, created_at)
