@@ -34,8 +34,8 @@ export interface GroupCommitOptions<Row> {
    */
   readonly committers: number
   /**
-   * Whether a caller waits for the row. A row without a waiting caller does not start a transaction: it joins one that
-   * other rows start, and gets its own only after it has waited for long.
+   * Whether a caller waits for the row. Other rows do not start a transaction: they join a transaction of other rows,
+   * and get a separate one only after a long wait.
    */
   readonly urgent: (row: Row) => boolean
   /** Maximum queue length for this row. If the queue is full, the row is rejected with a defect. */

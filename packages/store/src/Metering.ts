@@ -67,7 +67,7 @@ type RecordRow = InsertRow | WholeRow
 
 const isEnd = (row: RecordRow): row is WholeRow => row.state === "completed"
 
-/** The relevant row of each ID: the first one that ends the request. An end also contains the data of the begin. */
+/** The relevant row of each ID: the first row that ends the request. An end also contains the data of the begin. */
 const oneOfEach = (rows: ReadonlyArray<RecordRow>): ReadonlyArray<RecordRow> => {
   const seen = new Map<string, RecordRow>()
   for (const row of rows) {
@@ -128,7 +128,7 @@ export class Metering extends Context.Service<
           for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
           return yield* statement
         })
-        // The partition of a month may be missing if nobody created it ahead.
+        // The partition of a month may be missing if it was not created ahead.
         const ended = yield* Effect.catchReason(statement, "SqlError", "ConstraintError", () => withPartitions)
         announceSums(rows)
         return yield* findSwept(rows.filter(isEnd), ended)
@@ -163,8 +163,8 @@ export class Metering extends Context.Service<
       const records = yield* groupCommit<RecordRow>({
         batch,
         committers: 2,
-        // Callers wait for the begin of a stream. Nobody waits for the begin of a whole answer: its end often arrives
-        // for the same transaction or the next one.
+        // Callers wait for the begin of a stream. No caller waits for the begin of a whole answer: its end often
+        // arrives for the same transaction or the next one.
         urgent: ({ state, streamed }) => state !== "running" || streamed === true,
         // Ends have more capacity than begins, so that accepted requests can always end.
         capacity: ({ state }) => (state === "running" ? 10_000 : 20_000),

@@ -48,17 +48,17 @@ import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 
-/** One way to serve a run's model: a host class with all that follows from it. */
+/** One way to serve a run's model: a host class with everything that depends on it. */
 export interface ServingPlan {
   readonly settings: ServingSettings
   readonly engineVersion: string
-  /** What the host class runs the engine with when the run is screened. */
+  /** The engine image of the host class at the time of screening. */
   readonly engineImage: string
   readonly estimate: RunRevision["estimate"]
   readonly capabilities: ModelCapabilities
 }
 
-/** The configuration revision that a run prepares, with what is known of it so far. */
+/** The configuration revision that a run prepares, with its results so far. */
 export interface RunRevision {
   readonly id: RevisionId
   readonly status: RevisionStatus
@@ -67,11 +67,14 @@ export interface RunRevision {
   readonly engineVersion: string
   /** The image that it is tried and served with; null until its engine runs. */
   readonly engineImage: string | null
-  /** `sha256:...` of that image, which its name may not stand for any more; null where its node told none, and until its engine runs. */
+  /**
+   * `sha256:...` of that image, because an image name can later refer to another image. Null until its engine runs, and
+   * if the node does not report it.
+   */
   readonly engineDigest: string | null
   readonly estimate: Fit & {
     readonly chosen_by?: Choices
-    /** `sequence`: the KV cache of one sequence of `max_context` tokens, in bytes of one GPU. */
+    /** `sequence`: the KV cache of one sequence of `max_context` tokens, in bytes per GPU. */
     readonly components?: { readonly sequence?: number }
   }
   readonly checks: CheckReport | null
@@ -84,18 +87,18 @@ export interface PublishedEndpoint extends Endpoint {
   readonly reachable: boolean
 }
 
-/** Where a commit's files are known to be whole. */
+/** A store that contains all files of a commit. */
 export interface StoredWeights {
-  /** As whoever noted it named it. */
+  /** The name of the store, as recorded by the download. */
   readonly store: string
   /** SHA-256 of the list of files. */
   readonly manifest: string
-  /** The run whose download found them, and when, Unix milliseconds. */
+  /** The run whose download verified the files, and when, Unix milliseconds. */
   readonly verifiedBy: DeploymentId
   readonly verifiedAt: number
 }
 
-/** Everything that Postgres holds about one run: what the operator's decisions see of it. Times are Unix milliseconds. */
+/** Everything that Postgres stores about one run, as input of the operator's decisions. Times are Unix milliseconds. */
 export interface Run {
   readonly id: DeploymentId
   readonly orgId: OrgId
@@ -109,81 +112,106 @@ export interface Run {
   readonly failure: Failure | null
   readonly source: Source
   readonly servingRequest: ServingRequest
-  /** Who chose the settings that the request keeps from what the model had; null where a caller sent them. */
+  /**
+   * Who chose each setting that the request keeps from the model's earlier settings; null if the caller sent the
+   * settings.
+   */
   readonly keptChoices: Choices | null
   readonly serve: boolean
-  /** Whose hub connection is used. */
+  /** The user whose hub connection is used. */
   readonly startedBy: UserId | null
   readonly createdAt: number
-  /** The trace of the request that made it, as W3C Trace Context writes it. */
+  /** The trace context of the create request, in the W3C `traceparent` format. */
   readonly traceparent: string | null
   readonly endedAt: number | null
   readonly revision: RunRevision | null
-  /** The ways to serve it that its request leaves open, in order of preference; its revision has the first. Empty if there is one only, and once the run has left the queue. */
+  /**
+   * The serving options that the request permits, in order of preference; the revision has the first. Empty if there is
+   * only one option, or if the run has left the queue.
+   */
   readonly placements: ReadonlyArray<ServingPlan>
-  /** The revision that the model serves now; null where it serves none. */
+  /** The model's serving revision; null if none serves. */
   readonly activeRevisionId: RevisionId | null
   readonly modelDeleted: boolean
   readonly modelDisabled: boolean
-  /** The run whose engine the revision is served by: this one, or the earlier one whose verified revision it reuses. */
+  /** The run whose engine serves the revision: this run, or the earlier run whose verified revision it reuses. */
   readonly engineRun: DeploymentId
-  /** Other runs of the same revision that are unfinished. */
+  /** Other unfinished runs of the same revision. */
   readonly reusedBy: ReadonlyArray<DeploymentId>
-  /** GPUs that the organisation may hold at once; null for any number. */
+  /** Maximum number of GPUs that the organization may hold; null: no limit. */
   readonly gpuLimit: number | null
-  /** An older unfinished run of the same model, which goes first. */
+  /** The oldest unfinished run of the same model that is older than this run; it goes first. */
   readonly olderRun: DeploymentId | null
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
-  /** Whether it was given the GPUs of what its model served. */
+  /** Whether the run took over the GPUs of the model's serving revision. */
   readonly replaces: boolean
-  /** An unfinished run of the model that was given this one's GPUs; only of what serves. */
+  /** An unfinished run of the model that took over this run's GPUs; only set if this run's revision serves. */
   readonly replacedBy: DeploymentId | null
-  /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. `differs`: it has no traffic, since it answers otherwise. */
+  /**
+   * The model's serving revision if it differs from the run's revision: its engine run, host class and GPUs. `differs`:
+   * it gets no requests because its answers differ from the verified ones.
+   */
   readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number; readonly differs?: boolean } | null
-  /** Runs of the model that made a verified revision which does not serve, the newest ones, and how long that keeps its GPUs after `endedAt`; only until a run has some itself. */
+  /**
+   * The newest runs of the model that verified a revision without serving it, and how long it holds its GPUs after
+   * `endedAt`. Only read until the run itself has GPUs.
+   */
   readonly candidates: ReadonlyArray<{ readonly run: DeploymentId; readonly gpus: number; readonly endedAt: number; readonly holdSeconds: number | null }>
-  /** When gateways told last that somebody asks for its revision; told only of revisions with `hold_seconds`. */
+  /** When gateways last reported a request for its revision. Only reported for revisions with `hold_seconds`. */
   readonly lastUsedAt: number | null
-  /** Requests under way on its revision; counted only where that gives its engine back (superseded, replaced, idling, or of a deleted or disabled model), else 0. */
+  /**
+   * Requests in progress on its revision. Only counted if the revision gives up its engine (superseded, replaced, idle,
+   * or of a deleted or disabled model); otherwise 0.
+   */
   readonly inFlight: number
-  /** The `ModelDeployment` that somebody applied and that this run was made for; `current` is null where another run stands for that now, or it was deleted. */
+  /**
+   * The `ModelDeployment` object that the run was created for. `current` is null if the object now has another run, or
+   * was deleted.
+   */
   readonly applied: {
     readonly namespace: string
     readonly name: string
-    /** `namesModel`: whether the object named the model by id, which was there before it. */
+    /** `namesModel`: whether the object names an existing model by ID. */
     readonly current: { readonly uid: string; readonly generation: number; readonly namesModel: boolean } | null
   } | null
-  /** Where the files of its commit are known to be; read only until its engine is ready. */
+  /** Stores with the files of its commit; only read until its engine is ready. */
   readonly storedWeights: ReadonlyArray<StoredWeights>
-  /** On which nodes it was tried and what was found there that may have been the node's fault. */
+  /** Nodes that it was tried on, with the problems that may have been the node's fault. */
   readonly nodeFaults: ReadonlyArray<{ readonly node: string; readonly code: string; readonly at: number }>
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
-  /** What was recorded last of what it does or waits for, and when; null if nothing was. */
+  /** The last recorded progress and its time; null if none was recorded. */
   readonly progress: (RunProgress & { readonly at: number }) | null
 }
 
-/** How long a finished run that nobody released counts as live, milliseconds. */
+/** How long a finished run that was not released counts as live, milliseconds. */
 const unreleasedMillis = 86_400_000
 
-/** The operator's side of deployments. Every transition is one compare-and-set with its phase row in one transaction. */
+/** The operator's view of deployments. Every transition is one atomic compare-and-set together with its history row. */
 export class Runs extends Context.Service<
   Runs,
   {
-    /** Ends once Postgres answers. */
+    /** Completes when Postgres answers. */
     readonly ping: Effect.Effect<void>
     readonly observe: (id: DeploymentId) => Effect.Effect<Option.Option<Run>>
-    /** Runs that may need work: unfinished, those whose revision serves or has endpoints, and those that ended in the last day and were not released. */
+    /**
+     * Runs that may need work: unfinished runs, runs whose revision serves or has endpoints, and runs that ended in the
+     * last day and were not released.
+     */
     readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
-    /** What the organisation's starts of an architecture took, as far as their engines told. */
+    /** Start times of an architecture that the organization's engines reported. */
     readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
-    /** The organisation's newest benchmarks of that key, 20 at most. */
+    /** The organization's newest benchmarks of that key, at most 20. */
     readonly earlierBenchmarks: (orgId: OrgId, key: BenchmarkKey) => Effect.Effect<ReadonlyArray<Benchmark>>
-    /** GPUs that are set aside for organisations. */
+    /** GPUs that are reserved for organizations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
-    /** Ids of runs as they change (created, cancelled, moved, endpoints reached); after a lost connection all live ones again. */
+    /**
+     * IDs of runs that changed (created, cancelled, moved, endpoints reached). After a lost connection, all live runs
+     * are emitted again.
+     */
     readonly changes: Stream.Stream<DeploymentId>
     /**
-     * False where the run is no longer in `from`: somebody else was first. What falls back from its trial to the queue is tried anew: its results are gone.
+     * False if the run has already left `from`. A requeue from the trial deletes the trial's results, and the next
+     * trial starts over.
      */
     readonly enter: (input: {
       readonly id: DeploymentId
@@ -192,16 +220,19 @@ export class Runs extends Context.Service<
       readonly to: Phase
       readonly reason: string
       readonly failure?: Failure
-      /** When, Unix milliseconds; by default now. */
+      /** Unix milliseconds; defaults to the current time. */
       readonly at?: number
-      /** What the model serves gives its GPUs to the run until that has ended. */
+      /** The model's serving revision gives its GPUs to the run until the run has ended. */
       readonly replaces?: boolean
-      /** The way to serve it on which it leaves the queue, if its request left several open: from now on its revision has this one. */
+      /**
+       * The serving option with which the run leaves the queue, if its request permitted several. It becomes the option
+       * of its revision.
+       */
       readonly plan?: ServingPlan
     }) => Effect.Effect<boolean>
     /**
-     * What screening found: makes the draft revision, once for a run, or takes the model's verified one where commit, engine version, image, card and settings are the same.
-     * False where the run left `screening`.
+     * Records the result of screening: creates the run's draft revision once, or reuses the model's verified revision
+     * with the same commit, engine version, image, GPU type and settings. False if the run has left `screening`.
      */
     readonly recordScreening: (
       input: Omit<ServingPlan, "estimate"> & {
@@ -209,70 +240,89 @@ export class Runs extends Context.Service<
         readonly orgId: OrgId
         readonly facts: RepositoryFacts
         readonly estimate: Fit
-        /** All ways to serve it that the request leaves open, in order of preference, this one first; none if there is this one only. */
+        /**
+         * All serving options that the request permits, in order of preference, the chosen one first; none if there is
+         * only one.
+         */
         readonly placements?: ReadonlyArray<ServingPlan>
       }
     ) => Effect.Effect<boolean>
-    /** Its download found all files of its commit in that store; `manifest`: the SHA-256 of their list. */
+    /**
+     * Records that the run's download verified all files of its commit in that store. `manifest`: the SHA-256 of their
+     * list.
+     */
     readonly noteWeights: (id: DeploymentId, orgId: OrgId, stored: { readonly store: string; readonly manifest: string }) => Effect.Effect<void>
-    /** The files of its commit may not be in that store any more. */
+    /** Records that the files of its commit may be missing from that store. */
     readonly forgetWeights: (id: DeploymentId, orgId: OrgId, store: string) => Effect.Effect<void>
-    /** With which image its revision is tried and serves from now on, and which that is, `sha256:...`; null: its node does not say. False where that is known. */
+    /**
+     * Records the image that its revision is tried and served with, and the image's digest, `sha256:...`; null if the
+     * node does not report it. False if nothing new was recorded.
+     */
     readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, engine: { readonly image: string; readonly digest: string | null }) => Effect.Effect<boolean>
-    /** How long the engine of a pod of its revision took to start; only the first time that it is told of that pod. */
+    /** Records the start times of the engine in a pod of its revision; only the first record of a pod counts. */
     readonly recordStart: (id: DeploymentId, orgId: OrgId, start: EngineStart) => Effect.Effect<void>
-    /** Something went wrong with the run on that node that may have been the node's fault; told once of each code. */
+    /** Records a problem of the run on a node that may be the node's fault; once for each code. */
     readonly noteNodeFault: (id: DeploymentId, orgId: OrgId, fault: { readonly node: string; readonly code: string }) => Effect.Effect<void>
-    /** Nodes that an engine of the run had better not come to, where there are others. */
+    /** Nodes to avoid for the run's engine if there are others. */
     readonly avoidedNodes: (id: DeploymentId, orgId: OrgId) => Effect.Effect<ReadonlyArray<string>>
-    /** False where the run is no longer in the phase that the result belongs to. */
+    /** False if the run has left the phase that the result belongs to. */
     readonly recordChecks: (
       id: DeploymentId,
       orgId: OrgId,
       report: CheckReport,
       kept?: {
-        /** What the revision can do from now on, where a check did not see something working. */
+        /** The capabilities of the revision, if a check showed that a capability does not work. */
         readonly capabilities?: ModelCapabilities
         /** Log-probabilities of the suite's texts, by text and token. */
         readonly likelihood?: ReadonlyArray<ReadonlyArray<number>>
       }
     ) => Effect.Effect<boolean>
-    /** What earlier trials of the same found, of the organisation's own, newest first. */
+    /** Results of the organization's earlier trials of the same configuration, newest first. */
     readonly earlierTrials: (
       orgId: OrgId,
       revision: Pick<RunRevision, "engineVersion" | "estimate" | "facts" | "id" | "settings">
     ) => Effect.Effect<
       ReadonlyArray<{
-        /** The version of the engine that it was of, where that is another. */
+        /** The engine version of that trial, if it differs. */
         readonly otherEngine: string | null
         readonly suite: string
         readonly suiteVersion: number
-        /** The engine's hash over all tensors that it had loaded; null if it reported none. */
+        /** The engine's hash over all loaded tensors; null if it reported none. */
         readonly loadedChecksum: string | null
         readonly fingerprints: CheckReport["fingerprints"]
         readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
       }>
     >
-    /** The likelihoods that the revision's own trial kept; null where it kept none. */
+    /** The likelihoods that the revision's own trial stored; null if it stored none. */
     readonly likelihood: (
       orgId: OrgId,
       revision: RevisionId
     ) => Effect.Effect<{ readonly suiteVersion: number; readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null } | null>
-    /** `row`: what the revision's checks, and with them its receipts, say of it. */
+    /** `row`: the result as it appears in the revision's checks, and therefore in its receipts. */
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured, row: Check | null) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark, row: Check | null) => Effect.Effect<boolean>
-    /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. False where there is no revision, or another operator leads. */
+    /**
+     * Replaces the published endpoints of the run's revision and notifies gateways immediately. False if the run has no
+     * revision, or if another operator leads.
+     */
     readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<boolean>
     /**
-     * From `activating` to `activated` in one transaction: the revision becomes active with its verification frozen, the earlier one superseded, the model points to
-     * it, the audit event is written. With `serve: false` the revision stays `draft` and is only marked verified. False where the run was not in `from`.
+     * Moves the run to `activated` in one transaction: the revision becomes active with its verification frozen, the
+     * earlier one is superseded, the model refers to it, and the audit event is written. With `serve: false` the
+     * revision stays `draft` and is only marked as verified. False if the run was not in `from`.
      */
     readonly activate: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly from: Phase }) => Effect.Effect<boolean>
-    /** What the run does or waits for now, for the API. Wakes no operator. */
+    /** Records the current activity of the run for the API. Does not notify the operator. */
     readonly recordProgress: (id: DeploymentId, orgId: OrgId, progress: RunProgress) => Effect.Effect<void>
-    /** The token of that user's hub connection, to fetch the weights with. Nobody, of an applied object's run, has the one that the organisation shares. */
+    /**
+     * The hub token of the user, for downloads. Null, for runs of applied objects, returns the token that the
+     * organization shares.
+     */
     readonly hubToken: (orgId: OrgId, userId: UserId | null) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
-    /** The cluster holds nothing of this finished run any more: `live` leaves it out from now on, unless it serves. */
+    /**
+     * Records that the cluster no longer has objects of this finished run: `live` omits it from now on, unless it
+     * serves.
+     */
     readonly release: (id: DeploymentId, orgId: OrgId) => Effect.Effect<void>
   }
 >()("seatrial/Runs") {
@@ -305,12 +355,12 @@ export class Runs extends Context.Service<
         execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
       })
 
-      /** Postgres may go away between a notification and what is read or written because of it: that ends nobody who listens. */
+      /** Postgres may become unavailable after a notification; the stream must not end because of it. */
       const tolerant = <A>(effect: Effect.Effect<A>) =>
         Effect.tapCause(effect, (cause) =>
           Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the outbox could not be read; it is tried again", Cause.pretty(cause))
         ).pipe(Effect.sandbox)
-      /** All that was missed while nobody listened: what is left in the outbox, then everything that is live. */
+      /** Everything that was missed without a listener: the rest of the outbox, then all live runs. */
       const missed = Effect.gen(function* () {
         const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
         return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
@@ -320,10 +370,10 @@ export class Runs extends Context.Service<
         Effect.catch((cause) => Effect.failCause(cause))
       )
       const decodeId = Schema.decodeOption(DeploymentId)
-      /** What was heard together is taken from the outbox together. */
+      /** Notifications that arrive together are taken from the outbox together. */
       const heard = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
         const found = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
-        // A row that stays is heard of again.
+        // Rows that are not deleted are read again later.
         if (found.length > 0)
           yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", found)}`).pipe(tolerant, Effect.ignore)
         return found

@@ -3,7 +3,7 @@ import { type Calibration, calibrationOf, FitComponents, Measured, type OrgId } 
 import { Effect, Option, Schema } from "effect"
 
 /**
- * How many of the newest starts are read, and how many of one key are returned. A calibration needs no more, and no key
+ * How many of the newest starts are read, and how many of one key are returned: enough for a calibration, and no key
  * displaces another.
  */
 const looked = 512

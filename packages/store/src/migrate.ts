@@ -9,8 +9,8 @@ const migrator = Migrator.make({})
 const isNewer = (sql: SqlClient.SqlClient) => Effect.map(readSchema(sql), ({ applied }) => applied.some(({ id }) => id > knownSchema))
 
 /**
- * Applies migrations below the latest one that the database lacks. Effect's migrator skips them because a higher number
- * was applied first.
+ * Applies migrations that the database lacks and that are older than its latest one. Effect's migrator skips them
+ * because a higher number was applied first.
  */
 const repairGaps = (sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { functions, type Role, roles, tables, views } from "./tables.ts"
 
-/** The group role of a program. A login that is a member has its rights. */
+/** The group role of a program. A login that is a member has its privileges. */
 export const roleName = (role: Role): string => `seatrial_${role}`
 
 const setting = "current_setting('seatrial.org_id', true)"
@@ -56,15 +56,15 @@ const definitions: ReadonlyArray<readonly [object: string, statements: ReadonlyA
   )
 ]
 
-/** Whether the login can take the role, in SQL. */
+/** SQL condition: the login can set the role. */
 const canTake = (name: string) =>
   `pg_has_role(current_user, '${name}', CASE WHEN current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END)`
 
-/** Whether each program's role exists. */
+/** Whether the role of each program exists. */
 export const hasRoles = (sql: SqlClient.SqlClient) =>
   Effect.map(sql`SELECT FROM pg_roles WHERE rolname = ANY(${roles.map(roleName)})`, (rows) => rows.length === roles.length)
 
-/** Makes the roles if they are missing; false if the migrating role may not. */
+/** Creates missing roles; false if the migrating role may not create roles. */
 const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   for (const role of roles) {
     const name = roleName(role)
@@ -72,19 +72,19 @@ const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
       DO $$ BEGIN
         IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '${name}') THEN
           CREATE ROLE ${name} NOLOGIN;
-          -- A database that was restored into another Postgres has the record of its rights and not the rights.
+          -- A database that was restored into another Postgres has the record of its grants, but not the grants.
           DELETE FROM applied_access;
         END IF;
-        -- So that a program with this login can take the role, which DATABASE_ROLE names. From Postgres 16 on, who makes a role may grant it and not take it.
+        -- Lets a program with this login set the role of DATABASE_ROLE. Since Postgres 16 the creator of a role may grant it but not set it.
         IF NOT ${canTake(name)} THEN GRANT ${name} TO CURRENT_USER; END IF;
-      -- Roles belong to all databases of a Postgres: another one may have been migrated at the same moment.
+      -- Roles are shared by all databases of a server: another one may be migrated concurrently.
       EXCEPTION WHEN duplicate_object OR unique_violation OR insufficient_privilege THEN NULL;
       END $$`)
   }
   return yield* hasRoles(sql)
 })
 
-/** Runs the statements of each object whose definition differs from the one that is applied. */
+/** Runs the statements of each object whose applied definition differs. */
 const applyChanged = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
   wanted: ReadonlyArray<readonly [object: string, statements: ReadonlyArray<string>]>,
@@ -103,7 +103,7 @@ const applyChanged = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes the views, again if their table has other columns. */
+/** Creates the views, again if the columns of their table changed. */
 const applyViews = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   const wanted: Array<readonly [string, ReadonlyArray<string>]> = []
   for (const [view, { definition, table }] of Object.entries(views)) {
@@ -115,8 +115,8 @@ const applyViews = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
 })
 
 /**
- * Gives each program's role the rights that it needs and no others, and turns on row-level security for the tables of organizations. Part of each migration: it does nothing where the
- * definitions are applied already.
+ * Grants each program's role the privileges that it needs, and enables row-level security for the tables of
+ * organizations. Part of each migration; changes nothing if the definitions are already applied.
  */
 export const applyAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

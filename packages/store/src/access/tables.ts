@@ -2,16 +2,19 @@
 export const roles = ["server", "gateway", "operator", "admin"] as const
 export type Role = (typeof roles)[number]
 
-/** Privileges as GRANT takes them, with columns where a role needs no others. */
+/** Privileges as in GRANT, limited to columns if a role needs only these. */
 type Grants = Partial<Record<Exclude<Role, "admin">, ReadonlyArray<string>>>
 
 interface TableAccess {
-  /** The column that holds the organization of a row; null: the table belongs to no organization. */
+  /** The column with the organization of a row; null: the table belongs to no organization. */
   readonly tenant: "org_id" | "id" | null
-  /** Which rows the server also reads with `acrossOrganizations`, in SQL: keys before their organization is known, and published models. */
+  /**
+   * SQL condition for rows that the server also reads with `acrossOrganizations`: keys before their organization is
+   * known, and published models.
+   */
   readonly across?: string
   readonly grants: Grants
-  /** Whether only a migration writes it. */
+  /** Whether only migrations write it. */
   readonly migrated?: boolean
 }
 
@@ -20,12 +23,13 @@ const amounts = ["SELECT (org_id, amount_micros)"]
 const write = ["SELECT", "INSERT", "UPDATE"]
 const all = ["SELECT", "INSERT", "UPDATE", "DELETE"]
 
-/** The revisions that serve published models. */
+/** The serving revisions of published models. */
 const published = "EXISTS (SELECT FROM models m WHERE m.id = revisions.model_id AND m.active_revision_id = revisions.id AND m.visibility = 'public')"
 
 /**
- * What each program may do with each table. `admin` may read and write all of them. The server sees and changes rows of the organization that it works for, by row-level
- * security; the others work for all organizations. A new table needs a line here: a test fails without it.
+ * The privileges of each program for each table. `admin` may read and write all of them. Row-level security restricts
+ * the server to the rows of one organization at a time; the other programs work for all organizations. Every new table
+ * needs an entry: a test fails without it.
  */
 export const tables: Readonly<Record<string, TableAccess>> = {
   api_keys: {
@@ -70,7 +74,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   revisions: { tenant: "org_id", across: published, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
   schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
   spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"] } },
-  // Written by a trigger, with the rights of its owner.
+  // Written by a trigger that runs with the privileges of its owner.
   spend_sums: { tenant: "org_id", grants: { server: read, gateway: read, operator: read } },
   stored_weights: { tenant: null, grants: { operator: all } },
   usage_days: { tenant: "org_id", grants: {} },
@@ -78,13 +82,15 @@ export const tables: Readonly<Record<string, TableAccess>> = {
 }
 
 /**
- * Views that read with the rights of their owner. `organization_requests` is the request list: row-level security on the table would keep the list from its indexes, whose
- * expressions are not leakproof, so the view restricts the rows itself. `verified_revisions` is what a receipt shows of the revision that served it, which may be another organization's.
+ * Views that read with the privileges of their owner. `organization_requests` is the request list: row-level security
+ * on the table would prevent the use of indexes whose expressions are not leakproof, so the view restricts the rows
+ * itself. `verified_revisions` is the part of a revision that receipts show; the revision may belong to another
+ * organization.
  */
 export const views: Readonly<Record<string, { readonly table: string; readonly definition: string; readonly grants: Grants }>> = {
   organization_requests: {
     table: "requests",
-    // Not as an equality: the planner would take it for a way to the rows, and leave the index of the range that the list names.
+    // Not a plain equality: the planner would use it to select rows, instead of the index range of the list.
     definition: "SELECT * FROM requests WHERE coalesce(org_id = current_setting('seatrial.org_id', true), false)",
     grants: { server: read }
   },
@@ -95,7 +101,7 @@ export const views: Readonly<Record<string, { readonly table: string; readonly d
   }
 }
 
-/** Functions that run with the rights of their owner, and who may call them. */
+/** Functions that run with the privileges of their owner, and the roles that may call them. */
 export const functions: Readonly<Record<string, ReadonlyArray<Role>>> = {
   "count_spend()": [],
   "ensure_request_partitions(timestamptz, timestamptz)": roles,

@@ -1,7 +1,7 @@
 import { Clock, Effect, Queue, Schedule, type Scope } from "effect"
 import type { Caller } from "../ApiKeys.ts"
 
-/** The secret that a caller came with. */
+/** The secret that a caller authenticated with. */
 interface Credential {
   readonly sha256: string
   /** Unix milliseconds; null: it does not expire. */
@@ -9,21 +9,22 @@ interface Credential {
 }
 
 export interface AdmittedCallersOptions {
-  /** Until when the secret is in force, Unix milliseconds or null for no end; undefined if it is not in force. */
+  /** When the secret expires, Unix milliseconds, or null for never; undefined if it is not valid. */
   readonly findExpiry: (sha256: string, now: number) => Effect.Effect<number | null | undefined>
-  /** Whether what is known of the caller is as new as the last notification. */
+  /** Whether the cached caller is as new as the last notification. */
   readonly isCurrent: (sha256: string, caller: Caller) => boolean
 }
 
-/** How often expiries are compared with the clock. */
+/** Interval at which expiries are compared with the clock. */
 const expiryInterval = "1 second"
 
-/** Credentials that are looked up at once after a notification. */
+/** Maximum number of credentials that are looked up concurrently after a notification. */
 const atOnce = 4
 
 /**
- * The callers whose requests are under way. Each is looked up again when a notification names its key or organization, and when notifications were lost: one query for a
- * secret, whatever the number of its requests. Expiries need no query.
+ * The callers with requests in progress. Each is looked up again when a notification names its key or organization, or
+ * when notifications may have been lost: one query for each secret, regardless of its number of requests. Expiries need
+ * no query.
  */
 export class AdmittedCallers {
   readonly #credentials = new WeakMap<Caller, Credential>()
@@ -43,23 +44,26 @@ export class AdmittedCallers {
     return callers
   })
 
-  /** A caller that was looked up. */
+  /** Adds a caller that was looked up. */
   add(caller: Caller, sha256: string, expiresAt: number | null): void {
     this.#credentials.set(caller, { sha256, expiresAt })
   }
 
-  /** Calls `onEnd` once, if the secret of the caller is no longer in force. Call the result when the request has ended. */
+  /**
+   * Calls `onEnd` once when the caller's secret is no longer valid. Call the returned function when the request has
+   * ended.
+   */
   watch(caller: Caller, onEnd: () => void): () => void {
     const watchers = this.#watchers.get(caller)
     if (watchers === undefined) this.#watchers.set(caller, new Set([onEnd]))
     else watchers.add(onEnd)
     const credential = this.#credentials.get(caller)
-    // A notification may have come between the query and now.
+    // A notification may have arrived since the query.
     if (credential !== undefined && !this.#options.isCurrent(credential.sha256, caller)) this.changed(caller.keyId)
     return () => this.#forget(caller, onEnd)
   }
 
-  /** The key or the organization of that id has changed; null: any may have. */
+  /** The key or organization with that ID has changed; null: any of them may have changed. */
   changed(id: string | null): void {
     for (const { keyId, orgId } of this.#watchers.keys()) {
       if (id !== null && id !== keyId && id !== orgId) continue

@@ -1,17 +1,17 @@
-/** Hexadecimal digits of a key's SHA-256 that are remembered: 48 bits, which a number holds exactly. */
+/** Number of hexadecimal digits of a key's SHA-256 that are stored: 48 bits, which fit exactly in a number. */
 const digits = 12
 
-/** Bytes of one fingerprint where Postgres sends them. */
+/** Bytes of one fingerprint in Postgres' response. */
 const width = digits / 2
 
 const fingerprintOf = (sha256: string): number => Number.parseInt(sha256.slice(0, digits), 16)
 
-/** The payload of a notification that a key has a new secret; old programs take it for an id that they do not know. */
+/** The payload of a notification that a key has a new secret. Older programs treat it as an unknown ID. */
 export const payloadOf = (sha256: string): string => `+${sha256.slice(0, digits)}`
 
 /**
- * The keys that exist, by the beginning of the SHA-256 of their secrets: a key that is among them is worth a query at any time, and guesses are not among them. Nothing is
- * removed before the process ends, so a key that was revoked only stays worth its query.
+ * The existing keys, by a prefix of the SHA-256 of their secrets. A key in this set always justifies a query; guessed
+ * keys are not in it. Nothing is removed until the process ends, so a revoked key still justifies a query.
  */
 export class KeyFingerprints {
   readonly #known = new Set<number>()
@@ -29,7 +29,7 @@ export class KeyFingerprints {
     if (this.#known.size < this.#capacity) this.#known.add(fingerprintOf(sha256))
   }
 
-  /** Adds fingerprints as Postgres joins them. */
+  /** Adds concatenated fingerprints from Postgres. */
   addAll(joined: Uint8Array): void {
     const view = new DataView(joined.buffer, joined.byteOffset, joined.byteLength)
     for (let at = 0; at + width <= joined.byteLength && this.#known.size < this.#capacity; at += width) {
@@ -37,7 +37,7 @@ export class KeyFingerprints {
     }
   }
 
-  /** Whether a notification says that a key has a new secret, which is then among those that exist. */
+  /** Handles a notification. Whether it announced a new secret, which is then in the set. */
   hears(payload: string): boolean {
     if (!payload.startsWith("+")) return false
     this.add(payload.slice(1))

@@ -4,32 +4,36 @@ import type { KeyCache, LiveKey } from "../KeyCache.ts"
 import { storeMetrics } from "../metrics.ts"
 import type { KeyFingerprints } from "./KeyFingerprints.ts"
 
-/** Too many keys that do not exist came from the caller's address, or too many wait to be looked up. `retryAfter` in whole seconds, at least 1. */
+/**
+ * The caller's address sent too many nonexistent keys, or too many lookups are queued. `retryAfter` in whole seconds,
+ * at least 1.
+ */
 export class KeyLookUpRefused extends Data.TaggedError("KeyLookUpRefused")<{ readonly retryAfter: number }> {}
 
-/** Look-ups of keys that do not exist, for each address. */
+/** Rate of lookups of nonexistent keys for each address. */
 const failures: Rate = { perSecond: 1, burst: 30 }
 
-/** Addresses whose failures are counted. */
+/** Maximum number of addresses with counted failures. */
 const maxAddresses = 20_000
 
-/** Queries at once for keys that may not exist, of all addresses together. */
+/** Maximum number of concurrent queries for keys that may not exist, of all addresses together. */
 const maxUnknown = 2
 
-/** Keys that may wait for one of these. */
+/** Maximum number of keys that wait for such a query. */
 const maxWaiting = 256
 
 type Found = LiveKey | undefined
 
 interface UnderWay {
-  /** The cache's, when the query began: a later change is not in its answer. */
+  /** The cache's generation at the start of the query: its result does not include later changes. */
   readonly generation: number
   readonly found: Deferred.Deferred<Found>
 }
 
 /**
- * Looks keys up that the cache does not have. A key that exists, by its fingerprint, is looked up at once. Any other may be a guess: there are two such queries at a time, in
- * turn by address, and an address that sent too many keys that do not exist has to wait. Requests with the same key share a query, which outlives those who wait for it.
+ * Looks up keys that are not cached. A key with a known fingerprint is looked up immediately. Any other key may be a
+ * guess: only two such queries run at a time, in turn by address, and an address that sent too many nonexistent keys
+ * must wait. Requests with the same key share a query, which outlives its callers.
  */
 export const makeKeyLookUps = Effect.fnUntraced(function* (
   cache: KeyCache,
@@ -50,7 +54,7 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
       if (underWay.get(sha256) === entry) underWay.delete(sha256)
       return Deferred.done(entry.found, exit)
     })
-    // A defect is reported to those who wait.
+    // Waiting callers also get a defect.
     return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.found))
   }
 
@@ -72,7 +76,7 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
         leaveQueue()
         const exists = exit._tag === "Success" && exit.value !== undefined
         if (exists) fingerprints.add(sha256)
-        // Only a key that does not exist counts as a failure.
+        // Only a nonexistent key counts as a failure.
         if (exists || exit._tag === "Failure") buckets.giveBack(address)
       })
     )

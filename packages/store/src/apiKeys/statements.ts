@@ -9,7 +9,7 @@ export interface ApiKey {
   readonly orgId: OrgId
   readonly userId: UserId
   readonly name: string
-  /** `seatrial_` and the first characters, and the last four: enough to recognise it, not to use it. */
+  /** `seatrial_` and the first characters, then the last four: enough to recognize the key, not to use it. */
   readonly prefix: string
   readonly lastFour: string
   readonly scopes: ReadonlyArray<Scope>
@@ -18,7 +18,7 @@ export interface ApiKey {
   readonly expiresAt: string | null
   readonly revokedAt: string | null
   readonly lastUsedAt: string | null
-  /** Until when the secret before the last rotation is good too; null where there is none, and in the past where it has ended. */
+  /** When the secret before the last rotation expires; null if there is none. */
   readonly previousExpiresAt: string | null
 }
 
@@ -54,7 +54,7 @@ export const keyStatements = (sql: PgClient.PgClient) => {
   const columns = sql.literal(`
     id, org_id AS "orgId", user_id AS "userId", name, prefix, last_four AS "lastFour", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
     revoked_at AS "revokedAt", last_used_at AS "lastUsedAt", previous_expires_at AS "previousExpiresAt"`)
-  // An index look-up for each of the two secrets that a key can have.
+  // One index lookup for each of the two secrets that a key can have.
   const findCaller = SqlSchema.findOneOption({
     Request: Schema.Struct({ sha256: Schema.Uint8Array, now: Schema.Finite }),
     Result: CallerRow,
@@ -86,7 +86,7 @@ export const keyStatements = (sql: PgClient.PgClient) => {
     Result: ApiKeyRow,
     execute: (row) => sql`
       WITH member AS (
-        -- Held until the end, so that a removal of the member, which revokes the keys, comes before or after and never between.
+        -- Locked until the end, so that a removal of the member, which revokes the keys, is never concurrent.
         SELECT org_id, user_id FROM memberships WHERE org_id = ${row.org_id} AND user_id = ${row.user_id} FOR KEY SHARE
       )
       INSERT INTO api_keys (id, org_id, user_id, name, secret_sha256, prefix, last_four, scopes, created_at, expires_at)
@@ -136,7 +136,7 @@ export const keyStatements = (sql: PgClient.PgClient) => {
       UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL RETURNING ${columns}`
   })
 
-  /** The first 6 bytes of the SHA-256 of all secrets in force, those used last first, joined. */
+  /** The first 6 bytes of the SHA-256 of all valid secrets, most recently used first, concatenated. */
   const joinFingerprints = (limit: number): Effect.Effect<Uint8Array, SqlError.SqlError> =>
     Effect.map(
       sql<{ readonly joined: Uint8Array | null }>`

@@ -15,12 +15,12 @@ import { NamedModelRefused } from "./NamedModelRefused.ts"
 
 const operation = "modeldeployments.apply"
 
-/** Makes the run for a version of an object, once. */
+/** Creates the run for a version of an object, once. */
 export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): AppliedResources["Service"]["adopt"] => {
   const findMade = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, key: Schema.String, name: Schema.String, namespace: Schema.String }),
     Result: Schema.Struct({ id: DeploymentId }),
-    // An object's model may have been deleted, and its binding with it; then the same version is a new wish.
+    // If the object's model was deleted, its binding was deleted too, and the same version starts a new run.
     execute: ({ key, name, namespace, orgId }) => sql`
       SELECT k.deployment_id AS id FROM idempotency_keys k
       JOIN applied_resources a ON a.org_id = k.org_id AND a.namespace = ${namespace} AND a.name = ${name}
@@ -72,7 +72,10 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       SELECT namespace || '/' || name AS place FROM applied_resources
       WHERE org_id = ${orgId} AND model_id = ${modelId} AND (namespace, name) <> (${namespace}, ${name}) LIMIT 1`
   })
-  /** The model that the object names, held until the transaction ends: of two objects that name it one is too late. */
+  /**
+   * The model that the object names, locked until the transaction ends, so that only one of two concurrent objects gets
+   * it.
+   */
   const namedModel = Effect.fnUntraced(function* (orgId: OrgId, modelId: ModelId, { resource, source }: AdoptInput) {
     const named = yield* findNamed({ orgId, modelId })
     if (Option.isNone(named)) return yield* new NamedModelRefused({ why: "NotFound", found: "" })
@@ -98,12 +101,12 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       const ref = input.source.ref ?? named?.ref ?? null
       const kept = named !== null && Object.keys(input.serving).length === 0 ? named : null
       const serving = kept?.settings ?? input.serving
-      // The runs of a model go in the order of their `created_at`, whatever the clocks of those who make them.
+      // Runs of a model are ordered by `created_at`, even if the clocks of their creators differ.
       const newest = yield* findNewest({ orgId, modelId })
       const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
       const at = new Date(now)
       const id = yield* ids.make(DeploymentId, now)
-      // Nobody wants an earlier specification of the object any more.
+      // The earlier specification of the object is obsolete.
       yield* cancel(resource, at, "Its ModelDeployment was changed.")
       yield* insertRun(sql, {
         id,

@@ -20,7 +20,10 @@ const Row = Schema.Struct({
   recordedAt: Schema.NullOr(IsoFromDate)
 })
 
-/** Reads the progress of one run of the organization. Until the operator has recorded something of its present phase, the reason for which that was entered is all there is. */
+/**
+ * Reads the progress of one run of the organization. If the operator has not recorded progress of the current phase
+ * yet, the reason of the phase is returned.
+ */
 export const findProgress = (sql: PgClient.PgClient) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),

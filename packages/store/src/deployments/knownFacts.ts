@@ -2,12 +2,12 @@ import type { PgClient } from "@effect/sql-pg"
 import { type OrgId, RepositoryFacts } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 
-/** A repository by its name, or that of a model. */
+/** A repository by name, or the repository of a model. */
 export type FactsOf = { readonly repo: string } | { readonly modelId: string }
 
 /**
- * The facts that a revision of the organisation holds of that commit, as far as this version can read them. Those of a deleted model are as true. None of an
- * adapter: which commit its base has follows from a ref that may have moved.
+ * The facts about a commit that a revision of the organization stores, if this version can read them. Facts of deleted
+ * models are valid too. Adapters are excluded: the commit of the base follows from a ref that may have moved.
  */
 export const knownFacts = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownOption(Schema.Struct({ facts: RepositoryFacts }))

@@ -19,7 +19,7 @@ const joins = `
 
 export const joined = `deployments d ${joins}`
 
-/** The WHERE of a bucket, word for word that of its partial index. */
+/** The condition of a bucket, identical to the condition of its partial index. */
 const bucketClause: Record<DeploymentBucket, string> = {
   running: "d.ended_at IS NULL",
   succeeded: `d.phase = '${bucketPhases.succeeded[0]}'`,
@@ -27,7 +27,10 @@ const bucketClause: Record<DeploymentBucket, string> = {
   stopped: `d.phase = '${bucketPhases.stopped[0]}'`
 }
 
-/** A row of the list as the driver gives it. It is not decoded again: a test holds the answers against the record's schema. */
+/**
+ * A row of the list as the driver returns it. It is not decoded: a test checks the responses against the schema of the
+ * record.
+ */
 export type DeploymentRow = Omit<Deployment, "created_at" | "updated_at" | "ended_at"> & {
   readonly created_at: Date
   readonly updated_at: Date
@@ -41,7 +44,10 @@ export const deploymentOf = (row: DeploymentRow): Deployment => ({
   ended_at: row.ended_at === null ? null : row.ended_at.toISOString()
 })
 
-/** One page of runs and one row more. It is cut before the joins, whose estimates would otherwise lead away from the index in the order of the list. */
+/**
+ * One page of runs plus one row. The limit applies before the joins, whose estimates would otherwise make the planner
+ * avoid the index in list order.
+ */
 export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgId: OrgId, query: DeploymentQuery): Statement.Statement<Row> => {
   const clauses = [sql`d.org_id = ${orgId}`, ...afterPosition(sql, "d", query.after)]
   if (query.modelId !== undefined) clauses.push(sql`d.model_id = ${query.modelId}`)

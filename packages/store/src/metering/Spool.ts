@@ -8,26 +8,29 @@ import { fromPayload, type SpoolRow, toPayload } from "./spoolRow.ts"
 import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
 
 export interface SpoolSettings {
-  /** The gateway's own folder on a local disk: no other program may use it. */
+  /** The gateway's folder on a local disk. No other program may use it. */
   readonly folder: string
-  /** Bytes that it may hold. New requests are refused from three quarters on, so that those under way can still end. */
+  /**
+   * Maximum size in bytes. At three quarters of it, new requests are refused, so that requests in progress can still
+   * end.
+   */
   readonly maxBytes: number
 }
 
-/** Where records wait while the database is away; null, and nothing waits. */
+/** The spool for records while the database is unavailable; null disables it. */
 export const SpoolSettings = Context.Reference<SpoolSettings | null>("seatrial/SpoolSettings", { defaultValue: () => null })
 
-/** What writes the rows once the database is there. */
+/** The statements that write spooled rows to the database. */
 export interface SpoolStatements {
   readonly insert: (rows: ReadonlyArray<InsertRow>) => Effect.Effect<void, SqlError>
   readonly checkpoint: (rows: ReadonlyArray<CheckpointRow>) => Effect.Effect<void, SqlError>
   readonly end: (rows: ReadonlyArray<EndRow | WholeRow>) => Effect.Effect<void, SqlError>
 }
 
-/** Rows to a transaction. */
+/** Maximum number of rows in a transaction. */
 const batch = 500
 
-/** After which a statement of the replay is given up and tried again. */
+/** Timeout of a replay statement; it is then repeated. */
 const statementPatience = "20 seconds"
 
 const isBegin = ({ kind, row }: SpoolRow) => kind === "insert" && row.state === "running"
@@ -40,19 +43,20 @@ interface Waiting {
 }
 
 /**
- * Records that the database did not take within two seconds, on the local disk until it does. Each row is synced before anybody is told of it, and written by the statement that it
- * was for, in order, as often as a crash makes necessary: none of them changes anything twice. As long as the database is away rows come here at once, and so does whatever
- * follows a begin that is only here.
+ * Stores records on the local disk if the database does not accept them within two seconds, until it does. Each row is
+ * synced to disk before its caller is notified. The replay writes it with its original statement, in order, and again
+ * after a crash: the statements are idempotent. While the database is unavailable, rows go directly to the spool, and
+ * so do later rows of a request whose begin is only in the spool.
  */
 export class Spool {
-  /** Whether the database is known to be away. */
+  /** Whether the last write to the database failed. */
   #away = false
   readonly #file: SpoolFile
   readonly #maxBytes: number
   readonly #statements: SpoolStatements
   readonly #costs: SpooledCosts
   readonly #filled = Latch.makeUnsafe()
-  /** Requests under way whose begin is only here. */
+  /** Requests in progress whose begin is only in the spool. */
   readonly #unwritten = new Set<string>()
   #replayed = 0
 
@@ -63,7 +67,7 @@ export class Spool {
     this.#statements = statements
   }
 
-  /** Opens the spool and replays what an earlier program left there, if the database takes it now. Closing the scope tries once more. */
+  /** Opens the spool and tries to replay the rows of an earlier process. Closing the scope repeats the attempt. */
   static make = Effect.fnUntraced(function* (settings: SpoolSettings, statements: SpoolStatements) {
     const file = yield* Effect.acquireRelease(
       Effect.promise(() => SpoolFile.open(`${settings.folder}/records.spool`)),
@@ -79,11 +83,11 @@ export class Spool {
     return spool
   })
 
-  /** What a group commit does with rows of that kind that the database does not take. */
+  /** The fallback of a group commit for rows of that kind. */
   fallback<Row extends SpoolRow["row"]>(name: (row: Row) => SpoolRow): Fallback<Row> {
     return {
       diverts: ({ id }) => this.#away || this.#unwritten.has(id),
-      // Ends may have the room that is kept from begins.
+      // Ends may use the space that begins may not.
       apart: (row) => isBegin(name(row)),
       keep: (rows, tried) => Effect.andThen(this.#keep(rows.map(name)), tried ? this.#noteAway : Effect.asVoid(this.#filled.open))
     }
@@ -96,7 +100,7 @@ export class Spool {
       const payloads = all.flatMap(({ payload }) => (payload.length <= maxPayload ? [payload] : []))
       const bytes = payloads.reduce((sum, { length }) => sum + length, 0)
       if (this.#file.size + bytes > (begun.length > 0 ? this.#maxBytes * 0.75 : this.#maxBytes)) return Effect.fail(away("the spool is full"))
-      // Before the replay can see the begins: it takes them away again.
+      // Must run before the replay sees the begins, because the replay deletes them from the set.
       for (const id of begun) this.#unwritten.add(id)
       const ends = rows.flatMap(({ kind, row }) => (kind === "end" ? [row] : []))
       this.#costs.add(ends)
@@ -107,7 +111,7 @@ export class Spool {
           return Effect.logError("the spool cannot be written", error)
         }),
         Effect.andThen(
-          // What could not be read again must not hold up the others, nor be lost without a word.
+          // A row that is too large to be read again must not block other rows, and must not be lost silently.
           Effect.suspend(() => (payloads.length === all.length ? Effect.void : this.#putAside(all.filter(({ payload }) => payload.length > maxPayload))))
         ),
         Effect.andThen(
@@ -131,7 +135,7 @@ export class Spool {
 
   readonly #stillAway = (_: SqlError) => this.#noteAway
 
-  /** Writes rows of one kind; those that the database refuses for what they are, alone, are put aside. */
+  /** Writes rows of one kind. A row that the database rejects permanently is isolated and set aside. */
   #write<Row>(
     rows: ReadonlyArray<Row>,
     statement: (rows: ReadonlyArray<Row>) => Effect.Effect<void, SqlError>,
@@ -150,7 +154,10 @@ export class Spool {
     )
   }
 
-  /** Puts records aside that cannot be written. They are not charged, so their costs no longer wait; `row` is undefined if it cannot be read. */
+  /**
+   * Sets aside records that cannot be written. They are not billed, so their costs are no longer pending; `row` is
+   * undefined if the record cannot be decoded.
+   */
   #putAside(records: ReadonlyArray<{ readonly payload: Buffer; readonly row: SpoolRow | undefined }>) {
     return Effect.promise(() => this.#file.putAside(records.map(({ payload }) => payload))).pipe(
       Effect.andThen(Effect.sync(() => this.#costs.remove(records.flatMap(({ row }) => (row?.kind === "end" ? [row.row.id] : []))))),
@@ -160,7 +167,7 @@ export class Spool {
     )
   }
 
-  /** Begins, then what turned requests away, then usage, then ends: what concerns one request stays in order. */
+  /** Writes begins, then rejected requests, then usage, then ends, so that the rows of one request stay in order. */
   #writeAll(waiting: ReadonlyArray<Waiting>) {
     const recordOf = new Map<unknown, Waiting>(waiting.map((record) => [record.row.row, record]))
     const aside = (row: unknown) => this.#putAside([recordOf.get(row) ?? { row: undefined, payload: Buffer.alloc(0) }])
@@ -182,14 +189,17 @@ export class Spool {
     })
   }
 
-  /** Both at once, also if the replay is interrupted: from behind the end of an empty file, the next one would never end. */
+  /**
+   * Resets both together, even if the replay is interrupted: a replay from beyond the end of an empty file would never
+   * end.
+   */
   async #clear(length: number): Promise<boolean> {
     const isCleared = await this.#file.clear(length)
     if (isCleared) this.#replayed = 0
     return isCleared
   }
 
-  /** Writes all that is there, and empties the file; fails where the database is away. */
+  /** Writes all rows to the database and empties the file. Fails if the database is unavailable. */
   readonly #replay: Effect.Effect<void, SqlError> = Effect.gen({ self: this }, function* () {
     const startedAt = yield* Clock.currentTimeMillis
     let written = 0

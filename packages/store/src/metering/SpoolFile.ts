@@ -3,14 +3,14 @@ import { type FileHandle, mkdir, open, writeFile } from "node:fs/promises"
 import { dirname } from "node:path"
 import { crc32 } from "node:zlib"
 
-/** Begins a frame: after damage, reading goes on at the next one. */
+/** The start of each frame. After damage, reading continues at the next mark. */
 const mark = Buffer.from("SPL1")
 const headLength = 12
 
-/** Bytes of the largest payload. */
+/** Maximum size of a payload, bytes. */
 export const maxPayload = 1024 * 1024
 
-/** Bytes that one read takes: always more than the largest frame. */
+/** Bytes of one read: always more than the largest frame. */
 const readLength = 2 * maxPayload
 
 const frameOf = (payload: Buffer): Buffer => {
@@ -23,18 +23,18 @@ const frameOf = (payload: Buffer): Buffer => {
 
 export interface Read {
   readonly payloads: ReadonlyArray<Buffer>
-  /** Where the next read begins. */
+  /** The offset of the next read. */
   readonly next: number
-  /** Bytes between frames that belong to none. */
+  /** Number of bytes that belong to no frame. */
   readonly damaged: number
 }
 
-/** The whole frames of `bytes`, at most `limit`; `length`: how far they were read. */
+/** The complete frames of `bytes`, at most `limit`. `length`: the number of bytes read. */
 const readFrames = (bytes: Buffer, limit: number) => {
   const payloads: Array<Buffer> = []
   let at = 0
   let damaged = 0
-  // Where a frame that is not complete yet may begin.
+  // The possible start of an incomplete frame.
   let torn = -1
   while (at + headLength <= bytes.length && payloads.length < limit) {
     const length = bytes.readUInt32LE(at + 4)
@@ -56,8 +56,8 @@ const readFrames = (bytes: Buffer, limit: number) => {
 }
 
 /**
- * Frames in a file that is only appended to: a mark, length, CRC-32, payload. An append is on the disk when it completes. What a crash left torn at the end is cut off when
- * the file is opened.
+ * Frames in an append-only file: mark, length, CRC-32, payload. An append is on disk when it completes. Opening the
+ * file cuts off an incomplete frame at its end, left by a crash.
  */
 export class SpoolFile {
   readonly path: string
@@ -85,13 +85,13 @@ export class SpoolFile {
       at = next
     }
     if (end < size) await file.#cut(end)
-    // The folder's entry for the file, too.
+    // Also syncs the directory entry of the file.
     const parent = await open(folder, constants.O_RDONLY)
     await parent.sync().finally(() => parent.close())
     return file
   }
 
-  /** Bytes that are on the disk. */
+  /** Number of bytes on disk. */
   get size(): number {
     return this.#size
   }
@@ -108,12 +108,15 @@ export class SpoolFile {
     this.#size = length
   }
 
-  /** Appends in one write; rejects where the disk does not take all of it, or one of them is longer than can be read again, and then nothing of it stays. */
+  /**
+   * Appends all payloads in one write. Rejects and leaves nothing in the file if the disk does not take all of them, or
+   * if one of them is too long to be read again.
+   */
   async append(payloads: ReadonlyArray<Buffer>): Promise<void> {
     if (payloads.some(({ length }) => length > maxPayload)) throw new Error(`A payload has more than ${maxPayload} bytes.`)
     const bytes = Buffer.concat(payloads.map(frameOf))
     return this.#inTurn(async () => {
-      // What a failed write left behind must go before anything follows it.
+      // The remains of a failed write must be removed before the next one.
       if (this.#isSpoilt) {
         await this.#cut(this.#size)
         this.#isSpoilt = false
@@ -129,19 +132,19 @@ export class SpoolFile {
     })
   }
 
-  /** Frames from `at` on, at most `limit` and about two megabytes; `next` is `at` at the end of the file only. */
+  /** Reads at most `limit` frames and about two megabytes from `at`; `next` equals `at` only at the end of the file. */
   async read(at: number, limit: number): Promise<Read> {
     const length = Math.min(readLength, this.#size - at)
     if (length <= 0) return { payloads: [], next: at, damaged: 0 }
     const { buffer, bytesRead } = await this.#handle.read(Buffer.allocUnsafe(length), 0, length, at)
     const read = readFrames(buffer.subarray(0, bytesRead), limit)
     if (read.length > 0) return { payloads: read.payloads, next: at + read.length, damaged: read.damaged }
-    // No frame begins in all of it: whatever that was, it is passed over.
+    // No frame starts in these bytes: skip them.
     const passed = bytesRead === readLength ? readLength - headLength : bytesRead
     return { payloads: [], next: at + passed, damaged: passed }
   }
 
-  /** Empties the file, unless something was appended after `length`; whether it did. */
+  /** Empties the file unless data was appended after `length`. Whether it was emptied. */
   clear(length: number): Promise<boolean> {
     return this.#inTurn(async () => {
       if (this.#size !== length) return false
@@ -150,7 +153,7 @@ export class SpoolFile {
     })
   }
 
-  /** Puts payloads aside that nobody could use, in a file of their own beside this one. */
+  /** Appends unusable payloads to a separate file in the same folder. */
   async putAside(payloads: ReadonlyArray<Buffer>): Promise<void> {
     await writeFile(`${this.path}.refused`, Buffer.concat(payloads.map(frameOf)), { flag: "a", mode: 0o600, flush: true })
   }

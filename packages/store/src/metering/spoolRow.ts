@@ -57,11 +57,11 @@ const Checkpoint = Schema.Struct({ ...request, ...tokens })
 const SpoolRow = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("insert"), row: Insert }),
   Schema.Struct({ kind: Schema.Literal("checkpoint"), row: Checkpoint }),
-  // Ends of earlier versions do not say how their requests began.
+  // Ends of earlier versions do not contain the data of the begin.
   Schema.Struct({ kind: Schema.Literal("end"), row: Schema.Union([Whole, End]) })
 ])
 
-/** A row as it waits in the spool for the database, and the statement that it is for. */
+/** A row in the spool, and the statement that writes it. */
 export type SpoolRow =
   | { readonly kind: "insert"; readonly row: InsertRow }
   | { readonly kind: "checkpoint"; readonly row: CheckpointRow }
@@ -73,5 +73,5 @@ const decode = Schema.decodeUnknownOption(Json)
 
 export const toPayload = (row: SpoolRow): Buffer => Buffer.from(encode(row))
 
-/** None where it is no row of this version or an earlier one. */
+/** None if it is not a row of this version or an earlier one. */
 export const fromPayload = (payload: Buffer) => decode(payload.toString("utf8"))

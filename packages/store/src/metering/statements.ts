@@ -3,7 +3,7 @@ import { idMillis, type Prices, type ReceiptDigests, type RequestError } from "@
 import { Result } from "effect"
 import type { Statement } from "effect/sql"
 
-/** A request as it is first written: running, or refused at once. */
+/** The first row of a request: running, or refused immediately. */
 export interface InsertRow {
   readonly id: string
   readonly orgId: string
@@ -20,7 +20,7 @@ export interface InsertRow {
   readonly error: RequestError | null
 }
 
-/** How a request ended, with what its receipt freezes. */
+/** The end of a request, with the values that its receipt freezes. */
 export interface EndRow {
   readonly id: string
   readonly orgId: string
@@ -42,7 +42,7 @@ export interface EndRow {
   readonly digests?: ReceiptDigests | null
 }
 
-/** The same with what its begin says: a whole record. */
+/** An end together with the data of its begin: a complete record. */
 export interface WholeRow extends EndRow {
   readonly state: "completed"
   readonly keyId: string
@@ -62,10 +62,10 @@ export interface CheckpointRow {
   readonly cacheWriteTokens: number | null
 }
 
-/** How long a running request is believed to be alive without a sign, milliseconds. */
+/** How long a running request counts as alive without a renewal, milliseconds. */
 export const leaseMillis = 20_000
 
-// Leases begin and are over by the database's clock alone: the gateways' own may differ.
+// Leases start and expire by the database's clock only, because the clocks of gateways may differ.
 const lease = `interval '${leaseMillis} milliseconds'`
 
 /** One column of all rows as an array parameter. */
@@ -79,12 +79,15 @@ export const gatewayLost = "gateway_lost"
 
 const { bool, float8, int4, int8, text: textOid, timestamptz } = PgTypes.OID
 
-// Postgres has no NUL in texts; one in a caller's words must not cost a record.
+// Postgres text cannot contain NUL; a NUL in a caller's text must not lose the record.
 const clean = (value: string | null | undefined): string | null => (value == null ? null : value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value)
 
 const createdAt = ({ id }: { readonly id: string }) => idMillis(id)
 
-/** The SQL around the digests of receipts; all of it is empty if no row has any, so that other batches neither send nor plan for them. */
+/**
+ * The SQL for digests of receipts. It is empty if no row has digests, so that other batches neither send nor plan for
+ * them.
+ */
 const digestParts = <Row>(sql: PgClient.PgClient, rows: ReadonlyArray<Row>, digestsOf: (row: Row) => ReceiptDigests | null | undefined) => {
   if (!rows.some((row) => digestsOf(row) != null)) return { values: sql``, column: sql``, given: sql``, update: sql`` }
   const texts = column(rows)(textOid, (row) => {
@@ -94,18 +97,19 @@ const digestParts = <Row>(sql: PgClient.PgClient, rows: ReadonlyArray<Row>, dige
   return { values: sql`, ${texts}`, column: sql`, digests`, given: sql`, given.digests::jsonb`, update: sql`, digests = excluded.digests` }
 }
 
-// Statements that meet on the same requests lock them in this order, so that they wait for each other and never in a circle.
+// All statements lock requests in this order, so that they cannot deadlock.
 const lockOrder = `id COLLATE "C"`
 
-/** The months that the rows belong to, as one time of each. */
+/** One time of each month that the rows belong to. */
 export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<number> => [
   ...new Map(rows.map((row) => [new Date(createdAt(row)).toISOString().slice(0, 7), createdAt(row)])).values()
 ]
 
 /**
- * Writes requests that begin, that are refused and that end, a row for each id: a request that runs already becomes what the row says, and one that is over stays as
- * it is. Gives the ids of those that ended now, with a receipt. Whether a row ended is a column of its own: of such a one Postgres expects half to be true and joins by
- * hash, while it expects hardly any row to have a certain state, and would compare each of a batch with each.
+ * Writes requests that begin, are refused, or end, one row for each ID. A running request takes the values of the row;
+ * an ended request does not change. Returns the IDs of requests that ended now and got a receipt. Whether a row ends
+ * its request is a separate column: Postgres estimates that half of such a column is true and uses a hash join. For a
+ * comparison with a state it estimates almost no rows, and would compare each row of the batch with each other.
  */
 export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow | WholeRow>): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
@@ -170,13 +174,13 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
     RETURNING request_id AS id`
 }
 
-/** The bounds that keep a statement to the partitions of the rows concerned. */
+/** Conditions that restrict a statement to the partitions of the rows. */
 const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: string }>): Statement.Fragment => {
   const times = rows.map(createdAt)
   return sql`r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))}`
 }
 
-/** Locks the requests of `given` that are `those`, in order, before an update of them that comes to them in the order of its plan. */
+/** Locks the matching requests of `input` in order, before an update reaches them in the order of its plan. */
 const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: string }>, those: Statement.Fragment): Statement.Fragment => sql`
     locked AS (
       SELECT r.org_id, r.created_at, r.id FROM requests r JOIN given ON r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id
@@ -185,14 +189,15 @@ const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
     )`
 
 /**
- * Which requests an end is for that does not say how they began. `running`: those that still run. `lost`: those of them whose lease is over. `swept`: those that a sweep
- * gave up although their gateway lived and was only cut off from the database: it has told the caller this end, and so must the record.
+ * Which requests an end without the data of its begin applies to. `running`: requests that still run. `lost`: running
+ * requests with an expired lease. `swept`: requests that a sweep ended although their gateway was only disconnected
+ * from the database. The gateway has already sent this end to the caller, so the record must have it too.
  */
 type EndOf = "running" | "lost" | "swept"
 
 const heard = "The gateway was cut off from the database for longer than a lease and told this end later."
 
-/** Ends requests and writes their receipts, in one statement; the others it leaves alone. */
+/** Ends requests and writes their receipts in one statement. Other requests do not change. */
 export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
   const digests = digestParts(sql, rows, (row) => row.digests)
@@ -259,7 +264,7 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
     RETURNING request_id AS id`
 }
 
-/** Those of the requests that a sweep has ended. */
+/** The requests that a sweep has ended. */
 export const sweptStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
   return sql<{ readonly id: string }>`
@@ -293,8 +298,9 @@ export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<
 }
 
 /**
- * Some requests whose lease is over; none before gateways have looked, with no gap of half a lease, for a whole one. A gap means that the database was away, or its
- * clock leapt: whoever lives must have had time to say so. What served a request may be another organisation's, which has published it, and is then paid for by its rates.
+ * Some requests with an expired lease. Returns none until gateways have swept for a whole lease, without a gap of half
+ * a lease. A gap means that the database was unavailable or its clock jumped, so live gateways need time to renew. If
+ * the revision belongs to another organization, which published it, the request is billed at its rates.
  */
 export const lostStatement = (sql: PgClient.PgClient, limit: number): Statement.Statement<object> => sql`
   WITH watched AS (

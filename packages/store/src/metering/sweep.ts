@@ -6,7 +6,7 @@ import { MillisFromDate } from "../columns.ts"
 import { endRow } from "./endRow.ts"
 import { type EndRow, endStatement, gatewayLost, leaseMillis, lostStatement } from "./statements.ts"
 
-/** Requests that one round of the sweep ends. */
+/** Maximum number of requests that one round of the sweep ends. */
 const sweepRound = 500
 
 const LostRow = Schema.Struct({
@@ -35,7 +35,7 @@ const lostEnd = (row: typeof LostRow.Type): EndRow =>
       cache_write_tokens: row.cacheWriteTokens
     },
     ttftMs: null,
-    // Until its gateway's last sign of life.
+    // Until the last renewal by its gateway.
     latencyMs: Math.max(0, row.leaseUntil - leaseMillis - row.createdAt),
     finishReason: null,
     error: { code: gatewayLost, message: "The gateway that served the request was lost.", param: null },
@@ -43,14 +43,14 @@ const lostEnd = (row: typeof LostRow.Type): EndRow =>
     receipt: { prices: row.prices, hfRevision: row.hfRevision, engineVersion: row.engineVersion }
   })
 
-/** Ends the requests of gateways that are not heard of any more; how many. `onEnded` gets the rows that were written. */
+/** Ends the requests of lost gateways and returns their number. `onEnded` gets the rows that were written. */
 export const sweepLost = (sql: PgClient.PgClient, onEnded: (rows: ReadonlyArray<EndRow>) => void) => {
   const findLost = SqlSchema.findAll({ Request: Schema.Void, Result: LostRow, execute: () => lostStatement(sql, sweepRound) })
   return Effect.gen(function* () {
     let ended = 0
     while (true) {
       const lost = yield* findLost()
-      // One that gives a sign of life meanwhile is left alone.
+      // A request whose lease was renewed since then does not end.
       if (lost.length > 0) {
         const rows = lost.map(lostEnd)
         ended += (yield* endStatement(sql, rows, "lost")).length

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Organisations, who belongs to them, what they bought, their keys and their members' hub tokens. */
+/** Organizations, memberships, purchases, API keys and hub tokens. */
 export const organizations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** What was changed by whom: one index for each filter of its list. */
+/** Audit events, with one index for each filter of the list. */
 export const auditEvents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

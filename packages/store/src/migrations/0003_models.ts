@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Models and their configuration revisions, and the host classes that they may ask for. */
+/** Models, their configuration revisions, and the host classes. */
 export const models = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -21,7 +21,7 @@ export const models = Effect.gen(function* () {
       updated_at timestamptz(3) NOT NULL,
       deleted_at timestamptz(3)
     )`
-  // A deleted model gives its name back.
+  // A deleted model frees its slug.
   yield* sql`CREATE UNIQUE INDEX models_slug ON models (org_id, slug) WHERE deleted_at IS NULL`
   yield* sql`CREATE INDEX models_newest ON models (org_id, created_at, id) WHERE deleted_at IS NULL`
   yield* sql`CREATE INDEX models_serving ON models (id) WHERE active_revision_id IS NOT NULL`
@@ -57,7 +57,7 @@ export const models = Effect.gen(function* () {
       updated_at timestamptz(3) NOT NULL
     )`
   yield* sql`CREATE INDEX revisions_model ON revisions (org_id, model_id, created_at, id)`
-  // The database itself forbids that two revisions of a model serve at once.
+  // At most one revision of a model can serve.
   yield* sql`CREATE UNIQUE INDEX revisions_active ON revisions (model_id) WHERE status = 'active'`
 
   yield* sql`

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Runs with their phases, what makes a create happen once, the pods that serve, and the operator's work. */
+/** Runs with their phases, idempotency keys, endpoints, and the outbox of the operator. */
 export const deployments = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

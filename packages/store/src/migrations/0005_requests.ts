@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * Requests and receipts, a partition for each month. `created_at` is the time inside the id, so a look-up by id goes to one partition. Running rows are in the
- * primary key and one small index only: the indexes of the lists get a row once, when it ends.
+ * Requests and receipts, partitioned by month. `created_at` equals the time in the ID, so a lookup by ID reads one
+ * partition. Running rows are only in the primary key and one small index: a row enters the indexes of the lists once,
+ * when the request ends.
  */
 export const requests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -42,8 +43,8 @@ export const requests = Effect.gen(function* () {
   yield* sql`CREATE INDEX requests_client_error ON requests (org_id, created_at, id) WHERE state <> 'running' AND status_code BETWEEN 400 AND 499`
   yield* sql`CREATE INDEX requests_server_error ON requests (org_id, created_at, id) WHERE state <> 'running' AND status_code BETWEEN 500 AND 599`
 
-  // A receipt is a whole copy of the ended request with the prices it was counted at: requests are dropped by age, and receipts stay. Only what the trial showed is
-  // not copied: it is frozen in the revision.
+  // A receipt is a full copy of the ended request with its prices, because requests are dropped by age and receipts
+  // stay. Only the trial results are not copied: they are frozen in the revision.
   yield* sql`
     CREATE TABLE receipts (
       org_id text COLLATE "C" NOT NULL,
@@ -72,7 +73,7 @@ export const requests = Effect.gen(function* () {
       PRIMARY KEY (org_id, created_at, request_id)
     ) PARTITION BY RANGE (created_at)`
 
-  // Since when gateways have looked for lost requests without a gap: one row, on the database's clock like the leases.
+  // The start of the current gapless series of sweeps: one row, by the database's clock like the leases.
   yield* sql`
     CREATE TABLE request_sweeps (
       singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
@@ -80,8 +81,9 @@ export const requests = Effect.gen(function* () {
       seen timestamptz(3) NOT NULL
     )`
 
-  // There is no default partition: rows in one would forbid the partition that they belong to. A partition is made apart and then attached, which does not
-  // block those who read and write its siblings; one whose table is there already is left alone.
+  // There is no default partition, because rows in it would block the creation of their partition. A partition is
+  // created separately and then attached, which does not block reads and writes of its siblings. An existing table is
+  // not changed.
   yield* sql`
     CREATE FUNCTION ensure_request_partitions(from_time timestamptz, to_time timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
     DECLARE

@@ -1,11 +1,13 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Invitations, credits and limits; a second secret for a key that is rotated; keys that outlive their user's membership. */
+/**
+ * Invitations, credits and limits; a second secret for a rotated key; keys that outlive the membership of their user.
+ */
 export const administration = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // A removed member's keys stay, revoked: requests, receipts and audit events name them.
+  // The keys of a removed member stay, revoked: requests, receipts and audit events refer to them.
   yield* sql`
     ALTER TABLE api_keys
       DROP CONSTRAINT api_keys_org_id_user_id_fkey,

@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Public names, a way from a commit to what is known of it, and GPUs set aside for an organisation. */
+/** Public names, an index of revisions by commit, and reserved GPUs. */
 export const reservations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
-  // A public model is called by its bare slug, of which there can be one.
+  // A public model is called by its bare slug, which must be unique.
   yield* sql`CREATE UNIQUE INDEX models_public_slug ON models (slug) WHERE visibility = 'public' AND deleted_at IS NULL`
-  // By a commit that a create names, to what is known of it.
+  // Finds the known facts of a commit.
   yield* sql`CREATE INDEX revisions_commit ON revisions (org_id, hf_revision)`
   yield* sql`
     CREATE TABLE reservations (

@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** What each revision can do, as it was derived when the revision was made: null for those that are older than this column. */
+/**
+ * The capabilities of each revision, as derived at its creation; null for revisions that are older than this column.
+ */
 export const capabilities = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** The trace that a deployment was created in, as W3C Trace Context writes it, so that what the operator does for it can refer to that. */
+/**
+ * The trace context (W3C `traceparent`) of the request that created a deployment, so that traces of the operator can
+ * link to it.
+ */
 export const traceparent = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** GPUs that engine pods held, one row a pod, with the price that was in force when the pod was placed; and when an operator last looked. */
+/**
+ * GPUs that engine pods held, one row for each pod, with the price at the time of placement; and the time of an
+ * operator's last observation.
+ */
 export const gpuHolds = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -20,7 +23,7 @@ export const gpuHolds = Effect.gen(function* () {
     )`
   yield* sql`CREATE INDEX gpu_holds_organization ON gpu_holds (org_id, placed_at)`
   yield* sql`CREATE INDEX gpu_holds_open ON gpu_holds (pod) WHERE released_at IS NULL`
-  // Until when somebody saw all that is held: one row, so that proof of it costs the same however many pods there are.
+  // The time of the last observation of all holds: one row, so that its cost does not depend on the number of pods.
   yield* sql`
     CREATE TABLE gpu_looks (
       singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),

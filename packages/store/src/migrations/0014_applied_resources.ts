@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Which model and run stand for a `ModelDeployment` that somebody applied to the cluster, and which runs were made that way. */
+/** The model and run of each applied `ModelDeployment` object, and the runs that were created for objects. */
 export const appliedResources = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Which run has taken the GPUs of what its model served, and when a revision that may idle was asked for last. */
+/** The run that took over the GPUs of its model's serving revision, and the last use of revisions that may idle. */
 export const rollout = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Whose hub token the objects that somebody applies are deployed with, and which of these objects name a model that was there before them. */
+/** The hub token that applied objects use, and whether an object names an existing model. */
 export const appliedModels = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Which operator writes: each that begins to lead takes the next term, and what carries an earlier one is refused. */
+/**
+ * The term of the leading operator: each new leader takes the next term, and writes with an earlier term are rejected.
+ */
 export const operatorTerms = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

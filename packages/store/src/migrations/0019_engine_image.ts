@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** With which image a revision's engine was tried: it serves with that one, whatever its host class says later. Null for those tried before, until their engine is seen. */
+/**
+ * The image of a revision's trial. The revision serves with this image, even if its host class changes. Null for
+ * revisions tried earlier, until their engine is observed.
+ */
 export const engineImage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

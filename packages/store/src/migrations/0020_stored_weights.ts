@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Which commits a download found whole in which store, and which run's download that was. Of no organisation: a store holds public and gated files for all alike. */
+/**
+ * The commits that a download verified in each store, and the run of the download. Rows belong to no organization: a
+ * store holds public and gated files for all of them.
+ */
 export const storedWeights = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** The digest of the image that a revision's engine was tried with: a name may stand for another one later. Null where its node tells none, and until its engine is seen. */
+/**
+ * The digest of the image of a revision's trial, because an image name can later refer to another image. Null if the
+ * node does not report it, and until the engine is observed.
+ */
 export const engineDigest = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

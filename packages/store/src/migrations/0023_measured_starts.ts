@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** An organization's starts that were measured, by the architecture that was started, newest first: what later estimates learn from. */
+/** An index of an organization's measured starts by architecture, newest first, for later estimates. */
 export const measuredStarts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** How long starts of engines took, one row for each that was seen; and benchmarks by their commit, for comparisons of the same. */
+/** Start times of engines, one row for each observed start; and an index of benchmarks by commit, for comparisons. */
 export const engineStarts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

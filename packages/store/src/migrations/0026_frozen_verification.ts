@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * What receipts take from their revision is what its trial showed when it was activated, for every request and for ever: a signature is worth as much as that. The
- * database holds every program to it, also one of a later version.
+ * Receipts contain the trial results of their revision from the time of its activation. These results never change
+ * afterward, because the signature covers them. The database enforces this for every program and version.
  */
 export const frozenVerification = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** What a trial found of the likelihood of the suite's texts, and an organization's trials by what they are compared by. */
+/** The likelihood of the suite's texts in a trial, and an index of an organization's trials for comparisons. */
 export const trialLikelihood = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

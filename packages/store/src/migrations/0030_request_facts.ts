@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** What of a repository every route needs, beside the facts themselves: those are large, and routes are read whenever one of them changes. */
+/**
+ * The facts of a repository that every route needs, apart from the complete facts: those are large, and routes are read
+ * after every change.
+ */
 export const requestFacts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

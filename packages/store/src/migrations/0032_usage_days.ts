@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * What is left of months that were dropped: sums of requests by day, model and key, and of receipts by organisation. They are written with the drop, in one transaction, so that usage
- * and balances never change by it.
+ * Sums of dropped months: requests by day, model and API key, and receipts by organization. They are written in the
+ * transaction that drops the month, so usage and balances do not change.
  */
 export const usageDays = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** On which nodes something went wrong with a run that may have been the node's fault: others are tried, by that run and, of a card's own faults, by all for a day. */
+/**
+ * Problems of runs on nodes that may be the node's fault. The run avoids these nodes; if a GPU failed, all runs avoid
+ * the node for a day.
+ */
 export const nodeFaults = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Of an engine that has its GPUs and ends whenever it starts: how often it has, and when it is started again; null where it has not. */
+/**
+ * The failed starts of an engine with assigned GPUs: their number, and the time of the next start; null if none failed.
+ */
 export const failedStarts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Of a run that keeps the settings which its model had: who chose each of them then. Null where `serving` is what a caller sent. */
+/** Who chose each setting of a run that keeps the earlier settings of its model. Null if the caller sent `serving`. */
 export const keptChoices = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * What administrators allow to be spent, in micro-dollars for each UTC day and month; null for no limit. A prepaid organization spends no more than its balance.
- * `spend_limited` is true if any of these rules applies to the organization or to one of its keys: programs read the rules only then.
+ * Spending limits in micro-dollars for each UTC day and month; null: no limit. A prepaid organization may spend only
+ * its balance. `spend_limited` is true if any of these rules applies to the organization or to one of its keys:
+ * programs read the rules only then.
  */
 export const spendLimits = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -2,14 +2,14 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * Sums of what requests cost, kept by a trigger in the transaction that records the cost: whichever program writes it, of whichever version, the sums are exact. A row belongs
- * to an organization (`api_key_id` is empty) or to a key, and to one of 16 shards, chosen by the connection: commits of several gateways seldom wait for each other. The sum is
- * that of all shards. `day` is the last UTC day, by the database's clock, on which the row changed; `day_micros` and `month_micros` belong to it and to its month.
- *
- * What was spent before is added when an organization is first limited (`completeSums`): no table is read here.
- *
- * Each change of a limited organization's row is announced with the row's new values. A row's `version` grows with each change, so a listener keeps the newest values of each
- * shard, in whichever order they arrive and however often.
+ * Sums of the costs of requests. A trigger updates them in the transaction that records the cost, so they are exact for
+ * every program and version. A row belongs to an organization (`api_key_id` is empty) or to a key, and to one of 16
+ * shards, chosen by the connection, so that commits of several gateways rarely wait for each other. The sum is the
+ * total of all shards. `day` is the last UTC day, by the database's clock, on which the row changed; `day_micros` and
+ * `month_micros` refer to that day and its month.
+ * Earlier spending is added when an organization is first limited (`completeSums`): this migration reads no table.
+ * Each change of a limited organization's row is announced with the new values. A row's `version` increases with each
+ * change, so a listener can keep the newest values of each shard for any order and number of notifications.
  */
 export const spendSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -63,7 +63,7 @@ export const spendSums = Effect.gen(function* () {
       WHERE c.api_key_id = '' OR EXISTS (
         SELECT FROM api_keys k WHERE k.org_id = c.org_id AND k.id = c.api_key_id AND (k.day_limit_micros IS NOT NULL OR k.month_limit_micros IS NOT NULL))
       INTO announced;`)
-  // Runs with the rights of its owner: a program that records requests needs no right to change sums.
+  // Runs with the privileges of its owner: programs that record requests need no privileges on the sums.
   yield* sql`
     CREATE FUNCTION count_spend() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
     DECLARE

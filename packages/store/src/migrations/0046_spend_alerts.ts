@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** The shares of a limit that were reached, once for each period: whichever gateway writes the row reports it. */
+/** The percentages of a limit that were reached, once per period: the gateway that inserts the row reports it. */
 export const spendAlerts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 
@@ -11,7 +11,7 @@ export const spendAlerts = Effect.gen(function* () {
       -- Empty if the limit is the organization's.
       api_key_id text COLLATE "C" NOT NULL,
       allowance text NOT NULL CHECK (allowance IN ('balance', 'day', 'month')),
-      -- The day, the month, or what was bought and granted when the share of the balance was reached.
+      -- The day, the month, or for a balance the amount of purchases and credits at that time.
       period text NOT NULL,
       percent smallint NOT NULL,
       limit_micros numeric NOT NULL,

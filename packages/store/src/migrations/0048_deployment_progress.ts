@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** What each run does or waits for now, one row a run: written by the operator if it changes, read by the API. No updated column is indexed, so that updates stay on their page. */
+/**
+ * The current activity of each run, one row for each run: written by the operator when it changes, read by the API. No
+ * updated column is indexed, so updates stay on their page.
+ */
 export const deploymentProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * Retention in two steps that the database's clock decides: a month is detached with its sums kept, and its table is dropped a day later. The functions run with the rights of
- * their owner, so that a program can apply its retention settings without the right to drop a table. None of them touches the current or the previous month.
+ * Retention in two steps by the database's clock: a month is detached and its sums are stored, and a day later its
+ * table is dropped. The functions run with the privileges of their owner, so that a program can apply its retention
+ * settings without the privilege to drop a table. They never change the current or the previous month.
  */
 export const retiredMonths = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -51,7 +52,8 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  // Retires the oldest month that is older than the settings keep, and returns its name; null if there is none, or if requests of it still run.
+  // Retires the oldest month that is older than the settings and returns its name; null if there is none, or if some of
+  // its requests still run.
   yield* sql`
     CREATE FUNCTION retire_old_month(parent_name text, keep_months integer) RETURNS text LANGUAGE plpgsql AS $$
     DECLARE
@@ -88,7 +90,7 @@ export const retiredMonths = Effect.gen(function* () {
       PERFORM add_month_sums(parent_name, child, 1);
       INSERT INTO retired_months (parent, month) VALUES (parent_name, child_month) RETURNING id INTO retired_id;
       PERFORM pg_advisory_xact_lock(hashtext('seatrial.partitions'));
-      -- The parent is locked only from here to the end of the transaction. Statements on it queue behind this lock for half a second at most.
+      -- Locks the parent from here to the end of the transaction. Statements on it wait for this lock at most half a second.
       PERFORM set_config('lock_timeout', '500ms', true);
       EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', parent_name, child);
       EXECUTE format('ALTER TABLE %I RENAME TO %I', child, format('retired_%s_%s', child, retired_id));
@@ -117,7 +119,7 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  // For an administrator: takes a retired month back while its table exists.
+  // For administrators: restores a retired month while its table exists.
   yield* sql`
     CREATE FUNCTION restore_retired_month(retired_id bigint) RETURNS text LANGUAGE plpgsql AS $$
     DECLARE
@@ -135,7 +137,7 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  // As before, with a bound on what one call can make.
+  // As before, with a limit on the number of partitions that one call can create.
   yield* sql`
     CREATE OR REPLACE FUNCTION ensure_request_partitions(from_time timestamptz, to_time timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
     DECLARE

@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * The oldest programs that the schema still supports, by the highest migration that they know. Migrations only add, so that programs of the previous version go on during an
- * upgrade. A migration that removes something raises this number in the same transaction: older programs then refuse to be ready.
+ * The oldest programs that the schema supports, by the highest migration that they know. Migrations only add, so
+ * programs of the previous version continue to run during an upgrade. A migration that removes something raises this
+ * number in the same transaction, and older programs are then not ready.
  */
 export const schemaRequirements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Which definition of its grants and policies each table has: `seatrial migrate` applies those that differ, see `access.ts`. */
+/**
+ * The applied definition of each table's grants and policies. `seatrial migrate` applies definitions that differ; see
+ * `access/tables.ts`.
+ */
 export const access = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
 

@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * Changed sums are no longer announced by the trigger, which belongs to the transaction that records a cost: Postgres commits transactions that notify one after the other, so records of all
- * gateways would wait for each other's disk. A gateway announces what it has committed, at most ten times a second.
+ * The trigger no longer announces changed sums. It is part of the transaction that records a cost, and Postgres
+ * serializes the commits of transactions that notify, so records of all gateways would wait for each other's disk.
+ * Instead, a gateway announces what it has committed, at most ten times a second.
  */
 export const quietSpendSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -33,7 +34,7 @@ export const quietSpendSums = Effect.gen(function* () {
         total_micros = s.total_micros + excluded.total_micros,
         largest_micros = CASE WHEN date_trunc('month', excluded.day) > date_trunc('month', s.day) THEN excluded.largest_micros
           ELSE greatest(s.largest_micros, excluded.largest_micros) END;`)
-  // Runs with the rights of its owner: a program that records requests needs no right to change sums.
+  // Runs with the privileges of its owner: programs that record requests need no privileges on the sums.
   yield* sql`
     CREATE OR REPLACE FUNCTION count_spend() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
     DECLARE

@@ -2,8 +2,9 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
 /**
- * `deployments.placements`: the ways to serve the run that its request leaves open, in order of preference, until it leaves the queue on one of them; null if there is one only.
- * `host_classes.capacity`: what the nodes of the class have now, for previews.
+ * `deployments.placements`: the serving options that the run's request permits, in order of preference, until the run
+ * leaves the queue with one of them; null if there is only one. `host_classes.capacity`: the current capacity of the
+ * nodes of the class, for previews.
  */
 export const placement = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

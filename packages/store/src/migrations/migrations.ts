@@ -38,7 +38,7 @@ import { receiptDigests } from "./0055_receipt_digests.ts"
 import { quietSpendSums } from "./0056_quiet_spend_sums.ts"
 import { placement } from "./0057_placement.ts"
 
-/** Every migration by its number. Forward only: one that has landed is never edited. */
+/** All migrations by number. A migration that has landed is never edited. */
 export const migrations = {
   "0001_organizations": organizations,
   "0002_audit_events": auditEvents,

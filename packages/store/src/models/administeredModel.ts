@@ -17,21 +17,21 @@ export const AdministeredModelRow = Schema.Struct({
   visibility: Schema.Literals(["public", "private"]),
   hf_repo: Schema.String,
   hf_revision: Schema.NullOr(Schema.String),
-  /** What serves, or would where the model is disabled. */
+  /** The serving revision, or for a disabled model the revision that would serve. */
   revision_id: Schema.NullOr(RevisionId),
   /** Rates of that revision. */
   prices: Schema.NullOr(Prices),
   created_at: IsoFromDate,
   updated_at: IsoFromDate
 })
-/** A model as who administers it sees it. */
+/** A model as administrators see it. */
 export type AdministeredModel = typeof AdministeredModelRow.Type
 
-/** The organisation has no such model. */
+/** The organization has no such model. */
 export class ModelNotFound extends Data.TaggedError("ModelNotFound") {}
-/** No revision has gone live, so there is nothing to disable, enable or publish. */
+/** No revision was ever activated, so the model cannot be disabled, enabled or published. */
 export class ModelServesNothing extends Data.TaggedError("ModelServesNothing") {}
-/** Another model is published under that bare name. */
+/** Another published model already has that bare name. */
 export class PublicNameTaken extends Data.TaggedError("PublicNameTaken")<{ readonly slug: string }> {}
 
 export const administeredColumns = `

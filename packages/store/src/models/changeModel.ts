@@ -5,13 +5,13 @@ import { SqlSchema, type Statement } from "effect/sql"
 import { writeAudit } from "../audit.ts"
 import { type AdministeredModel, AdministeredModelRow, administeredColumns, administeredJoin, ModelNotFound, ModelServesNothing } from "./administeredModel.ts"
 
-/** Who changes a model, for the audit event. */
+/** The actor of the audit event. */
 export interface ModelActor {
   readonly actorKind: ActorKind
   readonly actorUserId?: UserId
 }
 
-/** Finds the organization's model by id or slug. The id goes first: a slug may look like one. */
+/** Finds the organization's model by ID or slug. The ID takes precedence, because a slug may look like an ID. */
 export const findModel = (sql: PgClient.PgClient) =>
   SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, idOrSlug: Schema.String }),
@@ -22,7 +22,7 @@ export const findModel = (sql: PgClient.PgClient) =>
       ORDER BY m.id = ${idOrSlug} DESC LIMIT 1`
   })
 
-/** Changes of one model; each is to be called inside a transaction. */
+/** Changes of one model. Call each of them inside a transaction. */
 export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
   const lock = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
@@ -31,14 +31,14 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
       SELECT ${sql.literal(administeredColumns)} FROM ${sql.literal(administeredJoin)}
       WHERE m.org_id = ${orgId} AND m.deleted_at IS NULL AND m.id = ${id} FOR UPDATE OF m`
   })
-  /** The model, held until the transaction ends. */
+  /** Reads the model and locks it until the transaction ends. */
   const locked = Effect.fnUntraced(function* (orgId: OrgId, id: ModelId) {
     const found = yield* Effect.orDie(lock({ orgId, id }))
     if (Option.isNone(found)) return yield* new ModelNotFound()
     return found.value
   })
 
-  /** Notifies the gateways, and the operator of every run of the revision that serves. */
+  /** Notifies the gateways, and the operator about every run of the serving revision. */
   const notify = (orgId: OrgId, model: AdministeredModel, at: Date) => sql`
     WITH work AS (
       INSERT INTO outbox (org_id, deployment_id, created_at)
@@ -47,7 +47,7 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
     )
     SELECT pg_notify('routes', ${model.id}), (SELECT count(pg_notify('deployments', deployment_id)) FROM work)`
 
-  /** One change of a model that serves or has served: its statements, its audit event and the notifications. */
+  /** Runs one change of an activated model: its statements, its audit event and the notifications. */
   const change = Effect.fnUntraced(function* (
     actor: ModelActor,
     input: {
@@ -68,7 +68,7 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
     return yield* Effect.orDie(locked(orgId, model.id))
   })
 
-  /** Changes whether the model serves. A model that is in that state already is left alone. */
+  /** Changes whether the model serves. Changes nothing if the model is already in that state. */
   const setStatus = Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, status: "active" | "disabled") {
     const model = yield* locked(orgId, id)
     if (model.status === "pending" || model.revision_id === null) return yield* new ModelServesNothing()

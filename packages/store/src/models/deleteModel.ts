@@ -5,7 +5,7 @@ import { writeAudit } from "../audit.ts"
 import { transition } from "../runs/transition.ts"
 import type { ModelActor } from "./changeModel.ts"
 
-/** What the audit event says of it. */
+/** The values for the audit event. */
 interface DeletedModel {
   readonly id: ModelId
   readonly slug: string
@@ -16,8 +16,9 @@ interface DeletedModel {
 }
 
 /**
- * Writes that the model is deleted, and ends its unfinished runs; to be called inside a transaction that holds the model's row. That nothing of it runs any more is
- * what the operator brings about: each of its runs says from now on that its model is gone, however often somebody has to look.
+ * Marks the model as deleted and cancels its unfinished runs. Call it inside a transaction that locks the model's row.
+ * The operator then removes everything of the model from the cluster: each of its runs reads as run of a deleted model,
+ * however often it is reconciled.
  */
 export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
   Effect.fnUntraced(function* (orgId: OrgId, model: DeletedModel, actor: ModelActor) {
@@ -41,7 +42,7 @@ export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
       after: null,
       at: now
     })
-    // All of its runs, also those that ended long ago: their custom resources go.
+    // All runs of the model, including runs that ended long ago, so that their custom resources are deleted.
     yield* sql`
       WITH work AS (
         INSERT INTO outbox (org_id, deployment_id, created_at)

@@ -4,7 +4,7 @@ import { Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { Estimate } from "../runs/observe.ts"
 
-/** Starts that a median is of, the newest. */
+/** Number of newest starts for a median. */
 const lastStarts = 5
 
 const Row = Schema.Struct({
@@ -19,14 +19,14 @@ const Row = Schema.Struct({
   starts: Schema.Array(Schema.Struct({ kind: StartKind, parts: StartParts }))
 })
 
-/** What the trial of a model measured, beside what had been estimated. */
+/** The measurements of a model's trial, together with the estimates. */
 export interface TrialFigures extends Omit<typeof Row.Type, "estimate" | "starts"> {
   readonly estimate: Pick<Fit, "calibrated" | "gpu_count" | "gpu_pool" | "headroom_bytes" | "kv_cache_bytes" | "verdict" | "weights_bytes">
-  /** Medians of the last five starts of the same commit, engine version and GPUs, of each kind, in seconds. */
+  /** Medians of the last five starts with the same commit, engine version and GPUs, of each kind, in seconds. */
   readonly starts: ReadonlyArray<{ readonly kind: StartKind; readonly of: number; readonly median: StartParts }>
 }
 
-/** Of the revision that serves, or of the newest that was measured where none does. */
+/** Figures of the serving revision, or of the newest measured revision if none serves. */
 export const trialFigures = (sql: PgClient.PgClient): ((orgId: OrgId, id: ModelId) => Effect.Effect<Option.Option<TrialFigures>>) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),

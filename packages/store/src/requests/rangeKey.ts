@@ -1,10 +1,11 @@
-/** SQL for the class of a status, which every ended request has. */
+/** SQL for the status class of a request; every ended request has one. */
 const statusClass = "CASE WHEN status_code < 400 THEN '2' WHEN status_code < 500 THEN '4' ELSE '5' END"
 
 /**
- * SQL for what the rows of one range of the request list have in common, as one text: organisation, class of status, and the model or the key or both. Each is the
- * first column of an index of its own. No two queries of the list could use the same index: from several columns, of which a model or a key implies its organisation,
- * the planner takes many ranges for as short as one row, and now and then an index that leaves most rows to a filter.
+ * SQL for the common key of one range of the request list, as one text: organization, status class, and model or API
+ * key or both. Each is the first column of a separate index, and no two queries of the list can use the same index.
+ * With several columns, of which a model or API key implies the organization, the planner underestimates many ranges as
+ * a single row and sometimes chooses an index that leaves most rows to a filter.
  */
 export const rangeKeys = {
   class: `(org_id || ' ' || ${statusClass})`,

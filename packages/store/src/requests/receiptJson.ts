@@ -5,7 +5,10 @@ const micros = (of: string): string => plain(`t.${of}_micros_per_mtok`)
 
 const present = (name: string, column: string): string => `CASE WHEN ${column} IS NULL THEN '' ELSE ',"${name}":' || ${words(column)} END`
 
-/** SQL for a row of `receipts` AS `t`, with the revision `r` that served it where there is one, as the wire's JSON text; what a receipt may lack is absent there and not null. */
+/**
+ * SQL for a row of `receipts` AS `t` as the wire's JSON text, with the serving revision `r` if there is one. Optional
+ * values are absent, not null.
+ */
 export const receiptJson = objectText(
   [
     ["request_id", plain("t.request_id")],

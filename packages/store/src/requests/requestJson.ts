@@ -1,18 +1,18 @@
 import { isoText } from "../columns.ts"
 
-/** Field of a JSON object: its name, and SQL for its value as JSON text. */
+/** A field of a JSON object: its name, and SQL for its value as JSON text. */
 type Field = readonly [name: string, json: string]
 
-/** SQL for a value that may be missing, as JSON. */
+/** SQL for an optional value as JSON. */
 export const orNull = (json: string): string => `coalesce(${json}, 'null')`
 
-/** Text that others chose. */
+/** User-provided text. */
 export const words = (column: string): string => `to_json(${column})::text`
 
-/** Text of our own making that needs no escaping: ids, states, digits. */
+/** Text of Seatrial that needs no escaping: IDs, states, digits. */
 export const plain = (column: string): string => `'"' || ${column} || '"'`
 
-/** JSON knows no NaN and no infinity. */
+/** JSON has no NaN and no infinity. */
 export const finite = (column: string): string => `CASE WHEN ${column} < 'Infinity' THEN ${column}::text ELSE 'null' END`
 
 const fields: ReadonlyArray<readonly [name: string, json: string, ifRunning?: string]> = [
@@ -42,14 +42,20 @@ const fields: ReadonlyArray<readonly [name: string, json: string, ifRunning?: st
   ["receipt_url", `CASE state WHEN 'completed' THEN '"/v1/receipts/' || id || '"' ELSE 'null' END`]
 ]
 
-/** SQL for an object as JSON text. `optional` are fields that may be absent: SQL for such a field with the comma before it, or for nothing. `format` takes half the time of `json_build_object`. */
+/**
+ * SQL for an object as JSON text. `optional` are fields that may be absent: SQL for the field including the comma
+ * before it, or for an empty text. `format` takes half the time of `json_build_object`.
+ */
 export const objectText = (members: ReadonlyArray<Field>, optional: ReadonlyArray<string> = []): string =>
   `format('{${members.map(([name]) => `"${name}":%s`).join(",")}${"%s".repeat(optional.length)}}', ${[...members.map(([, value]) => value), ...optional].join(", ")})`
 
-/** SQL for a row of `requests` that has ended as the wire's JSON text, every field of the record's schema in its order; a test holds it against that schema. */
+/**
+ * SQL for an ended row of `requests` as the wire's JSON text, with all fields in the order of the schema. A test
+ * compares it with that schema.
+ */
 export const endedRequestJson = objectText(fields.map(([name, value]) => [name, value]))
 
-/** The same for any row: the tokens of a running request are its last checkpoint, which is nobody's business yet. */
+/** The same for any row. The tokens of a running request, which are its last checkpoint, are hidden. */
 export const requestJson = objectText(
   fields.map(([name, value, ifRunning]) => [name, ifRunning === undefined ? value : `CASE state WHEN 'running' THEN ${ifRunning} ELSE ${value} END`])
 )

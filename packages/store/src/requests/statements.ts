@@ -8,15 +8,18 @@ import { rangeKeys } from "./rangeKey.ts"
 import { receiptJson } from "./receiptJson.ts"
 import { endedRequestJson, requestJson } from "./requestJson.ts"
 
-/** A page as one row: its records as JSON texts with commas between them, and the position of its last one where more follow. */
+/**
+ * A page as one row: its records as JSON texts separated by commas, and the position of its last record if more records
+ * follow.
+ */
 export interface PageRow {
-  /** Null where there is no record. */
+  /** Null if there is no record. */
   readonly data: string | null
   readonly created_at: Date | null
   readonly id: string | null
 }
 
-/** The class of a status of the filter, and what the filter says beyond it. */
+/** The status class of each filter value, and the remaining condition of the filter. */
 const classes = {
   success: { name: "2", bound: "status_code >= 200" },
   client_error: { name: "4", bound: "status_code < 500" },
@@ -24,21 +27,23 @@ const classes = {
 } as const
 const everyClass = ["2", "4", "5"]
 
-/** A time bound, kept within what Postgres can hold: beyond it, it bounds nothing. */
+/** A time bound, limited to the range of Postgres: a larger value has no effect. */
 const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9999, 11, 31)))
 
 const order = "ORDER BY created_at DESC, id DESC"
 
 /**
- * A row with the organization, which it sets for row-level security until the statement ends. What reads the organization from this row is read after it. Statements share the connections of
- * the pool for reading, so each brings its own.
+ * A row with the organization that also sets it for row-level security until the statement ends. Statements share the
+ * connections of the read pool, so each sets its organization. Everything that depends on the organization is read
+ * after this row.
  */
 const tenantOf = (sql: SqlClient.SqlClient, orgId: Statement.Fragment) =>
   sql`(SELECT set_config('seatrial.org_id', ${orgId}, true) AS org_id OFFSET 0) AS tenant`
 
 /**
- * One page of ended requests, newest first: an index range of each partition until the page and one row more are found. Where a model or a key but no status is asked
- * for, one such range of each class of status, merged. Numbering and joining keep the order of what is numbered, which no sort could improve on.
+ * One page of ended requests, newest first: an index range of each partition until the page plus one row is found. If a
+ * model or a key is filtered but no status, one such range for each status class is read, and they are merged.
+ * Numbering and joins preserve the order, so no sort is needed.
  */
 export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: RequestQuery): Statement.Statement<PageRow> => {
   const { apiKeyId, from, limit, modelId, status, to } = query
@@ -66,20 +71,21 @@ export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: Req
     ) AS numbered`
 }
 
-/** What a look-up by id asks for. */
+/** The key of a lookup by ID. */
 export interface RecordKey {
   readonly orgId: OrgId
   readonly id: string
 }
 
-/** A record that was found, as JSON text, and which of the keys it answers: the first is 0. */
+/** A record as JSON text, and the index of the key that it answers. */
 export interface FoundRow {
   readonly key: number
   readonly json: string
 }
 
 /**
- * The records of many keys, each an organisation and an id, whose time leads to its partition. The limit keeps the planner from joining the keys with a whole partition.
+ * The records of many keys. Each key is an organization and an ID, whose time determines the partition. The limit
+ * prevents the planner from joining the keys with a whole partition.
  */
 const byKeys = <Row extends FoundRow>(sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<Row> => {
   const text = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
@@ -91,16 +97,19 @@ const byKeys = <Row extends FoundRow>(sql: SqlClient.SqlClient, keys: ReadonlyAr
     CROSS JOIN LATERAL (${of} LIMIT 1) AS found`
 }
 
-/** A receipt that was found, and its digests as JSON text. */
+/** A receipt, and its digests as JSON text. */
 export interface FoundReceipt extends FoundRow {
   readonly digests: string | null
 }
 
-/** Requests by their ids. */
+/** Requests by their IDs. */
 export const findStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
   byKeys(sql, keys, sql`SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = tenant.org_id AND created_at = k.at AND id = k.id`)
 
-/** Receipts by the ids of their requests. The revision may be another organisation's, which has published it: its verification is that of what served the request. */
+/**
+ * Receipts by the IDs of their requests. The revision may belong to another organization, which published it; its
+ * verification is shown because it served the request.
+ */
 export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundReceipt> =>
   byKeys(
     sql,

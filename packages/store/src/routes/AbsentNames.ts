@@ -1,9 +1,9 @@
 import type { OrgId } from "@seatrial/domain"
 
-/** Organizations of which names are remembered. */
+/** Maximum number of organizations with cached names. */
 const maxOrganizations = 1_000
 
-/** Names of one organization. */
+/** Maximum number of names of one organization. */
 const maxNames = 128
 
 /** Removes the oldest entry of a full collection. */
@@ -14,16 +14,17 @@ const makeRoom = (entries: { readonly size: number; readonly keys: () => Iterato
 }
 
 /**
- * Names of models for which the database has nothing that memory lacks, by organization: each has its own bound, so that nobody pushes out another's. They hold until
- * routes change, and only while changes are heard of.
+ * Model names for which the database has nothing newer than memory, by organization. Each organization has a separate
+ * limit, so that none can evict names of another. The entries are valid until routes change, and only while change
+ * notifications arrive.
  */
 export class AbsentNames {
   readonly #names = new Map<string, Set<string>>()
   #isListening = false
-  /** Increases with each change: an answer that was asked for before is not remembered. */
+  /** Increases with each change: the result of a query that began earlier is not cached. */
   generation = 0
 
-  /** Routes may have changed. `isListening`: whether the next change will be heard of. */
+  /** Call this when routes may have changed. `isListening`: whether the next change will be notified. */
   clear(isListening: boolean): void {
     this.generation++
     this.#isListening = isListening

@@ -3,7 +3,10 @@ import type { OrgId } from "@seatrial/domain"
 import type { Statement } from "effect/sql"
 import { callableName } from "../columns.ts"
 
-/** SQL for the models `m` of organizations `o` that an organization may call by a name: one at most, found by an index. */
+/**
+ * SQL for the model `m` and its organization `o` that an organization may call by a name: at most one row, found by an
+ * index.
+ */
 export const callableBy = (sql: PgClient.PgClient, orgId: OrgId, model: string): Statement.Fragment => {
   const slug = model.slice(model.indexOf("/") + 1)
   return sql`m.slug = ${slug} AND ${sql.literal(callableName)} = ${model} AND (m.org_id = ${orgId} OR m.visibility = 'public')`

@@ -1,6 +1,6 @@
 /**
- * What the engine of a revision `r` was seen to work on at once: whole contexts that its cache holds, or the highest step of its benchmark that had no error, whichever is
- * more, and never more than the slots that it was started with.
+ * Measured concurrency of the engine of a revision `r`: the number of full contexts that fit in its cache, or the
+ * highest benchmark step without errors, whichever is higher, but at most its number of slots.
  */
 export const measuredConcurrency = `
   (SELECT CASE WHEN m.most IS NOT NULL THEN
@@ -8,7 +8,10 @@ export const measuredConcurrency = `
     FROM (SELECT greatest(floor((r.measured ->> 'max_concurrency')::float8),
       (SELECT max((step ->> 'concurrency')::int) FROM jsonb_array_elements(r.benchmark -> 'steps') step WHERE (step ->> 'errors')::int = 0)) AS most) m)`
 
-/** Seconds that the engine of a revision `r` takes to start: the median of its last five starts; where none was seen, its loading and its boot. */
+/**
+ * Start time of the engine of a revision `r`, seconds: the median of its last five starts, or its measured loading and
+ * boot if no start was recorded.
+ */
 export const measuredStart = `
   coalesce(
     CASE WHEN jsonb_exists(r.settings, 'hold_seconds') THEN

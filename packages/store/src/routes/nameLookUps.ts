@@ -5,18 +5,18 @@ import type { SqlError } from "effect/sql"
 import type { AbsentNames } from "./AbsentNames.ts"
 import { callableBy } from "./callableBy.ts"
 
-/** What the database has of a callable name; `ready`: an engine that a gateway has reached. */
+/** The stored state of a callable name. `ready`: it has an engine that a gateway has reached. */
 export interface StoredName {
   readonly ready: boolean
 }
 
-/** Longest name that is looked up, in characters: more than an organization's and a model's slug have together. */
+/** Maximum length of a name that is looked up, in characters: longer than any two slugs together. */
 const maxLength = 512
 
-/** Queries at once, of all organizations together. */
+/** Maximum number of concurrent queries, of all organizations together. */
 const maxQueries = 4
 
-/** The row of a callable name that is routed to; none if there is no such model, or it is not served. */
+/** The row of a callable name that is routed; none if the model does not exist or is not served. */
 export const findName = (sql: PgClient.PgClient, orgId: OrgId, model: string) => sql<StoredName>`
   SELECT EXISTS (SELECT FROM endpoints e WHERE e.org_id = m.org_id AND e.revision_id = m.active_revision_id AND e.reachable_at IS NOT NULL) AS ready
   FROM models m JOIN organizations o ON o.id = m.org_id
@@ -25,17 +25,18 @@ export const findName = (sql: PgClient.PgClient, orgId: OrgId, model: string) =>
 
 export interface NameLookUps {
   readonly absent: AbsentNames
-  /** What the database has of the name. */
+  /** Reads the stored state of the name. */
   readonly query: (orgId: OrgId, model: string) => Effect.Effect<StoredName | undefined, SqlError.SqlError>
-  /** Whether memory lacks what the database has. */
+  /** Whether the stored state is newer than memory. */
   readonly isNews: (orgId: OrgId, model: string, stored: StoredName | undefined) => boolean
   /** Reads all routes. */
   readonly reload: Effect.Effect<void, SqlError.SqlError>
 }
 
 /**
- * Looks names up that memory does not have, or has without an engine. A name costs one query until routes change; requests with the same name share it. Organizations take
- * turns, so that one that sends many names delays no other by more than a query. Only a name that the database knows more of than memory has all routes read.
+ * Looks up names that memory does not have, or has without an engine. A name costs one query until routes change, and
+ * requests with the same name share it. Organizations take turns, so that an organization with many names delays
+ * another by at most one query. All routes are read only if the stored state of a name is newer than memory.
  */
 export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, query, reload }: NameLookUps) {
   const scope = yield* Effect.scope
@@ -46,7 +47,7 @@ export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, qu
     const { generation } = absent
     const stored = yield* turns.withPermit(orgId)(query(orgId, model))
     if (isNews(orgId, model, stored)) yield* reload
-    // Also if the reading left it out: a row that cannot be read stays so until it changes.
+    // Also if the read omitted the name: a row that cannot be decoded stays so until it changes.
     if (isNews(orgId, model, stored) || stored === undefined || !stored.ready) absent.add(orgId, model, generation)
   })
 

@@ -2,16 +2,19 @@ import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
 import type { Route } from "../Routes.ts"
 
-/** Milliseconds between two writes of one gateway for a revision that has an engine; the operator allows for them. */
+/**
+ * Milliseconds between two writes of one gateway for a revision with an engine. The operator's idle timeout allows for
+ * this.
+ */
 const tellPause = 5_000
-/** Milliseconds within which any number of requests wake a revision once. */
+/** Milliseconds during which a revision is woken at most once, regardless of the number of requests. */
 const wakePause = 2_000
-/** Revisions whose last telling is remembered. */
+/** Maximum number of revisions whose last write is remembered. */
 const remembered = 10_000
 
 /**
- * Tells that somebody asks for a revision which may idle: rarely while it has an engine, and where it has none at once and to the operator too, for it is to start one.
- * Never fails: what could not be told is told by the next request.
+ * Records the use of a revision that may idle: at intervals while it has an engine. If it has none, the use is recorded
+ * immediately and the operator is notified to start one. Never fails: after an error, the next request records the use.
  */
 export const tellUse = (sql: PgClient.PgClient): ((route: Route, woken?: boolean) => Effect.Effect<void>) => {
   const told = new Map<string, number>()

@@ -7,16 +7,19 @@ import { isOwnWrite, whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { transition } from "./transition.ts"
 
-/** What of the trial goes into receipts: without a card the fingerprints mean nothing, so they stay out. */
+/**
+ * The part of the trial that receipts contain. Fingerprints are comparable only for a known GPU type, so they are
+ * omitted if it is unknown.
+ */
 const verificationOf = (report: CheckReport): Verification => ({
   checks: report.checks,
   ...(report.fingerprint_card === null ? {} : { outputFingerprints: report.fingerprints, fingerprintCard: report.fingerprint_card }),
   ...(report.fidelity === undefined ? {} : { fidelity: report.fidelity })
 })
 
-/** Ends a run as `activated` in one transaction, and lets its revision serve where it is to. */
+/** Ends a run as `activated` in one transaction. If the run is to serve, its revision becomes the serving one. */
 export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["activate"] => {
-  // The model is locked first, so that two runs of one model cannot both become its active revision.
+  // Locks the model first, so that two runs of one model cannot both activate a revision.
   const lockRun = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String, from: Schema.String }),
     Result: Schema.Struct({
@@ -67,7 +70,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           verification = coalesce(verification, ${sql.json(verificationOf(run.checks))}), verified_at = coalesce(verified_at, ${at}), updated_at = ${at}
         WHERE org_id = ${orgId} AND id = ${run.revisionId}`
       if (replaces) {
-        // The rates of a published model are those of what served so far; a draft has none of its own.
+        // A published model keeps its rates: they are copied from the previous revision, because a draft has none.
         yield* sql`
           UPDATE revisions r SET input_micros_per_mtok = e.input_micros_per_mtok, output_micros_per_mtok = e.output_micros_per_mtok,
             cache_read_micros_per_mtok = e.cache_read_micros_per_mtok, cache_write_micros_per_mtok = e.cache_write_micros_per_mtok
@@ -75,12 +78,12 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           WHERE m.org_id = ${orgId} AND m.id = ${run.modelId} AND m.visibility = 'public' AND r.org_id = ${orgId} AND r.id = ${run.revisionId}`
       }
       if (run.serve && run.earlier !== run.revisionId) {
-        // Whoever lets it serve asks for it: a candidate of long ago does not idle at once.
+        // Counts as a use: otherwise the engine of an old candidate would idle immediately.
         yield* sql`
           INSERT INTO revision_uses AS u (org_id, revision_id, used_at)
           SELECT org_id, id, ${at} FROM revisions WHERE org_id = ${orgId} AND id = ${run.revisionId} AND jsonb_exists(settings, 'hold_seconds')
           ON CONFLICT (revision_id) DO UPDATE SET used_at = greatest(u.used_at, excluded.used_at)`
-        // Who disabled the model enables it again; a new revision does not.
+        // A new revision does not enable a disabled model.
         yield* sql`
           UPDATE models SET status = CASE status WHEN 'disabled' THEN 'disabled' ELSE 'active' END, active_revision_id = ${run.revisionId}, hf_revision = ${run.hfRevision}, updated_at = ${at}
           WHERE org_id = ${orgId} AND id = ${run.modelId} RETURNING pg_notify('routes', active_revision_id)`
@@ -101,7 +104,8 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           at: now
         })
       }
-      // The runs of the superseded revision have something to withdraw now, and the run that made this one has an engine to keep.
+      // The runs of the superseded revision must withdraw it, and the run that created this revision must keep its
+      // engine.
       yield* sql`
         WITH work AS (
           INSERT INTO outbox (org_id, deployment_id, created_at)

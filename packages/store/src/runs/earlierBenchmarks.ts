@@ -2,10 +2,13 @@ import type { PgClient } from "@effect/sql-pg"
 import { Benchmark, type BenchmarkKey, type OrgId } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 
-/** Benchmarks that are looked at, the newest. */
+/** How many of the newest benchmarks are read. */
 const looked = 20
 
-/** What an organisation's revisions of that key came to. None of another organisation: that it runs the same is not to be seen, not even by a comparison. */
+/**
+ * The organization's benchmarks of that key. Benchmarks of other organizations must not be visible, not even through a
+ * comparison.
+ */
 export const earlierBenchmarks = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownOption(Schema.Struct({ benchmark: Benchmark }))
   return Effect.fn("Runs.earlierBenchmarks")(function* (orgId: OrgId, key: BenchmarkKey) {

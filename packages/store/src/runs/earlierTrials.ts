@@ -3,10 +3,10 @@ import { StoredCheckReport } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { RunRevision, Runs } from "../Runs.ts"
 
-/** What of the settings an engine never hears of: who asks for another time to be held is asked for no other answers. */
+/** Settings that do not reach the engine and therefore do not change its answers. */
 const notTheEngines = ["host_class", "hold_seconds"]
 
-/** Trials that are looked at, the newest. */
+/** How many of the newest trials are read. */
 const looked = 8
 
 const Row = Schema.Struct({
@@ -15,14 +15,18 @@ const Row = Schema.Struct({
   likelihood: Schema.NullOr(Schema.Array(Schema.Array(Schema.Finite)))
 })
 
-/** Whether another version of an engine computes the same but for rounding: it may choose other kernels for what is quantized, which moves more. */
+/**
+ * Whether another engine version computes the same except for rounding. For quantized models it may choose other
+ * kernels, which changes more.
+ */
 const isUnquantized = ({ facts, settings }: Pick<RunRevision, "facts" | "settings">): boolean =>
   facts.config.quantization === "none" && settings.kv_cache_dtype === "auto" && settings.engine_flags?.quantization === undefined
 
 /**
- * The organization's own verified revisions of the same commit, on the same card, with the same settings, of whatever image: what a trial is compared with. Those of the same
- * version of the engine come first; of others there are any only where nothing is quantized, and of models that were not deleted since: so whoever had a wrong one says so.
- * Another organization's are never read.
+ * Trials to compare a new trial with: the organization's own verified revisions of the same commit, GPU type and
+ * settings, with any image. Trials of the same engine version come first. Trials of other versions are included only if
+ * nothing is quantized and their model was not deleted since: deleting a model disowns its trials. Trials of other
+ * organizations are never read.
  */
 export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierTrials"] => {
   const decode = Schema.decodeUnknownOption(Row)
@@ -39,7 +43,7 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
       ORDER BY engine_version = ${engineVersion} DESC, created_at DESC LIMIT ${looked}`)
     return rows.flatMap((row) => {
       const trial = Option.getOrNull(decode(row))
-      // Another version of the suite may have asked something else.
+      // Another version of the suite may contain other requests.
       return trial === null
         ? []
         : [
@@ -58,7 +62,7 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
 
 const Kept = Row.mapFields(({ likelihood }) => ({ likelihood, suiteVersion: Schema.Int }))
 
-/** The likelihoods of a revision's own trial, and the version of the suite that asked for them. */
+/** The likelihoods of a revision's own trial, and the version of its suite. */
 export const keptLikelihood = (sql: PgClient.PgClient): Runs["Service"]["likelihood"] => {
   const decode = Schema.decodeUnknownOption(Kept)
   return Effect.fn("Runs.likelihood")(function* (orgId, revision) {

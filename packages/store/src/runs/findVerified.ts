@@ -7,9 +7,10 @@ import { differs } from "./nodeFaults.ts"
 type Screened = Pick<Parameters<Runs["Service"]["recordScreening"]>[0], "engineImage" | "engineVersion" | "estimate" | "facts" | "orgId" | "settings">
 
 /**
- * The model's verified revision that is the same in all that a trial is about: commit, engine version and image, card and settings, flags among them. What serves, else the
- * newest candidate; none that was superseded, none whose engine failed when it was to be used again, and none whose engines answer otherwise since. While an older run
- * of the model is unfinished there is none either: it may be about to supersede what is found.
+ * The model's verified revision with the same commit, engine version and image, GPU type and settings including flags.
+ * Prefers the serving revision, then the newest candidate. Excludes superseded revisions, revisions whose engine failed
+ * during an earlier reuse, and revisions whose engines give different answers since. Returns none while an older run of
+ * the model is unfinished, because that run may supersede the revision.
  */
 export const findVerified = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId })))

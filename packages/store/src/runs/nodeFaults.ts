@@ -4,13 +4,13 @@ import { Clock, Effect, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { leads } from "../OperatorTerms.ts"
 
-/** How long new engines keep away from a node whose card failed, milliseconds. */
+/** How long new engines avoid a node whose GPU failed, milliseconds. */
 const avoidedMillis = 86_400_000
 
-/** The fault that is the node's own, whoever meets it. That it was slow for one run may be that run's: another node may be as slow for it. */
+/** The only code that always is the node's fault. Other problems, such as slowness, may be caused by the run. */
 const ofNode = "gpu_fault"
 
-/** Notes that something went wrong with a run on a node, once of each kind, with when it did last. */
+/** Records a problem of a run on a node, one row for each code with the time of its last occurrence. */
 export const noteNodeFault = (sql: PgClient.PgClient) =>
   Effect.fn("Runs.noteNodeFault")(function* (id: DeploymentId, orgId: OrgId, fault: { readonly node: string; readonly code: string }) {
     const at = new Date(yield* Clock.currentTimeMillis)
@@ -21,13 +21,19 @@ export const noteNodeFault = (sql: PgClient.PgClient) =>
       ON CONFLICT (org_id, deployment_id, node, code) DO UPDATE SET at = excluded.at`)
   })
 
-/** Whether nothing of that revision (a table's name in the statement) has traffic since every engine that was tried answers otherwise than what was verified. */
+/**
+ * SQL condition: the revision (a table alias of the statement) gets no requests because the answers of every engine
+ * that was tried differ from the verified ones.
+ */
 export const differs = (sql: PgClient.PgClient, revision: "r" | "s") => sql`(
   EXISTS (SELECT FROM node_faults nf JOIN deployments nd ON nd.org_id = nf.org_id AND nd.id = nf.deployment_id
     WHERE nd.org_id = ${sql(revision)}.org_id AND nd.revision_id = ${sql(revision)}.id AND nf.code = ${startsDiffer})
   AND NOT EXISTS (SELECT FROM endpoints ne WHERE ne.org_id = ${sql(revision)}.org_id AND ne.revision_id = ${sql(revision)}.id))`
 
-/** Nodes that an engine of the run had better not come to: where it failed before, and where any organisation's card failed in the last day. Only the operator reads it. */
+/**
+ * Nodes to avoid for the run's engine: nodes that it failed on, and nodes whose GPU failed for any organization in the
+ * last day. Only the operator reads this.
+ */
 export const avoidedNodes = (sql: PgClient.PgClient) => {
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ id: Schema.String, orgId: Schema.String, since: Schema.Finite }),

@@ -30,7 +30,7 @@ const unplacedPhases = phaseList(Phase.literals.filter(isUnplaced))
 const weightPhases = phaseList(phasesWith(({ readsWeights }) => readsWeights))
 
 const Interval = Schema.Struct({ low: Schema.Finite, high: Schema.Finite })
-/** What a revision keeps of the fit that it was made from. */
+/** The part of the fit that a revision stores. */
 export const Estimate = Schema.Struct({
   verdict: Schema.Literals(["fits", "tight"]),
   host_class: Schema.String,
@@ -45,12 +45,12 @@ export const Estimate = Schema.Struct({
   max_context: Schema.Int,
   concurrent_sequences: Schema.Finite,
   calibrated: Schema.Boolean,
-  // None in revisions of earlier versions.
+  // Absent in revisions of earlier versions.
   chosen_by: Schema.optionalKey(Choices),
   components: Schema.optionalKey(Schema.Struct({ sequence: Schema.optionalKey(Schema.Finite) }))
 })
 
-/** As a plan keeps it: all members stay, so that the revision gets the estimate as screening made it. */
+/** A plan stores all members, so that the revision gets the complete estimate of screening. */
 const PlannedEstimate = Schema.StructWithRest(Estimate, [Schema.Record(Schema.String, Schema.Unknown)])
 
 const RunRow = Schema.Struct({
@@ -122,10 +122,13 @@ const RunRow = Schema.Struct({
   progress: Schema.NullOr(Schema.Struct({ ...RunProgress.fields, at: Schema.Finite }))
 })
 
-/** Age to which requests count as under way, milliseconds: more than any gateway lets one last, so that only the newest partitions are read. */
+/**
+ * Maximum age of a request in progress, milliseconds. It exceeds the gateway's limit, and restricts the query to the
+ * newest partitions.
+ */
 const inFlightMillis = 86_400_000
 
-/** Reads all of a run in one statement, hence as of one moment. */
+/** Reads the whole run in one statement, hence from one snapshot. */
 export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effect.Effect<Option.Option<Run>>) => {
   const find = SqlSchema.findOneOption({
     Request: Schema.Struct({ id: DeploymentId, since: Schema.Finite }),
@@ -162,7 +165,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
             ORDER BY c.created_at DESC, c.id DESC LIMIT 8) candidate), '[]')
           ELSE '[]' END AS candidates,
         (SELECT u.used_at FROM revision_uses u WHERE u.org_id = d.org_id AND u.revision_id = d.revision_id) AS "lastUsedAt",
-        -- Requests of any organization: of a published model others ask too.
+        -- Requests of all organizations, because the model may be published.
         CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL OR m.status = 'disabled' OR taker.id IS NOT NULL
             OR jsonb_exists(r.settings, 'hold_seconds')) THEN
           (SELECT count(*)::int FROM requests q WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.created_at > ${new Date(since)})
@@ -175,7 +178,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')
           ELSE '[]' END AS "storedWeights",
         coalesce((SELECT json_agg(json_build_object('node', f.node, 'code', f.code, 'at', (extract(epoch FROM f.at) * 1000)::bigint) ORDER BY f.at, f.node)
-          -- Of the run whose engine it is: a reused one was tried, and its faults were noted, for that.
+          -- Faults of a reused engine are recorded for the run that it was tried for.
           FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = coalesce((SELECT maker.id FROM deployments maker
             WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id ORDER BY maker.created_at, maker.id LIMIT 1), d.id)), '[]') AS "nodeFaults",
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)

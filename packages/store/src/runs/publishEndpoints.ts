@@ -7,8 +7,8 @@ import type { Runs } from "../Runs.ts"
 const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
 
 /**
- * Makes the revision's endpoints equal to the given ones. What stays keeps its reachability; who listens hears only of changes. An engine that has
- * traffic again is no more known as one that answers otherwise than what was verified.
+ * Replaces the endpoints of the revision. Endpoints that stay keep their reachability, and listeners are notified only
+ * of changes. An engine that gets requests again no longer counts as giving different answers.
  */
 export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publishEndpoints"] =>
   Effect.fn("Runs.publishEndpoints")(function* (id, orgId, endpoints) {
@@ -33,7 +33,7 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         WHERE endpoints.pod <> excluded.pod
         RETURNING 1
       ),
-      -- What is published answers as verified, or nobody could ask: what was noted of an engine that did not is over. Its node is still one to keep away from.
+      -- Published engines have passed the comparison with the verified answers, so the recorded difference is obsolete. The node is still avoided.
       cured AS (
         DELETE FROM node_faults f USING run, deployments d
         WHERE EXISTS (SELECT FROM wanted) AND d.org_id = run.org_id AND d.revision_id = run.revision_id

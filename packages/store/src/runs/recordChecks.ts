@@ -3,7 +3,10 @@ import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
-/** Writes what the checks found into the run's revision, while the run checks: its row is locked, so that no cancel comes between. */
+/**
+ * Stores the results of the checks in the run's revision while the run is in `checking`. The row lock excludes a
+ * concurrent cancel.
+ */
 export const recordChecks = (sql: PgClient.PgClient): Runs["Service"]["recordChecks"] =>
   Effect.fn("Runs.recordChecks")(function* (id, orgId, report, { capabilities, likelihood } = {}) {
     const at = new Date(yield* Clock.currentTimeMillis)

@@ -3,7 +3,10 @@ import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
-/** Writes with which image the run's revision is tried, once; and once its digest, of that very image, which may be known later. */
+/**
+ * Stores the image of the run's trial once. Its digest may become known later and is also stored once, if it belongs to
+ * that image.
+ */
 export const recordEngineImage = (sql: PgClient.PgClient): Runs["Service"]["recordEngineImage"] =>
   Effect.fn("Runs.recordEngineImage")(function* (id, orgId, { digest, image }) {
     const at = new Date(yield* Clock.currentTimeMillis)

@@ -3,7 +3,7 @@ import type { DeploymentId, OrgId, RunProgress } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { leads } from "../OperatorTerms.ts"
 
-/** Replaces what is recorded of what the run does or waits for. */
+/** Replaces the recorded progress of the run. */
 export const recordProgress = (sql: PgClient.PgClient) =>
   Effect.fn("Runs.recordProgress")(function* (id: DeploymentId, orgId: OrgId, { download, message, phase, queue }: RunProgress) {
     const at = new Date(yield* Clock.currentTimeMillis)

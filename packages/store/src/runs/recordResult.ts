@@ -3,7 +3,10 @@ import { type Check, type DeploymentId, figureRows, type OrgId, type WorkingPhas
 import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 
-/** Writes what a phase found into the run's revision, and its row beside those of the check suite, while the run is in that phase: its row is locked, so that no cancel comes between. */
+/**
+ * Stores the result of a phase in the run's revision, and adds its row to the check results, while the run is in that
+ * phase. The row lock excludes a concurrent cancel.
+ */
 export const recordResult = (sql: PgClient.PgClient, column: "measured" | "benchmark", phase: WorkingPhase) =>
   Effect.fn(`Runs.record.${column}`)(function* (id: DeploymentId, orgId: OrgId, result: object, row: Check | null) {
     const at = new Date(yield* Clock.currentTimeMillis)
@@ -14,7 +17,7 @@ export const recordResult = (sql: PgClient.PgClient, column: "measured" | "bench
       ),
       written AS (
         UPDATE revisions r SET ${sql(column)} = ${sql.json(result)}, updated_at = ${at},
-          -- Recorded again, as where the answer to the first time was lost, it has one row all the same, and none where nothing was measured.
+          -- Replaces the row of an earlier call, for example if its response was lost; no row if nothing was measured.
           checks = jsonb_set(r.checks, '{checks}', jsonb_path_query_array(r.checks, '$.checks[*] ? (@.name != $name)', ${sql.json({ name: figureRows[column] })}) || ${sql.json(row === null ? [] : [row])})
         FROM run WHERE r.org_id = run.org_id AND r.id = run.revision_id
         RETURNING run.id

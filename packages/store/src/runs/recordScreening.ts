@@ -8,11 +8,11 @@ import type { Runs } from "../Runs.ts"
 import { findVerified } from "./findVerified.ts"
 
 /**
- * Makes the run's draft revision from what screening found, or takes the verified one that is the same, once: a second call while the run still screens changes
- * nothing.
+ * Creates the run's draft revision from the result of screening, or reuses the verified revision with the same
+ * configuration. A second call in `screening` changes nothing.
  */
 export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["recordScreening"] => {
-  // The model first, as everybody does who needs both.
+  // Locks the model first, in the same order as all statements that lock both.
   const lockRun = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
     Result: Schema.Struct({ modelId: ModelId, revisionId: Schema.NullOr(RevisionId) }),
@@ -35,7 +35,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       if (run.value.revisionId !== null) return true
       const { modelId } = run.value
       const base = facts.adapter?.base
-      // Of several ways that are left open, the first that was verified needs no other trial.
+      // If the request permits several serving options, the first verified one avoids another trial.
       let earlier = yield* verified(input, id, modelId)
       for (const plan of placements.slice(1)) if (Option.isNone(earlier)) earlier = yield* verified({ ...plan, facts, orgId }, id, modelId)
       if (Option.isSome(earlier)) {

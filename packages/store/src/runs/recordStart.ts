@@ -3,7 +3,7 @@ import type { DeploymentId, EngineStart, OrgId } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { leads } from "../OperatorTerms.ts"
 
-/** Keeps how long a pod's engine took to start, once. */
+/** Stores the start times of a pod's engine, once. */
 export const recordStart = (sql: PgClient.PgClient) =>
   Effect.fn("Runs.recordStart")(function* (id: DeploymentId, orgId: OrgId, start: EngineStart) {
     const at = new Date(yield* Clock.currentTimeMillis)

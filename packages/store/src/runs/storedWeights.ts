@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
-/** Writes that the files of the run's commit are whole in that store, as its download has just found. */
+/** Records that the store contains all files of the run's commit, as the download has just verified. */
 export const noteWeights = (sql: PgClient.PgClient): Runs["Service"]["noteWeights"] =>
   Effect.fn("Runs.noteWeights")(function* (id, orgId, { manifest, store }) {
     const at = new Date(yield* Clock.currentTimeMillis)
@@ -16,7 +16,9 @@ export const noteWeights = (sql: PgClient.PgClient): Runs["Service"]["noteWeight
         SET manifest_sha256 = excluded.manifest_sha256, verified_by = excluded.verified_by, verified_at = excluded.verified_at`)
   })
 
-/** Takes it back: nobody counts on the files of the run's commit in that store before a download has found them again. */
+/**
+ * Deletes that record: the files of the run's commit in that store are not used until a download verifies them again.
+ */
 export const forgetWeights = (sql: PgClient.PgClient): Runs["Service"]["forgetWeights"] =>
   Effect.fn("Runs.forgetWeights")(function* (id, orgId, store) {
     yield* Effect.orDie(sql`

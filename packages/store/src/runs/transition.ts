@@ -9,7 +9,7 @@ export interface Transition {
   readonly reason: string
   /** SQL condition on the table `deployments d` that selects the runs to move. */
   readonly where: Statement.Fragment
-  /** A further table that `where` refers to. */
+  /** A further table that the condition refers to. */
   readonly from?: Statement.Fragment
   /** Further assignments of the UPDATE. */
   readonly set?: ReadonlyArray<Statement.Fragment>

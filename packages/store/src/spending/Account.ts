@@ -1,6 +1,6 @@
 import type { SpendLimit } from "./statements.ts"
 
-/** One shard's part of a sum, as the database has written it. Money in micro-dollars. */
+/** One shard of a sum, as stored in the database. Money in micro-dollars. */
 export interface ShardSum {
   readonly version: bigint
   /** The UTC day of the last change, `YYYY-MM-DD`. */
@@ -14,11 +14,14 @@ export interface ShardSum {
 
 const monthOf = (day: string): string => day.slice(0, 7)
 
-/** What the requests of an organization, or of one of its keys, have cost: the sum of all shards, of each the newest version that was reported. */
+/**
+ * The cost of the requests of an organization or of one key: the sum over all shards, each with its newest reported
+ * version.
+ */
 export class Spend {
   readonly #shards = new Map<number, ShardSum>()
 
-  /** Takes over what the database reports, unless a newer version is known. Reports may come in any order and more than once. */
+  /** Applies a reported shard unless a newer version is known. Reports may arrive in any order and repeatedly. */
   merge(shard: number, reported: ShardSum): void {
     const known = this.#shards.get(shard)
     if (known === undefined || known.version < reported.version) this.#shards.set(shard, reported)
@@ -34,7 +37,7 @@ export class Spend {
     return sum
   }
 
-  /** The largest cost of one request this month; 0 if none has cost anything. */
+  /** The largest cost of one request this month; 0 if no request cost anything. */
   largest(today: string): bigint {
     let largest = 0n
     for (const { day, largestMicros } of this.#shards.values()) if (monthOf(day) === monthOf(today) && largestMicros > largest) largest = largestMicros
@@ -42,32 +45,32 @@ export class Spend {
   }
 }
 
-/** What an administrator allows, and how much of it is spent. Money in micro-dollars. */
+/** A spending allowance and the amount spent. Money in micro-dollars. */
 export interface Allowance {
   readonly of: "organization" | "key"
   readonly kind: "balance" | "day" | "month"
-  /** What may be spent: the limit, or what was bought and granted. */
+  /** The amount that may be spent: the limit, or the purchases and credits. */
   readonly limit: bigint
   readonly spent: bigint
-  /** The day, the month, or for a balance the amount that was bought and granted: when it changes, alerts start again. */
+  /** The day, the month, or for a balance the amount of purchases and credits: when it changes, alerts start again. */
   readonly period: string
 }
 
-/** Money rules of an organization and its GPU time, as read from the database. */
+/** The spending rules and GPU time of an organization, as read from the database. */
 export interface AccountFacts {
   readonly isPrepaid: boolean
   readonly isSuspended: boolean
   readonly limit: SpendLimit
-  /** Limits of its keys; keys without any are left out. */
+  /** Limits of its keys; keys without limits are omitted. */
   readonly keyLimits: ReadonlyMap<string, SpendLimit>
   /** Purchases and credits. */
   readonly fundsMicros: bigint
   readonly gpuMicros: Readonly<Record<"day" | "month" | "total", bigint>>
-  /** UTC day by the database's clock. */
+  /** The UTC day by the database's clock. */
   readonly today: string
 }
 
-/** An organization's money in memory. */
+/** The spending state of an organization in memory. */
 export class Account {
   readonly facts: AccountFacts
   /** When the facts must be read again, Unix milliseconds. */
@@ -83,19 +86,22 @@ export class Account {
     for (const keyId of facts.keyLimits.keys()) this.#keys.set(keyId, new Spend())
   }
 
-  /** `keyId` is empty for the organization's own sum. Sums of keys without a limit are ignored. */
+  /** `keyId` is empty for the organization's sum. Sums of keys without a limit are ignored. */
   merge(keyId: string, shard: number, reported: ShardSum): void {
     const spend = keyId === "" ? this.#organization : this.#keys.get(keyId)
     spend?.merge(shard, reported)
     if (reported.day > this.#today) this.#today = reported.day
   }
 
-  /** The first allowance of the organization that is used up, of what is recorded. */
+  /** The first allowance of the organization that the recorded costs have used up. */
   usedUp(): Allowance | undefined {
     return this.allowances(null, { organization: 0n, key: 0n }).find(({ limit, spent }) => spent >= limit)
   }
 
-  /** Everything that limits a key of the organization; null: the organization alone. `spooled`: costs that are recorded and that the database does not have yet. */
+  /**
+   * All allowances that apply to a key of the organization; null: to the organization only. `spooled`: recorded costs
+   * that the database does not have yet.
+   */
   allowances(keyId: string | null, spooled: { readonly organization: bigint; readonly key: bigint }): ReadonlyArray<Allowance> {
     const { fundsMicros, gpuMicros, isPrepaid, keyLimits, limit } = this.facts
     const today = this.#today

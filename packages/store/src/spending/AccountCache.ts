@@ -1,15 +1,18 @@
 import type { Account } from "./Account.ts"
 import { type SumRow, shardSumOf } from "./statements.ts"
 
-/** A reading of an account that is under way. */
+/** A read of an account that is in progress. */
 export interface AccountReading {
-  /** Sums that changed while the account was read. */
+  /** Sums that changed during the read. */
   readonly changes: Array<SumRow>
-  /** Whether the facts may have changed since it began: then it is used once. */
+  /** Whether the facts may have changed since the read began: its result is then used only once. */
   isStale: boolean
 }
 
-/** The accounts that a process remembers, the least recently used of which goes first; nothing is remembered while changes are not heard of. */
+/**
+ * The accounts in a process's memory; the least recently used one is evicted first. Nothing is cached while change
+ * notifications do not arrive.
+ */
 export class AccountCache {
   readonly #accounts = new Map<string, Account>()
   readonly #readings = new Map<string, Set<AccountReading>>()
@@ -35,14 +38,14 @@ export class AccountCache {
     for (const readings of this.#readings.values()) for (const reading of readings) reading.isStale = true
   }
 
-  /** Forgets an account whose facts have changed; gives whether it was remembered. */
+  /** Removes an account whose facts have changed. Whether it was cached. */
   forget(orgId: string): boolean {
     const wasKnown = this.#accounts.delete(orgId)
     for (const reading of this.#readings.get(orgId) ?? []) reading.isStale = true
     return wasKnown
   }
 
-  /** Takes over a changed sum; gives the account if it is remembered. */
+  /** Applies a changed sum. Returns the account if it is cached. */
   merge(orgId: string, row: SumRow): Account | undefined {
     for (const reading of this.#readings.get(orgId) ?? []) reading.changes.push(row)
     const account = this.#accounts.get(orgId)
@@ -57,7 +60,7 @@ export class AccountCache {
     return reading
   }
 
-  /** Ends a reading, with the account unless it failed. */
+  /** Ends a read, with the account unless the read failed. */
   end(orgId: string, reading: AccountReading, account: Account | null): void {
     const readings = this.#readings.get(orgId)
     readings?.delete(reading)

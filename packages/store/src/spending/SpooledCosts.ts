@@ -7,18 +7,21 @@ interface Cost {
   readonly costMicros: bigint
 }
 
-/** Costs of requests whose callers have their answer and whose records wait on this gateway's disk for the database: no sum there has them yet. Micro-dollars. */
+/**
+ * Costs of completed requests whose records are still in this gateway's spool, so that the database's sums do not
+ * include them. Micro-dollars.
+ */
 export class SpooledCosts {
   readonly #costs = new Map<string, Cost>()
   readonly #sums = new Map<string, bigint>()
   readonly #listeners: Array<(orgId: string) => void> = []
 
-  /** Calls `listener` with each organization of whose costs the database has taken some. */
+  /** Calls `listener` with each organization for which the database has accepted some of the costs. */
   onWritten(listener: (orgId: string) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** What waits of an organization or of a key, by its id. */
+  /** The pending costs of an organization or a key, by ID. */
   of(subject: string): bigint {
     return this.#sums.get(subject) ?? 0n
   }
@@ -32,7 +35,7 @@ export class SpooledCosts {
     }
   }
 
-  /** The database has taken these records, or some program before this one had spooled them. */
+  /** Removes records that the database has accepted. Records of an earlier process are ignored. */
   remove(ids: ReadonlyArray<string>): void {
     const organizations = new Set<string>()
     for (const id of ids) {
@@ -53,5 +56,5 @@ export class SpooledCosts {
   }
 }
 
-/** The costs that wait on this process's disk. */
+/** The pending costs of this process. */
 export const ProcessSpooledCosts = Context.Reference<SpooledCosts>("seatrial/SpooledCosts", { defaultValue: () => new SpooledCosts() })

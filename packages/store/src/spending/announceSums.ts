@@ -2,18 +2,20 @@ import type { PgClient } from "@effect/sql-pg"
 import { Effect, Latch, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 
-/** At most one announcement of changes in that time. */
+/** Minimum interval between two announcements. */
 const interval = "100 millis"
 
-/** Sums whose announced version is remembered. */
+/** Maximum number of sums whose announced version is remembered. */
 const remembered = 50_000
 
 const ChangedSum = Schema.Struct({ name: Schema.String, version: Schema.BigIntFromString, notice: Schema.String })
 
 /**
- * Announces changed sums of limited organizations to all programs that listen to `spend`: at once, and then at most once in 100 ms. Not in the transactions that change them: Postgres
- * commits transactions that notify one after the other, in the whole database, and each of those would wait for the disk under that lock. A transaction that only notifies waits for no disk.
- * What a program could not announce before it ended is read by the others within a minute.
+ * Announces changed sums of limited organizations to all programs that listen to `spend`: immediately, and then at most
+ * once in 100 ms. The announcement is not part of the transactions that change the sums: Postgres serializes the
+ * commits of all transactions that notify, and each would wait for the disk under that lock. A transaction that only
+ * notifies does not wait for the disk. If a process ends before an announcement, the other programs read the sums
+ * within a minute.
  */
 export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   let changed = new Set<string>()

@@ -1,12 +1,13 @@
 import type { PgClient } from "@effect/sql-pg"
 
-/** The trigger counts in shards 0 to 15. */
+/** The trigger uses shards 0 to 15. */
 const earlierShard = 16
 
 /**
- * Adds what an organization and its keys had spent before the trigger counted, in a shard that the trigger never writes; without effect if that is there. Each record changes its cost and
- * the trigger's sums in one transaction, and this statement reads both at one moment. So their difference is the same at any moment, and nobody has to wait: no lock is needed. It reads all
- * requests of the organization.
+ * Adds the spending from before the trigger existed, in a shard that the trigger never writes; changes nothing if that
+ * shard exists. Each record changes its cost and the trigger's sums in one transaction, and this statement reads both
+ * from one snapshot. Their difference is therefore constant, and no lock is needed. It reads all requests of the
+ * organization.
  */
 export const completeSums = (sql: PgClient.PgClient, orgId: string) => sql`
   WITH clock AS (SELECT (now() AT TIME ZONE 'UTC')::date AS today),
@@ -20,7 +21,7 @@ export const completeSums = (sql: PgClient.PgClient, orgId: string) => sql`
     FROM (
       SELECT CASE WHEN of_key THEN api_key_id ELSE '' END COLLATE "C" AS subject, cost, day, today, date_trunc('month', day) = date_trunc('month', today) AS in_month
       FROM costs CROSS JOIN clock CROSS JOIN (VALUES (false), (true)) AS subjects (of_key) WHERE NOT of_key OR api_key_id IS NOT NULL
-      -- The organization gets a row even if it has spent nothing: it says that the sums are complete.
+      -- The organization gets a row even if it has spent nothing: the row marks the sums as complete.
       UNION ALL SELECT '', 0, today, today, true FROM clock
     ) parts GROUP BY subject
   ),

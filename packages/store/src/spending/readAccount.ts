@@ -3,10 +3,16 @@ import { Clock, Effect } from "effect"
 import { Account } from "./Account.ts"
 import { type SpendLimit, shardSumOf, spendStatements } from "./statements.ts"
 
-/** Milliseconds after which an account is read again: GPU time goes on, and a cost that commits while a limit is set is not announced. */
+/**
+ * How long an account is valid, milliseconds: GPU time grows, and a cost that commits while a limit is set is not
+ * announced.
+ */
 const accountMillis = 60_000
 
-/** Reads an organization's money. It is valid until the database's day ends, and for a minute if GPU time grows. */
+/**
+ * Reads the spending state of an organization. It is valid until the end of the database's day, and for at most a
+ * minute if GPU time grows.
+ */
 export const makeReadAccount = (sql: PgClient.PgClient) => {
   const { findAccount, findSums } = spendStatements(sql)
   return Effect.fnUntraced(function* (orgId: string) {

@@ -3,14 +3,14 @@ import { Effect, Queue } from "effect"
 import { storeMetrics } from "../metrics.ts"
 import type { Allowance } from "./Account.ts"
 
-/** Shares of an allowance, in percent, that are reported when they are reached. */
+/** Percentages of an allowance that are reported when they are reached. */
 export const alertPercents = [50, 80, 100] as const
 
-/** The largest of those shares that is reached; 0 if none is. */
+/** The highest reported percentage that is reached; 0 if none is. */
 export const reachedPercent = ({ limit, spent }: Allowance): number => alertPercents.findLast((percent) => spent * 100n >= limit * BigInt(percent)) ?? 0
 
 interface Alert {
-  /** By which it is remembered. */
+  /** The key under which the alert is remembered. */
   readonly name: string
   readonly orgId: string
   readonly keyId: string
@@ -20,7 +20,10 @@ interface Alert {
 
 const remembered = 10_000
 
-/** Reports a share of an allowance once for each period, in the log and as a metric, whichever program sees it first. What it is handed is remembered, so that it costs nothing more. */
+/**
+ * Reports each percentage of an allowance once per period, in the log and as a metric, from the first program that
+ * observes it. Reported alerts are remembered, so that they cost nothing later.
+ */
 export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgClient) {
   const known = new Set<string>()
   const alerts = yield* Queue.dropping<Alert>(1_024)
@@ -45,7 +48,7 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
   yield* Queue.take(alerts).pipe(
     Effect.flatMap((alert) =>
       Effect.catchCause(write(alert), (cause) => {
-        // The next request that reaches the share tries again.
+        // The next request that reaches the percentage repeats the attempt.
         known.delete(alert.name)
         return Effect.logError("an alert could not be written", cause)
       })

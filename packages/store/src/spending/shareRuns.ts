@@ -1,8 +1,8 @@
 import { Deferred, Effect, Exit } from "effect"
 
 /**
- * Shares runs of an effect among callers that come at the same time: each gets the result of a run that began after its call, one run is under way at a time, and an interrupted
- * caller does not end it. `fork` starts a run.
+ * Shares runs of an effect among concurrent callers: each caller gets the result of a run that began after its call, at
+ * most one run is in progress, and an interrupted caller does not end the run. `fork` starts a run.
  */
 export const shareRuns = <A, E>(effect: Effect.Effect<A, E>, fork: (run: Effect.Effect<void>) => void): Effect.Effect<A, E> => {
   let isRunning = false

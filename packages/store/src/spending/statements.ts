@@ -4,7 +4,7 @@ import { SqlSchema } from "effect/sql"
 import { gpuDaysOf } from "../gpuDays.ts"
 import type { ShardSum } from "./Account.ts"
 
-/** Micro-dollars that may be spent each UTC day and month; null for no limit. */
+/** Micro-dollars that may be spent each UTC day and month; null: no limit. */
 export interface SpendLimit {
   readonly day: bigint | null
   readonly month: bigint | null
@@ -39,7 +39,7 @@ const sumFields = {
 const SumRow = Schema.Struct({ key: Schema.String, ...sumFields })
 export type SumRow = typeof SumRow.Type
 
-/** What the trigger announces when a sum has changed. */
+/** The announcement of a changed sum. */
 export const SpendNotice = Schema.fromJsonString(Schema.Struct({ org: Schema.String, ...SumRow.fields }))
 
 export const shardSumOf = (row: SumRow): ShardSum => ({
@@ -51,7 +51,7 @@ export const shardSumOf = (row: SumRow): ShardSum => ({
   largestMicros: row.largest_micros
 })
 
-/** Statements that read an organization's money. */
+/** Statements that read the spending state of an organization. */
 export const spendStatements = (sql: PgClient.PgClient) => ({
   /** Its rules, funds and GPU time. */
   findAccount: SqlSchema.findOne({
@@ -74,7 +74,7 @@ export const spendStatements = (sql: PgClient.PgClient) => ({
           FROM api_keys k WHERE k.org_id = o.id AND (k.day_limit_micros IS NOT NULL OR k.month_limit_micros IS NOT NULL)), '[]') AS keys
       FROM organizations o CROSS JOIN clock CROSS JOIN gpu WHERE o.id = ${orgId}`
   }),
-  /** What its requests, and those of these keys, have cost. */
+  /** The costs of its requests, in total and for the given keys. */
   findSums: SqlSchema.findAll({
     Request: Schema.Struct({ orgId: Schema.String, keyIds: Schema.Array(Schema.String) }),
     Result: SumRow,

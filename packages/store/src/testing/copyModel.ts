@@ -2,7 +2,10 @@ import { PgClient } from "@effect/sql-pg"
 import type { ModelId, OrgId, RevisionId } from "@seatrial/domain"
 import { Effect } from "effect"
 
-/** Copies a model that is served, with its revision, so many times: the copies are served as `<prefix>-1`, `<prefix>-2` and so on, and have no engine. */
+/**
+ * Copies a served model with its revision the given number of times. The copies are served as `<prefix>-1`,
+ * `<prefix>-2` and so on, and have no engine.
+ */
 export const copyModel = Effect.fnUntraced(function* (
   { modelId, orgId, revisionId }: { readonly modelId: ModelId; readonly orgId: OrgId; readonly revisionId: RevisionId },
   prefix: string,

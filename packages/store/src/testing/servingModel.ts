@@ -6,7 +6,7 @@ import { Organizations } from "../Organizations.ts"
 import { Runs } from "../Runs.ts"
 import { checks, engineDigest, engineImage, screened, settings } from "./trialRecords.ts"
 
-/** An organisation with a member and a key of all scopes, as a caller. */
+/** An organization with a member and a key with all scopes, as a caller. */
 export const makeCaller = Effect.fnUntraced(function* (slug: string) {
   const organizations = yield* Organizations
   const keys = yield* ApiKeys
@@ -31,10 +31,10 @@ export const newModel = (caller: Caller, idempotencyKey: string, slug = "tiny", 
 const path = ["materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"] as const satisfies ReadonlyArray<Phase>
 
 let walked = 0
-/** Settings like no others, so that no earlier revision is reused. */
+/** Unique settings, so that no earlier revision is reused. */
 const ownSettings = (): ServingSettings => ({ ...settings, engine_flags: { max_num_seqs: ++walked } })
 
-/** Takes a run from `screening` through its phases until it is in `target`, recording the checks on its way. */
+/** Moves a run from `screening` through its phases to `target`, and records the checks. */
 export const walk = Effect.fnUntraced(function* (
   caller: Caller,
   id: DeploymentId,
@@ -57,7 +57,7 @@ export const walk = Effect.fnUntraced(function* (
   }
 })
 
-/** A model that serves: the operation of the run that brought it there. */
+/** Deploys a model until it serves; returns the operation of its run. */
 export const makeServing = Effect.fnUntraced(function* (caller: Caller, key: string, slug = "tiny") {
   const deployments = yield* Deployments
   const runs = yield* Runs

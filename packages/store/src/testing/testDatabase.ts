@@ -9,11 +9,11 @@ const address = (base: string, name: string) => Redacted.make(`${base.replace(/\
 
 const uniqueName = (kind: string) => `seatrial_${kind}_${crypto.randomUUID().replaceAll("-", "")}`
 
-/** Runs statements on the server's own database. */
+/** Runs statements on the server's maintenance database. */
 const administer = <A, E>(base: string, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
   Effect.flatMap(SqlClient.SqlClient, use).pipe(Effect.provide(PgClient.layer({ url: address(base, "postgres"), maxConnections: 1 })))
 
-// Migrating takes far longer than copying, so each process migrates one database and copies it.
+// A migration takes far longer than a copy, so each process migrates one template database and copies it.
 const templates = new Map<string, Promise<string>>()
 const templateOf = (base: string): Promise<string> => {
   const known = templates.get(base)
@@ -30,7 +30,7 @@ const templateOf = (base: string): Promise<string> => {
   return made
 }
 
-/** A new database with nothing in it, not even its tables; see `makeTestDatabase`. */
+/** A new database without tables; see `makeTestDatabase`. */
 export const makeEmptyDatabase = (base: string) =>
   Effect.acquireRelease(
     Effect.suspend(() => {
@@ -46,7 +46,10 @@ export const makeEmptyDatabase = (base: string) =>
     Effect.map((name) => address(base, name))
   )
 
-/** A new migrated database on the server at `base` (`postgres://user:password@host:port`), dropped when the scope closes: its address. */
+/**
+ * Creates a migrated database on the server at `base` (`postgres://user:password@host:port`), and drops it when the
+ * scope closes. Returns its URL.
+ */
 export const makeTestDatabase = (base: string) =>
   Effect.acquireRelease(
     Effect.gen(function* () {
@@ -62,8 +65,8 @@ export const makeTestDatabase = (base: string) =>
   )
 
 /**
- * A pool on a new migrated database of its own, with partitions for the clock's time. A test with a clock of its own sets the time before this is built:
- * connecting has a deadline, which a leap of the clock would pass.
+ * A pool on a new migrated database, with partitions for the current time of the clock. A test with a test clock must
+ * set the time first: connecting has a timeout, which a jump of the clock would exceed.
  */
 export const layerTestDatabase = (base: string, options: Pick<PoolOptions, "byIndex"> = {}) =>
   Layer.unwrap(
@@ -84,7 +87,7 @@ export const layerTestDatabase = (base: string, options: Pick<PoolOptions, "byIn
     })
   )
 
-/** Runs an effect while the database of that address takes no connections: all that there were are cut first. */
+/** Runs an effect while the database at that URL accepts no connections; existing connections are closed first. */
 export const withoutDatabase = <A, E, R>(base: string, url: Redacted.Redacted<string>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const name = new URL(Redacted.value(url)).pathname.slice(1)
   const allow = (allowed: boolean) =>

@@ -15,7 +15,7 @@ import {
   type ServingSettings
 } from "@seatrial/domain"
 
-// What a run of a tiny model records on its way, for tests that need one.
+// Records of a tiny model's run, for tests.
 
 export const facts: RepositoryFacts = {
   repo: "seatrial/tiny-chat",
@@ -124,9 +124,9 @@ const measuredRow = (row: Check | null): Check => {
   return row
 }
 
-/** What `checks` has beside its own rows once both are recorded. */
+/** The additional row of `checks` after both results are recorded. */
 export const capacityRow = measuredRow(kvCapacityRow(measured, 2_048, true))
 export const speedRow = measuredRow(benchmarkRow(benchmark))
 
-/** What screening records of a model, but of which run. */
+/** The result of screening, without the run. */
 export const screened = { facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities }
