@@ -23,7 +23,7 @@ export const retiredMonths = Effect.gen(function* () {
       retired_at timestamptz(3) NOT NULL DEFAULT now()
     )`
 
-  // Adds the sums of a month's table to those of dropped months, or subtracts them (sign -1) if the month comes back.
+  // Adds the sums of a month's table to the sums of dropped months, or subtracts them (sign -1) if the month is restored.
   yield* sql`
     CREATE FUNCTION add_month_sums(parent text, source text, sign integer) RETURNS void LANGUAGE plpgsql AS $$
     BEGIN

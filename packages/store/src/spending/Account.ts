@@ -21,7 +21,7 @@ const monthOf = (day: string): string => day.slice(0, 7)
 export class Spend {
   readonly #shards = new Map<number, ShardSum>()
 
-  /** Applies a reported shard unless a newer version is known. Reports may arrive in any order and repeatedly. */
+  /** Applies a reported shard unless memory has a newer version. Reports may arrive in any order and repeatedly. */
   merge(shard: number, reported: ShardSum): void {
     const known = this.#shards.get(shard)
     if (known === undefined || known.version < reported.version) this.#shards.set(shard, reported)
