@@ -81,12 +81,10 @@ const answer = ({ id, modelId, phase, replayed, revisionId }: Operation) => {
   })
 }
 
-/** Creates a deployment, or returns the existing one of the idempotency key. */
-export const createOperation = Effect.gen(function* () {
-  const billing = yield* Billing
+/** The checks of the serving settings and the source, which a create shares with previews. */
+const inputChecks = Effect.gen(function* () {
   const deployments = yield* Deployments
   const hostClasses = yield* HostClasses
-  const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
 
   const checkServing = Effect.fnUntraced(function* (serving: ServingRequest) {
     const { hold_seconds: _, ...checked } = serving
@@ -122,6 +120,16 @@ export const createOperation = Effect.gen(function* () {
       reason.code === "context_too_long" ? "serving.max_context" : null
     )
   })
+
+  return { checkServing, checkSource }
+})
+
+/** Creates a deployment, or returns the existing one of the idempotency key. */
+export const createOperation = Effect.gen(function* () {
+  const billing = yield* Billing
+  const deployments = yield* Deployments
+  const { checkServing, checkSource } = yield* inputChecks
+  const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
 
   return Effect.fnUntraced(function* (input: {
     readonly request: HttpServerRequest.HttpServerRequest
