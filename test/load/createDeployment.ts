@@ -20,8 +20,8 @@ export const createDeployment: Benchmark = {
       5,
       programs.map((program) => ({ program, plan }))
     )
-    return `\`POST /v1/deployments\` of a new model with a new idempotency key each, over ${connections} connections; with key, rate limits, scopes, the checks of the body and the look
-for an earlier create on our side. The floors are a bare \`node:http\` process with the \`pg\` driver (pool of 10, as ours) that parses the body and sends the one statement
+    return `\`POST /v1/deployments\` of a new model with a new idempotency key each, over ${connections} connections; Seatrial checks key, rate limits, scopes, the body and
+the idempotency key. The baselines are a bare \`node:http\` process with the \`pg\` driver (pool of 10, as ours) that parses the body and sends the one statement
 of a create: key, model, deployment, phase, audit event, work and notification. Each create is a commit that waits for the disk.
 
 ${comparisonTable(programs, runs)}`

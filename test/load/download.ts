@@ -138,7 +138,7 @@ export const download: Benchmark = {
       memory
     ]
     return `One file of ${(size / 1024 ** 3).toFixed(0)} GiB over loopback into \`${folder.startsWith("/dev/shm") ? "/dev/shm" : tmpdir()}\`, over ${connections} connections each: \`curl --parallel\` writes eight ranges into eight files and
-hashes nothing; \`seatrial fetch\`'s download writes one file, hashes it (SHA-256), syncs it and gives it its name. The server, a process of its own, sends from memory.
+hashes nothing; \`seatrial fetch\`'s download writes one file, hashes it (SHA-256), syncs it and gives it its name. The server is a separate process and sends from memory.
 
 ${table(
   ["", "MB/s", "× curl", "× curl and `sha256sum`", "memory at most, MB"],

@@ -89,10 +89,10 @@ export const filterRequests: Benchmark = {
       worst(of)?.what ?? ""
     ])
     const all = runs.flatMap(({ times }) => times).sort((a, b) => a - b)
-    return `Every set of the filters \`model_id\`, \`api_key_id\`, \`status\`, \`from\` and \`to\` over ${rows.toLocaleString("en-US")} requests of ${organizations} organizations: the one that has half of
-them and the one that has the fewest; values that find many, few and none, also such as find many each and nothing together; the first page and one half way down. Each of
+    return `Every set of the filters \`model_id\`, \`api_key_id\`, \`status\`, \`from\` and \`to\` over ${rows.toLocaleString("en-US")} requests of ${organizations} organizations: the one with half of
+them and the one with the fewest; values that match many, few and no rows, and values that match many each and nothing together; the first page and one in the middle. Each of
 ${runs.length} cases ${samples} times, one after the other, from the store's own statement to its JSON text; limit ${limit}. Over all of them p50 is ${percentile(all, 0.5).toFixed(2)} ms and
-p99 ${percentile(all, 0.99).toFixed(2)} ms. The plan of each was looked at as it ran: index ranges only, no sequential scan, no sort, and at most ${Math.max(...runs.map(({ discarded }) => discarded))} rows
+p99 ${percentile(all, 0.99).toFixed(2)} ms. The plan of each was checked as it ran: index ranges only, no sequential scan, no sort, and at most ${Math.max(...runs.map(({ discarded }) => discarded))} rows
 read and discarded (a figure is the median of the cases, with the lowest and the highest).
 
 ${table(["filters", "cases", "of which empty", "p50 ms", "p99 ms", "slowest case"], lines)}`

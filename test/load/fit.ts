@@ -43,9 +43,9 @@ export const measuredStarts: Benchmark = {
         `${start.id} ${start.model}`,
         start.gpu,
         String(start.tp),
-        start.engine_version ?? "not told",
+        start.engine_version ?? "unknown",
         `${size(pool.low)} to ${size(pool.high)}`,
-        measured === null ? "not told" : size(measured),
+        measured === null ? "unknown" : size(measured),
         measured === null ? "" : measured < pool.low ? "below" : measured > pool.high ? "above" : "inside",
         failed ? `${verdict}; did not start` : verdict
       ])
@@ -57,9 +57,9 @@ export const measuredStarts: Benchmark = {
       ])
       const goal = notUnderstood.length === 0 && all.inside >= 0.9 * all.starts && all.furthest <= 0.1 && all.failedCalledFits === 0 && all.width <= 0.15
       if (!goal) yield* missesGoals("The fit")
-      return `KV cache of one GPU in GiB: the interval that a preview works out from a model's configuration and tensor bytes, for the engine's version, the card and the
-limits of that start, against what the engine said it had. Starts and models are in \`test/load/fit/\`, each with its public source; other files are read from
-\`BENCH_FIT_STARTS\` and \`BENCH_FIT_MODELS\`. Where a source does not tell a version, a card's memory or a limit, the interval is that of all that it may have been.
+      return `KV cache of one GPU in GiB: the interval that a preview computes from a model's configuration and tensor bytes, for the engine's version, the GPU and the
+limits of that start, compared with what the engine reported. Starts and models are in \`test/load/fit/\`, each with its public source; other files are read from
+\`BENCH_FIT_STARTS\` and \`BENCH_FIT_MODELS\`. If a source does not name a version, a GPU's memory or a limit, the interval covers all possible values.
 
 **${all.inside} of ${all.starts} inside** (goal: nine in ten); the furthest outside by ${percent(all.furthest)} of the pool (goal: at most 10%); the median width is ${percent(all.width)} of the
 pool (goal: at most 15%); ${all.failedCalledFits} of ${evaluations.filter(({ failed }) => failed).length} that failed for memory are called \`fits\` (goal: none).${notUnderstood.length === 0 ? "" : ` Not understood: ${notUnderstood.join("; ")}.`}

@@ -266,12 +266,12 @@ export const gatewayLatency: Benchmark = {
     const { complete = 0, recorded = 0 } = counted[0] ?? {}
     if (recorded === 0 || recorded !== complete) return yield* new BenchError({ message: `Of ${recorded} records ${complete} are complete.` })
 
-    return `\`POST /v1/chat/completions\` through the gateway and straight to the engine, by the same load generator. The engine is a stand-in that computes nothing. Each gateway keeps
-to one core, engine and load generator to another, and Postgres takes what it finds. Metering is on: each request has its row committed before anything of the answer goes out,
+    return `\`POST /v1/chat/completions\` through the gateway and straight to the engine, by the same load generator. The engine is a stand-in that computes nothing. Each gateway uses
+one core, engine and load generator another, and Postgres what is left. Metering is on: each request has its row committed before anything of the answer goes out,
 and its end and receipt before the last byte; of ${recorded.toLocaleString("en-US")} requests each has a complete record and a receipt. One commit of one row takes ${show(commit, 2)} ms on this disk. The same
-gateway without records shows what they cost, and the bare pass-through what \`node:http\` does. The other gateways are as their makers publish them: Portkey's looks at no key
-of its own, LiteLLM's has a master key, and neither writes anything down. The last column says how many times as many answers a second Seatrial's gateway gives. The engine
-answers at once but where a row says otherwise, so that clients who wait for nothing keep each gateway's core busy: a latency is then little else than the clients' number
+gateway without records shows what they cost, and the bare pass-through what \`node:http\` does. The other gateways are used as published: Portkey's checks no key
+of its own, LiteLLM's has a master key, and neither keeps records. The last column says how many times as many answers a second Seatrial's gateway gives. The engine
+answers at once unless a row says otherwise, so clients keep each gateway's core busy: a latency is then mostly the number of clients
 times the processor time.
 
 ${table(["clients", "", "p50 ms", "added p50 ms", "added p99 ms", "answers/s", "processor µs per answer", "ours is × this"], rows)}
@@ -281,6 +281,6 @@ ${streams} streams of a token each ${tokenPause} ms, ${(streams * 1_000) / token
 ${table(["", "p50 ms", "p99 ms", "p50 later, ms", "p99 later, ms", "processor µs per token"], tokens)}
 
 With ${openStreams.toLocaleString("en-US")} streams open at once the gateway's process has ${most} MB resident at most (${before} MB before, after all the load above).
-V8's memory is limited as the chart does it.`
+V8's memory is limited as in the chart.`
   })
 }

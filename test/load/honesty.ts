@@ -105,8 +105,8 @@ export const honesty: Benchmark = {
       const micros = tokens === 0 ? 0 : (used.user + used.system) / tokens
       const goal = worst <= mostOff && !void_ && rate > fastest
       if (!goal) yield* missesGoals("The benchmark")
-      return `The benchmark that a trial runs, in half of its full times (a budget of ${budget} s), against an engine in a process of its own that keeps a schedule by the clock: 1,024 tokens in,
-256 out. The truth is worked out from the schedule by the definitions of [the benchmark of a trial](../explanation/trial-benchmark.md); throughput is that of streams that send their next request at once, which a window that begins with
+      return `The benchmark that a trial runs, in half of its full times (a budget of ${budget} s), against an engine in a separate process that keeps a schedule by the clock: 1,024 tokens in,
+256 out. The true values follow from the schedule by the definitions of [the benchmark of a trial](../explanation/trial-benchmark.md); throughput is that of streams that send their next request at once, which a window that begins with
 their first tokens and ends with their last overstates by the one pause before the first. The last column is the delay of the load generator's event loops (p99): above
 10 ms the figures are void.
 

@@ -25,7 +25,7 @@ export const listRequests: Benchmark = {
       seconds: 1.5
     })
     return `\`GET /v1/requests?limit=50\` out of ${rows.toLocaleString("en-US")} requests of ${organizations} organizations, one of which holds half and asks (made in
-${seconds.toFixed(0)} s; \`BENCH_REQUESTS\` sets another number), over ${connections} connections. The floors send the same query and \`JSON.stringify\` of its rows.
+${seconds.toFixed(0)} s; \`BENCH_REQUESTS\` sets another number), over ${connections} connections. The baselines send the same query and \`JSON.stringify\` of its rows.
 
 ${figures}`
   })

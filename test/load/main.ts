@@ -40,10 +40,10 @@ const document = join(import.meta.dirname, "../../docs/reference/benchmarks.md")
 
 const introduction = `# Benchmarks
 
-\`npm run bench\` measures and writes this page; \`npm run bench -- NAME\` does one of ${benchmarks.map(({ name }) => `\`${name}\``).join(", ")}. Absolute figures are those of one
-machine on one day. What carries over are the ratios, each to a floor that is measured in the same run: the programs take turns, round after round, and a ratio is
-worked out within a round. A figure is the median of the rounds, with the lowest and the highest in brackets. Load generator, floors and programs are processes of their
-own on one machine and share its cores; the processor time is that of the measured process alone.
+This page shows how fast Seatrial is. \`npm run bench\` measures and writes it; \`npm run bench -- NAME\` does one of ${benchmarks.map(({ name }) => `\`${name}\``).join(", ")}. Absolute figures are those of one
+machine on one day. Only the ratios carry over. Each is to a baseline that is measured in the same run: the programs take turns, and a ratio is
+computed within a round. A figure is the median of the rounds, with the lowest and the highest in brackets. Load generator, baselines and programs are separate
+processes on one machine and share its cores. Processor time is that of the measured process alone.
 `
 
 const marks = (name: string) => ({ begin: `<!-- ${name} -->`, end: `<!-- end of ${name} -->` })

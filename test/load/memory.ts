@@ -48,7 +48,7 @@ export const memory: Benchmark = {
 
     const lines = yield* Effect.forEach(mixes, under)
     return `Out of ${rows.toLocaleString("en-US")} requests, over ${connections} connections for ${seconds} s each. Resident memory of the server's process, read every second: before the first request, and
-at most in each third of the time. V8's memory is limited as the chart does it.
+at most in each third of the time. V8's memory is limited as in the chart.
 
 ${table(["", "answers", "answers/s", "MB before", "first third", "second third", "last third"], lines)}`
   })

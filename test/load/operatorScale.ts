@@ -301,25 +301,25 @@ export const operatorScale: Benchmark = {
       [`rows written in ${quietSeconds} quiet seconds`, "none", words(rows)]
     ]
     return `${text(createdCount)} deployments with an engine each, on a real control plane (etcd, API server, scheduler, controller manager) whose nodes and pods are kwok's: a
-download is done and an engine is ready as soon as it is bound. The hub is the sample hub. One stand-in answers for all engines over a socket; it computes nothing and could pass no
-trial, so each of the trial's three parts asks it once and records what a tiny model has. Gateways are stood in for by a statement that says of each new endpoint that it
-was reached. The rest of the operator is as it ships, with its own ServiceAccount. All of it shares this machine's cores. A sign of life of the leader is no change: the lease in
+download is done and an engine is ready as soon as it is bound. The hub is the sample hub. One stand-in answers for all engines over a socket. It computes nothing and could not pass a
+trial, so each of the trial's three parts asks it once and records what a tiny model has. A statement marks each new endpoint as reached, in place of gateways.
+The rest of the operator is as it ships, with its own ServiceAccount. Everything shares this machine's cores. The leader's heartbeats do not count as changes: the lease in
 Kubernetes, and the time at which it last looked at what is held (\`gpu_looks\`), from which a successor counts GPU time.
 
 ${table(["", "target", "measured"], targets)}
 
 One client that does nothing else creates ${text(floor)} objects of 3 kB a second on the same control plane, over 32 connections. While ${text(most)} deployments were activated it took ${text(rate.writesPerSecond)}
-writes a second of all who write (${text(rate.writesPerSecond / floor, 2)} of that), ${text(rate.writesPerSecond / rate.perSecond, 1)} a deployment; the operator used ${text(rate.each, 1)} ms of processor time a deployment.
+writes a second by all programs (${text(rate.writesPerSecond / floor, 2)} of that), ${text(rate.writesPerSecond / rate.perSecond, 1)} a deployment; the operator used ${text(rate.each, 1)} ms of processor time a deployment.
 
-Somebody who makes only the inevitable writes of a deployment (its object and once that one's status, its pod, its disruption budget and one event; scheduler, controllers and
-kwok make theirs) and neither reads nor tries anything brings ${text(least.perSecond, 1)} a second to a running pod there, with ${text(least.writes, 1)} writes each: the operator's ${text(rate.perSecond, 1)} are
+A client that makes only the inevitable writes of a deployment (its object and once that one's status, its pod, its disruption budget and one event; scheduler, controllers and
+kwok make theirs) and neither reads nor tests anything brings ${text(least.perSecond, 1)} a second to a running pod there, with ${text(least.writes, 1)} writes each: the operator's ${text(rate.perSecond, 1)} are
 ${text(rate.perSecond / least.perSecond, 2)} of that. Processor time of each program, milliseconds a deployment: ${[...shares]
       .sort(([, one], [, other]) => other - one)
       .map(([name, micros]) => `${name} ${text(micros / 1_000 / rate.number, 1)}`)
       .join(", ")}.
 
 What one change costs the operator, with so many deployments there: an engine that becomes unready or ready again (of ${flipped}, one after the other), and one more deployment from its create to
-activated (of ${added}). A pass reads its run in one statement; writes are those of everybody to Kubernetes.
+activated (of ${added}). A pass reads its run in one statement; writes are those of all programs to Kubernetes.
 
 ${table(["deployments", "change: ms until published", "processor ms", "passes", "writes", "one more: processor ms", "passes", "writes"], lines)}`
   })

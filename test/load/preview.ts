@@ -148,7 +148,7 @@ export const preview: Benchmark = {
       return [what, String(requests / rounds), `${at(0.5)} ms`, `${at(0.95)} ms`, `${at(1)} ms`]
     })
     const rows = []
-    for (const files of sizes) rows.push(yield* measured(forgetful, files, `${files} weight ${files === 1 ? "file" : "files"}, read anew`))
+    for (const files of sizes) rows.push(yield* measured(forgetful, files, `${files} weight ${files === 1 ? "file" : "files"}, not cached`))
     rows.push(yield* measured(remembering, 163, "163 weight files, remembered"))
     return `\`POST /v1/deployment-previews\` one after the other, ${rounds} each, of models on a sample hub that waits ${latency} ms before each answer. The hub, the server and Postgres are
 processes of one machine. A preview may take 3 s at the 95th percentile and 12 requests to the hub.

@@ -21,7 +21,7 @@ export const readDeployment: Benchmark = {
       seconds: 1.5
     })
     return `\`GET /v1/deployments/{id}\` of 1,000 out of 10,000 deployments, in turn, over ${connections} connections; with key, rate limits and scope on our side. The floors
-are a bare \`node:http\` process with the \`pg\` driver (pool of 10, as ours) that sends the same query and \`JSON.stringify\` of the row, and looks at no key.
+are a bare \`node:http\` process with the \`pg\` driver (pool of 10, as ours) that sends the same query and \`JSON.stringify\` of the row, and checks no key.
 
 ${figures}`
   })

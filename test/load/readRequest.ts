@@ -28,8 +28,8 @@ export const readRequest: Benchmark = {
       seconds: 1.5
     })
     return `\`GET /v1/requests/{id}\` of 1,000 out of ${rows.toLocaleString("en-US")} requests, in turn, over ${connections} connections; with key, rate limits and scope on our side. The floors
-are a bare \`node:http\` process with the \`pg\` driver (pool of 10) that sends the same query and \`JSON.stringify\` of the row, and looks at no key. The peer is a Fastify
-server with the same driver and pool, named statements, a schema that serialises the answer, a remembered key and token buckets.
+are a bare \`node:http\` process with the \`pg\` driver (pool of 10) that sends the same query and \`JSON.stringify\` of the row, and checks no key. The peer is a Fastify
+server with the same driver and pool, named statements, a schema that serializes the answer, a cached key and token buckets.
 
 ${figures}`
   })

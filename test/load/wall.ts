@@ -44,8 +44,8 @@ export const wall: Benchmark = {
       )
       tables.push(`${what}:\n\n${comparisonTable(programs, runs)}`)
     }
-    return `What the second wall costs: two processes of the server on one database, over ${connections} connections of one key, with ${rows.toLocaleString("en-US")} requests and ${deployments.length.toLocaleString("en-US")} deployments. One has the rights of the owner of the tables; the
-other has \`DATABASE_ROLE=seatrial_server\` and sets the organization. A connection that has the caller's organization already is not told again, so callers of many organizations cost one short statement more for
+    return `The cost of row-level security: two processes of the server on one database, over ${connections} connections of one key, with ${rows.toLocaleString("en-US")} requests and ${deployments.length.toLocaleString("en-US")} deployments. One has the rights of the owner of the tables; the
+other has \`DATABASE_ROLE=seatrial_server\` and sets the organization. A connection that has the caller's organization already needs no statement, so callers of many organizations cost one short statement more for
 each change. The statements on requests set the organization themselves in both.
 
 ${tables.join("\n\n")}`

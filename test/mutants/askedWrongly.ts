@@ -3,7 +3,7 @@ import type { SuiteSubject } from "@seatrial/trial"
 /** Faults outside the engine: its start arguments, or its requested settings. */
 export const askedWrongly: Readonly<Record<string, { readonly spoils: string; readonly subject: (subject: SuiteSubject) => SuiteSubject }>> = {
   files_not_looked_at: {
-    spoils: "nobody has held the files to the commit's hashes",
+    spoils: "the files are not compared with the commit's hashes",
     subject: (subject) => ({ ...subject, start: { ...subject.start, verifiedFiles: null } })
   },
   files_writable: { spoils: "the files can be written to", subject: (subject) => ({ ...subject, start: { ...subject.start, readOnly: false } }) },

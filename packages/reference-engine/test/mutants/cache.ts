@@ -13,10 +13,10 @@ export const cacheMutants: Mutants = {
     seams: () => ({ blockTokens: (tokens) => tokens.slice(0, 2) })
   },
   cached_but_for_last: {
-    spoils: "blocks of the prefix cache are found whatever their last token is",
+    spoils: "blocks of the prefix cache are found with any last token",
     seams: () => ({ blockTokens: (tokens) => tokens.slice(0, -1) })
   },
-  salt_ignored: { spoils: "whoever asks may share what another's prompts have left", seams: () => ({ shares: (owner) => owner.replace(/\/.*/, "") }) },
+  salt_ignored: { spoils: "a caller may share the cache of another caller's prompts", seams: () => ({ shares: (owner) => owner.replace(/\/.*/, "") }) },
   cache_of_adapter_shared: { spoils: "base and adapter share the prefix cache", seams: () => ({ shares: (owner) => owner.replace(/^[^/]*/, "") }) },
   cached_first_token_wrong: {
     spoils: "the first token after a prompt of which something was cached is garbage",
@@ -35,11 +35,11 @@ export const cacheMutants: Mutants = {
     })
   },
   cache_never_told: {
-    spoils: "cached tokens are always told as 0",
+    spoils: "cached tokens are always reported as 0",
     seams: () => ({ sending: () => (text) => [text.replace(/"cached_tokens":\d+/, '"cached_tokens":0')] })
   },
   cache_overtold: {
-    spoils: "more cached tokens are told than the prompt has",
+    spoils: "more cached tokens are reported than the prompt has",
     seams: () => ({ sending: () => (text) => [text.replace(/"cached_tokens":\d+/, '"cached_tokens":99999')] })
   },
   batch_corrupts: {

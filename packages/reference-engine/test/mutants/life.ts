@@ -4,7 +4,7 @@ const generates = (path: string) => path === "/v1/chat/completions" || path === 
 
 /** Faults in availability and speed. */
 export const lifeMutants: Mutants = {
-  abort_ignored: { spoils: "answers go on although nobody reads them", seams: () => ({ ignoresAborts: true }) },
+  abort_ignored: { spoils: "answers continue after the caller left", seams: () => ({ ignoresAborts: true }) },
   abort_leaks: { spoils: "what was aborted keeps its memory", seams: () => ({ leaks: true }) },
   dead_after_50: {
     spoils: "after 50 answers none comes any more, and its health is 200",

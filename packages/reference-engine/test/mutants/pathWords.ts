@@ -49,18 +49,18 @@ export const pathWordMutants: Mutants = {
   responses_logprobs_dropped: { spoils: "/v1/responses does not obey include", seams: on(responses, without("include")) },
   responses_tops_dropped: { spoils: "/v1/responses does not obey top_logprobs", seams: on(responses, without("top_logprobs")) },
   responses_logprobs_not_streamed: { spoils: "/v1/responses does not obey include in streams", seams: streamedOn(responses, without("include")) },
-  responses_salt_ignored: { spoils: "on /v1/responses whoever asks may share what another's prompts have left", seams: on(responses, without("cache_salt")) },
+  responses_salt_ignored: { spoils: "on /v1/responses a caller may share the cache of another caller's prompts", seams: on(responses, without("cache_salt")) },
   responses_turns_dropped: { spoils: "/v1/responses leaves out all turns but the last", seams: on(responses, lastTurn("input")) },
   responses_strict_ignored: { spoils: "/v1/responses does not obey strict", seams: on(responses, unbound) },
   responses_thought_unlimited: { spoils: "/v1/responses does not obey limits that would cut a thought", seams: on(responses, unlimited("max_output_tokens")) },
-  messages_salt_ignored: { spoils: "on /v1/messages whoever asks may share what another's prompts have left", seams: on(messages, without("cache_salt")) },
+  messages_salt_ignored: { spoils: "on /v1/messages a caller may share the cache of another caller's prompts", seams: on(messages, without("cache_salt")) },
   messages_turns_dropped: { spoils: "/v1/messages leaves out all turns but the last", seams: on(messages, lastTurn("messages")) },
   messages_strict_ignored: { spoils: "/v1/messages does not obey strict", seams: on(messages, unbound) },
   messages_thought_unlimited: { spoils: "/v1/messages does not obey limits that would cut a thought", seams: on(messages, unlimited("max_tokens")) },
   count_turns_dropped: { spoils: "/v1/messages/count_tokens leaves out all turns but the last", seams: on(count, lastTurn("messages")) },
   count_choice_ignored: { spoils: "/v1/messages/count_tokens does not obey tool_choice", seams: on(count, without("tool_choice")) },
   count_toggle_ignored: {
-    spoils: "/v1/messages/count_tokens counts as if thinking were on, whatever is asked for",
+    spoils: "/v1/messages/count_tokens counts as if thinking were on, for every request",
     seams: on(count, without("thinking", "chat_template_kwargs"))
   },
   responses_toggle_ignored: {

@@ -32,7 +32,7 @@ export const promptMutants: Mutants = {
     seams: () => ({ rendered: (text) => text.replaceAll(/<tool_call>[\s\S]*?<\/tool_call>/g, "") })
   },
   functions_unseen: {
-    spoils: "the model is not told of the functions",
+    spoils: "the functions are not in the prompt",
     seams: () => ({ rendered: (text) => text.replace(/Functions:\n[\s\S]*?<\|end\|>/, "<|end|>") })
   },
   encoded_by_characters: {

@@ -17,7 +17,7 @@ export const samplingMutants: Mutants = {
   best_skipped_200: { spoils: "every 200th step loses the likeliest token", seams: skipping(200) },
   best_skipped_20: { spoils: "every 20th step loses the likeliest token", seams: skipping(20) },
   penalty_kept: {
-    spoils: "the repetition penalty is 1.1, whatever a request says",
+    spoils: "the repetition penalty is 1.1 for every request",
     seams: () => ({ sampling: (settings) => ({ ...settings, repetitionPenalty: 1.1 }) })
   },
   seed_ignored: {
@@ -54,7 +54,7 @@ export const samplingMutants: Mutants = {
     seams: () => ({ sampling: (settings) => ({ ...settings, logitBias: new Map([...settings.logitBias].filter(([, bias]) => bias < 0)) }) })
   },
   temperature_fixed: {
-    spoils: "whatever temperature above 0 is asked for, it is 1",
+    spoils: "every temperature above 0 is used as 1",
     seams: () => ({ sampling: (settings) => ({ ...settings, temperature: settings.temperature === 0 ? 0 : 1 }) })
   },
   logprobs_raised: {
@@ -64,7 +64,7 @@ export const samplingMutants: Mutants = {
     })
   },
   logprobs_unsorted: {
-    spoils: "the likeliest tokens are told worst first",
+    spoils: "the likeliest tokens are listed worst first",
     seams: () => ({ reported: ({ chosen, top }) => ({ chosen, top: [...top].reverse() }) })
   },
   logprobs_of_another: {

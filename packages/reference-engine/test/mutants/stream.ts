@@ -54,8 +54,8 @@ export const streamMutants: Mutants = {
       }
     }
   },
-  finish_always_stop: { spoils: "whatever ended an answer, stop is told", seams: replaced(ends, '"finish_reason":"stop"') },
-  finish_always_length: { spoils: "whatever ended an answer, length is told", seams: replaced(ends, '"finish_reason":"length"') },
+  finish_always_stop: { spoils: "every answer ends with the reason stop", seams: replaced(ends, '"finish_reason":"stop"') },
+  finish_always_length: { spoils: "every answer ends with the reason length", seams: replaced(ends, '"finish_reason":"length"') },
   finish_not_streamed: { spoils: "streams do not tell what ended them", seams: framed((text) => [text.replace(ends, '"finish_reason":null')]) },
   finish_twice: {
     spoils: "streams tell twice what ended them",

@@ -25,11 +25,11 @@ export const structureMutants: Mutants = {
     seams: () => ({ sending: (): Sending => (text) => [text.replaceAll(/"function":\{"name":"[^"]*"/g, '"function":{"name":""')] })
   },
   call_told_as_stop: {
-    spoils: "what ends with calls is told as stop",
+    spoils: "an answer with calls ends with the reason stop",
     seams: () => ({ sending: (): Sending => (text) => [text.replace('"finish_reason":"tool_calls"', '"finish_reason":"stop"')] })
   },
   cut_call_told_whole: {
-    spoils: "a call that was cut is told as whole",
+    spoils: "a cut call is reported as complete",
     seams: () => ({
       sending: () => {
         let called = false

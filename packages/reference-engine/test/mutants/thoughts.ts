@@ -20,7 +20,7 @@ export const thoughtMutants: Mutants = {
     spoils: "on /v1/messages what was thought stays in the answer, marks and all",
     seams: () => ({ thought: (start, _, path) => (path === "/v1/messages" ? null : start) })
   },
-  thought_lost: { spoils: "what was thought is not told", seams: replaced(reasoning, '"reasoning":null') },
+  thought_lost: { spoils: "the thought is missing from the answer", seams: replaced(reasoning, '"reasoning":null') },
   thought_lost_streamed: {
     spoils: "as before, in streams alone",
     seams: () => ({ sending: (): Sending => (text, part) => [part === "frame" ? text.replace(reasoning, '"reasoning":null') : text] })
@@ -34,7 +34,7 @@ export const thoughtMutants: Mutants = {
     seams: replaced(/"content":"((?:[^"\\]|\\.)+)"/, '"content":null,"reasoning":"$1"')
   },
   thought_uncounted: { spoils: "tokens of thoughts are counted as 0", seams: counted(() => 0) },
-  thought_overcounted: { spoils: "more tokens of thoughts are told than the answer has", seams: counted((count) => count + 1_000) },
+  thought_overcounted: { spoils: "more tokens of thoughts are reported than the answer has", seams: counted((count) => count + 1_000) },
   toggle_ignored: {
     spoils: "a request for no thinking is passed over in silence",
     seams: () => ({ got: (_, body) => body.replaceAll('"enable_thinking":false', '"enable_thinking":true') })
