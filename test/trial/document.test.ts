@@ -5,7 +5,8 @@ import { cases } from "../mutants/cases.ts"
 import { adapterKillers, killers, unseen } from "../mutants/table.ts"
 import { ownerRows } from "./owners.ts"
 
-const text = readFileSync(new URL("../../docs/explanation/trial.md", import.meta.url), "utf8")
+const page = (name: string) => readFileSync(new URL(`../../docs/reference/${name}`, import.meta.url), "utf8")
+const text = `${page("trial-checks.md")}\n${page("trial-faults.md")}`
 const rowsUnder = (head: string): ReadonlyArray<string> => {
   const [, table] = text.split(`\n| ${head} |`)
   return (table?.split("\n\n")[0] ?? "").split("\n").filter((line) => line.startsWith("| "))

@@ -13,7 +13,7 @@ export const withdrawnNote = ({ checks, id }: Pick<DeploymentDetail, "checks" | 
     "Not served, because the trial did not observe it working:",
     ...failed.map(({ detail = "", name }) => `  ${name.padEnd(width)}  ${detail}`.trimEnd()),
     ...unchecked.map((words) => `  ${words}`),
-    `\`seatrial status ${id}\` shows every check, docs/explanation/trial.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
+    `\`seatrial status ${id}\` shows every check, docs/reference/trial-checks.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
   ]
     .map(escapeUnsafe)
     .join("\n")

@@ -40,7 +40,7 @@ describe("an activated run", () => {
       "Not served, because the trial did not observe it working:",
       "  tool_strict  2 of 6 answers",
       "  1 not reached (json_mode)",
-      `\`seatrial status ${id}\` shows every check, docs/explanation/trial.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
+      `\`seatrial status ${id}\` shows every check, docs/reference/trial-checks.md explains them, and \`seatrial catalog --own --json\` lists what is served.`
     ])
   })
   it("lists unobserved capabilities even if no check failed or the text is truncated", () => {

@@ -97,7 +97,7 @@ export const bodyMutants: Mutants = {
   },
   responses_form_ignored: { spoils: "/v1/responses does not obey text.format", seams: on("/v1/responses", without("text")) },
   messages_form_ignored: { spoils: "/v1/messages does not obey output_config.format", seams: on("/v1/messages", without("output_config")) },
-  echo_ignored: { spoils: "/v1/completions does not repeat the prompt where echo asks for it", seams: on("/v1/completions", without("echo")) },
+  echo_ignored: { spoils: "/v1/completions does not repeat the prompt if echo asks for it", seams: on("/v1/completions", without("echo")) },
   prompts_all_first: {
     spoils: "of several prompts all are answered as the first",
     seams: on("/v1/completions", (fields) => {

@@ -27,7 +27,7 @@ export const cacheMutants: Mutants = {
     })
   },
   cached_at_64_wrong: {
-    spoils: "as before, where the prompt's length is 1 above a multiple of 64",
+    spoils: "as before, if the prompt's length is 1 above a multiple of 64",
     seams: () => ({
       computed: (logits, { cachedTokens, promptLength, tokens }) => {
         if (cachedTokens > 0 && tokens.length === promptLength && promptLength % 64 === 1) upset(logits)
@@ -43,7 +43,7 @@ export const cacheMutants: Mutants = {
     seams: () => ({ sending: () => (text) => [text.replace(/"cached_tokens":\d+/, '"cached_tokens":99999')] })
   },
   batch_corrupts: {
-    spoils: "where 4 or more run at once, some of their tokens are garbage",
+    spoils: "if 4 or more requests run at once, some of their tokens are garbage",
     seams: () => ({
       computed: (logits, { running, tokens }) => {
         if (running >= 4 && tokens.length % 9 === 0) upset(logits)

@@ -86,7 +86,7 @@ export const forwardMutants: Mutants = {
     })
   },
   one_token_only: {
-    spoils: "every token is the first of the vocabulary, as where numbers are lost",
+    spoils: "every token is the first of the vocabulary, as if numbers were lost",
     seams: () => ({ chosenFrom: (logits) => void logits.fill(0) })
   },
   garbage_after_100: {

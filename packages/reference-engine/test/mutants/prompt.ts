@@ -10,7 +10,7 @@ export const promptMutants: Mutants = {
     seams: () => ({ prompt: (ids, path) => (isChat(path) ? [...ids.slice(0, 1), ...ids] : ids) })
   },
   bos_double_unseen: {
-    spoils: "as before, but not where one looks by /tokenize",
+    spoils: "as before, but /tokenize does not show it",
     seams: () => ({ prompt: (ids, path) => (path === "/v1/chat/completions" ? [...ids.slice(0, 1), ...ids] : ids) })
   },
   generation_prompt_missing: {
