@@ -10,17 +10,18 @@ const bodiesLimited = new Refusal({
   retryAfter: 2
 })
 
-/** What one request holds of the budget. */
+/** The memory that one request has reserved. */
 export interface BodyShare {
-  /** Takes so many more bytes, or says why they cannot be had. */
+  /** Reserves more bytes, or returns the refusal. */
   readonly take: (bytes: number) => Refusal | null
-  /** Gives all of them back. */
+  /** Releases all reserved bytes. */
   readonly release: () => void
 }
 
 /**
- * Memory that organizations share. Each may hold as much as it leaves free: the first one gets half of it, the next one half of the rest, and something is always free. (The
- * dynamic threshold of Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", 1998.)
+ * Memory that organizations share. Each organization may use as much as is left free: the first one gets half of it,
+ * the next one half of the rest, and some memory always stays free. (The dynamic threshold of Choudhury and Hahne,
+ * "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", 1998.)
  */
 class SharedRoom {
   readonly #size: number
@@ -31,7 +32,7 @@ class SharedRoom {
     this.#size = size
   }
 
-  /** `share`: the organization has its share already. `full`: it holds nothing, and others hold all. */
+  /** `share`: the organization has used up its share. `full`: other organizations use all of it. */
   take(orgId: OrgId, bytes: number): "taken" | "share" | "full" {
     const own = this.#byOrg.get(orgId) ?? 0
     const free = this.#size - this.#used - bytes
@@ -50,12 +51,15 @@ class SharedRoom {
   }
 }
 
-/** Bytes of each request that may come from the room for small bodies. */
+/** Bytes of each request that may come from the reserve for small bodies. */
 const smallBody = 64 * 1024
-/** The part of the budget that is the room for small bodies. */
+/** The fraction of the budget that is the reserve for small bodies. */
 const smallPart = 1 / 8
 
-/** Bytes of request bodies that are held at once. Organizations have shares of it, and the first bytes of each request have room that large bodies cannot fill. */
+/**
+ * Limits the bytes of request bodies held at once. Each organization has a share, and large bodies cannot use up the
+ * reserve for the first bytes of each request.
+ */
 export class BodyBudget {
   readonly #small: SharedRoom
   readonly #large: SharedRoom

@@ -5,7 +5,7 @@ import type { BodyShare } from "./BodyBudget.ts"
 import { chunkGuardOf, tooFine } from "./ChunkGuard.ts"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
 
-/** Whether a type says JSON, and no other characters than JSON's own. */
+/** Whether a content type is JSON in UTF-8. */
 const isJson = (given: string): boolean => {
   if (given === "application/json") return true
   const [type, ...parameters] = given
@@ -19,13 +19,17 @@ const isJson = (given: string): boolean => {
 const late = invalidBody("The body did not arrive in time.")
 const tooSlow = invalidBody("The body arrived too slowly.")
 
-/** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
+/**
+ * Whether strings of a body may take two bytes per character: a single character beyond Latin-1, literal or escaped, is
+ * enough.
+ */
 const isWide = (body: Buffer) => !isAscii(body) || body.includes("\\u")
 
 /**
- * Reads from the connection once in each turn of the event loop. Otherwise libuv reads up to 32 times from one connection before the next connection has its turn. The connection is
- * paused, not the request: what one read brought is passed on at once. A paused request would keep each chunk of a chunked body as an object of its own, which costs hundreds of
- * times a chunk of one byte.
+ * Reads from the connection once per turn of the event loop. Otherwise libuv reads up to 32 times from one connection
+ * before it serves the next one. This pauses the socket and not the request, so the data of one read is emitted at
+ * once. A paused request would keep an object for each chunk of a chunked body, which costs hundreds of times the size
+ * of a one-byte chunk.
  */
 export const paceReads = (request: IncomingMessage): void => {
   const { socket } = request
@@ -41,10 +45,10 @@ export const paceReads = (request: IncomingMessage): void => {
   })
 }
 
-/** Bytes that a chunk costs at least, with the object that holds it, if there are more than a few. */
+/** Bytes charged per chunk at least, including its object, after the first few chunks. */
 const [chunkCost, fewChunks] = [512, 64]
 
-/** Bytes of a body that is read in one go. */
+/** Largest body that is read without pauses, in bytes. */
 const shortBody = 64 * 1024
 
 export interface BodyLimits {
@@ -56,10 +60,10 @@ export interface BodyLimits {
   readonly bodyRate: number
 }
 
-/** Milliseconds of each of which the rate is the mean. */
+/** Milliseconds over which the rate is averaged. */
 const windowMillis = 5_000
 
-/** The bytes of a JSON body within the limits, for which `share` pays once, or twice if its texts may be wide. */
+/** Reads a JSON body within the limits. `share` reserves its bytes once, or twice if its strings may be wide. */
 export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxBody }: BodyLimits, share: BodyShare): Effect.Effect<Buffer, Refusal> => {
   const { "content-encoding": encoding, "content-type": type = "", "transfer-encoding": coding = "chunked" } = request.headers
   if (!isJson(type)) return Effect.fail(unsupportedMediaType("Send the body as application/json, in UTF-8.", "content-type"))

@@ -9,15 +9,16 @@ import { failedToDownloadImage, imageFileTooLarge } from "./imageRefusals.ts"
 import { imageUrl } from "./imageUrl.ts"
 import { Turns } from "./Turns.ts"
 
-/** How often a host may lead to another place. */
+/** Most redirects that are followed for one image. */
 const maxRedirects = 3
 
-/** Milliseconds that an image may wait for others of its organisation to be downloaded. */
+/** Milliseconds that an image may wait for other downloads of its organization. */
 const maxWait = 30_000
 
 /**
- * Downloads images, of `limit` bytes at most, that callers keep at hosts of their own. Each host's name is resolved once, every address of it has to be public, and the connection goes to what was
- * checked: a name that means something else a moment later leads nowhere. Addresses are neither logged nor kept: signed ones are secrets.
+ * Downloads images of at most `limit` bytes from hosts on the internet. Each host name is resolved once, all its
+ * addresses must be public, and the connection uses these addresses, so a DNS record that changes in between has no
+ * effect. URLs are neither logged nor stored, because signed URLs are secrets.
  */
 export class ImageFetcher extends Context.Service<
   ImageFetcher,

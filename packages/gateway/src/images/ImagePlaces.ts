@@ -1,28 +1,28 @@
 import { randomBytes } from "node:crypto"
 
-/** An image that a request names, and what stands in the engine's body where it is to be. */
+/** An image of a request, and its placeholder in the engine's body. */
 export interface ImagePlace {
-  /** The path of its address in the request. */
+  /** The path of its URL in the request. */
   readonly param: string
-  /** `data:` or `https:`, unchecked. */
+  /** A `data:` or `https:` URL, unchecked. */
   readonly url: string
-  /** A JSON string by itself; with `:type` and `:data` behind it, where the engine wants these apart. */
+  /** A complete JSON string. With the suffix `:type` or `:data` if the engine needs these separately. */
   readonly placeholder: string
 }
 
-/** An image with which a model can be asked. */
+/** An image that the model accepts. */
 export interface CheckedImage {
   readonly mediaType: "image/png" | "image/jpeg"
   readonly base64: string
 }
 
-/** The images of one request, in their order. */
+/** The images of one request, in order. */
 export class ImagePlaces {
   readonly list: Array<ImagePlace> = []
-  // Nobody can guess it: no words of the caller's are taken for a place.
+  // Unpredictable, so a caller's text cannot be mistaken for a placeholder.
   readonly #nonce = randomBytes(16).toString("hex")
 
-  /** Notes an image and gives what is to stand in its place until it is known. */
+  /** Adds an image and returns its placeholder. */
   add(param: string, url: string): string {
     const placeholder = `image:${this.#nonce}:${this.list.length}`
     this.list.push({ param, url, placeholder })
@@ -30,13 +30,13 @@ export class ImagePlaces {
   }
 }
 
-/** Puts the images into the serialised body, each in its place. */
+/** Replaces the placeholders in the serialized body with the images. */
 export const fillPlaces = (body: string, places: ReadonlyArray<ImagePlace>, images: ReadonlyArray<CheckedImage>): string => {
   const parts = [body]
   for (const [index, { placeholder }] of places.entries()) {
     const image = images[index]
     if (image === undefined) continue
-    // Base64 and media types have nothing that JSON escapes.
+    // Base64 and media types contain no characters that JSON escapes.
     for (const [suffix, text] of [
       [":type", image.mediaType],
       [":data", image.base64],

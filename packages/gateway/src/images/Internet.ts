@@ -3,15 +3,16 @@ import type { Socket } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { Context, Effect } from "effect"
 
-/** What a download knows of the world outside. */
+/** Network access of downloads. */
 export interface Internet {
-  /** All addresses of a host, IPv4 first; none where it has none, or nobody tells. */
+  /** All addresses of a host, IPv4 first; empty if it has none or the look-up fails. */
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>>
-  /** A connection by TLS to one of these addresses and to no other, on port 443, which proves to be `host`. */
+  /** Opens a TLS connection to one of these addresses on port 443. The certificate must match `host`. */
   readonly connect: (host: string, addresses: ReadonlyArray<string>) => Socket
 }
 
-// Not `lookup`: that adds the cluster's search domains, reads the machine's own table of hosts, and holds one of Node's few threads until a slow server answers.
+// `lookup` is not used, because it adds the cluster's search domains, reads the hosts file, and blocks a thread of
+// Node's small pool until a slow server answers.
 const resolve: Internet["resolve"] = (host) =>
   Effect.callback((resume) => {
     const resolver = new Resolver({ timeout: 1_500, tries: 2 })
@@ -43,5 +44,5 @@ const connect: Internet["connect"] = (host, addresses) => {
   })
 }
 
-/** The real one, unless another is provided. */
+/** The default connects to the internet. Tests provide another one. */
 export const Internet = Context.Reference<Internet>("seatrial/Internet", { defaultValue: () => ({ resolve, connect }) })

@@ -1,6 +1,6 @@
 import { Effect, Semaphore } from "effect"
 
-/** At most so many at once of each key; who comes later waits. What rests leaves nothing behind. */
+/** Limits concurrency by key: further effects wait. Idle keys take no memory. */
 export class Turns {
   readonly #atOnce: number
   readonly #queues = new Map<string, { readonly turns: Semaphore.Semaphore; users: number }>()
@@ -9,7 +9,7 @@ export class Turns {
     this.#atOnce = atOnce
   }
 
-  /** Runs the effect when it is its turn. */
+  /** Runs the effect as soon as the key has a free permit. */
   take<A, E, R>(key: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return Effect.suspend(() => {
       const queue = this.#queues.get(key) ?? { turns: Semaphore.makeUnsafe(this.#atOnce), users: 0 }

@@ -15,7 +15,7 @@ import { imageUrl } from "./imageUrl.ts"
 import { readBase64 } from "./readBase64.ts"
 import { readImageHeader } from "./readImageHeader.ts"
 
-/** An image that is still to be downloaded. */
+/** An image that must be downloaded. */
 export interface RemoteImage {
   readonly param: string
   readonly url: URL
@@ -23,7 +23,7 @@ export interface RemoteImage {
 
 type Limits = typeof ImageInput.Type
 
-/** Checks an image's own bytes: its true type, whatever was declared, and its size in pixels. */
+/** Checks the bytes of an image: their actual type, regardless of the declared one, and the size in pixels. */
 export const checkImageBytes = (bytes: Buffer, limits: Limits, param: string): CheckedImage["mediaType"] | Refusal => {
   if (bytes.length === 0) return emptyImageFile("The image is empty.", param)
   if (bytes.length > limits.max_bytes_per_image) return imageFileTooLarge(`An image may have at most ${limits.max_bytes_per_image} bytes.`, param)
@@ -42,7 +42,7 @@ export const checkImageBytes = (bytes: Buffer, limits: Limits, param: string): C
   return format === "png" ? "image/png" : "image/jpeg"
 }
 
-/** Where the base64 text of a `data:` address begins; -1 where it has none. The type that it declares means nothing. */
+/** The start of the base64 text in a `data:` URL; -1 if there is none. The declared media type is ignored. */
 const dataStart = (url: string): number => /^data:[^,]{0,256};base64,/i.exec(url)?.[0].length ?? -1
 
 const checkInline = (url: string, limits: Limits, param: string): CheckedImage | Refusal => {
@@ -65,7 +65,10 @@ const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage |
   return invalidImageUrl("The image has to be `data:image/...;base64,...` or an https address of a named host, without a port, a user and a password.", param)
 }
 
-/** Checks all images of a request, history and results of tools included, as far as that can be done without asking anybody. */
+/**
+ * Checks all images of a request, including those of earlier messages and tool results, as far as possible without a
+ * download.
+ */
 export const checkImages = (images: ReadonlyArray<ImagePlace>, limits: Limits): ReadonlyArray<CheckedImage | RemoteImage> | Refusal => {
   const extra = images[limits.max_images]
   if (extra !== undefined)

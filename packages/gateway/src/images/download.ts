@@ -3,10 +3,10 @@ import { request } from "node:https"
 import type { Socket } from "node:net"
 import { Effect } from "effect"
 
-/** What a host answered. */
+/** The answer of a host. */
 export type Downloaded =
   | { readonly _tag: "Bytes"; readonly bytes: Buffer }
-  /** Longer than the limit: the rest was not read. */
+  /** Longer than the limit; the rest was not read. */
   | { readonly _tag: "Long" }
   | { readonly _tag: "Moved"; readonly location: string }
   | { readonly _tag: "Failed" }
@@ -15,15 +15,18 @@ const moved = new Set([301, 302, 303, 307, 308])
 
 export interface DownloadOptions {
   readonly url: URL
-  /** Opens the connection, to where it may go. */
+  /** Opens a connection to an allowed address. */
   readonly connect: () => Socket
-  /** Milliseconds until the connection must be open, TLS included. */
+  /** Milliseconds until the connection must be open, including TLS. */
   readonly connectTimeout: number
   /** Bytes. */
   readonly limit: number
 }
 
-/** One GET over a connection of its own, without cookies, credentials or compression; the connection ends with the answer, and when this is interrupted. */
+/**
+ * Sends one GET on a new connection, without cookies, credentials or compression. The connection is closed after the
+ * answer, or if the effect is interrupted.
+ */
 export const download = ({ connect, connectTimeout, limit, url }: DownloadOptions): Effect.Effect<Downloaded> =>
   Effect.callback((resume) => {
     const outgoing = request(url, {

@@ -11,5 +11,8 @@ export const imageParseError = refusal("image_parse_error")
 export const imageTooLarge = refusal("image_too_large")
 export const invalidImageUrl = refusal("invalid_image_url")
 
-/** One wording, whether the address is private, dead, slow or answers with something else: none of it is the caller's to find out through us. */
+/**
+ * One message for all causes, so that callers cannot use the gateway to probe whether an address is private,
+ * unreachable or slow.
+ */
 export const failedToDownloadImage = (param: string) => refusal("failed_to_download_image")("The image could not be downloaded.", param)

@@ -1,11 +1,11 @@
 import { isIP } from "node:net"
 
-/** The longest address of an image, in characters. */
+/** Longest image URL, in characters. */
 const maxLength = 8_192
 
 /**
- * The address of an image that the gateway may ask for: https on its own port, of a host by its name, without user and password; null for any other. What is behind the
- * name is judged when it is resolved.
+ * Parses an image URL that the gateway may download: https on the default port, with a host name and without
+ * credentials. Null for any other. Addresses are checked when the name is resolved.
  */
 export const imageUrl = (text: string, base?: URL): URL | null => {
   if (text.length > maxLength || !URL.canParse(text, base?.href)) return null

@@ -9,7 +9,7 @@ import { checkImageBytes, checkImages, type RemoteImage } from "./checkImages.ts
 import type { ImageFetcher } from "./ImageFetcher.ts"
 import { type CheckedImage, fillPlaces } from "./ImagePlaces.ts"
 
-/** Fails when there is nobody to answer any more. */
+/** Fails when the request is aborted. */
 const departed = (requestAbort: RequestAbort): Effect.Effect<never, Refusal> =>
   Effect.callback((resume) => {
     const leave = () => resume(Effect.fail(abortRefusal(requestAbort)))
@@ -18,17 +18,23 @@ const departed = (requestAbort: RequestAbort): Effect.Effect<never, Refusal> =>
     return Effect.sync(() => requestAbort.removeEventListener("abort", leave))
   })
 
-/** What a request holds on its way in. */
+/** The resources that a request holds before it reaches an engine. */
 interface ImageHolder {
   readonly requestAbort: RequestAbort
   readonly share: BodyShare
   downloads: Map<string, Buffer> | undefined
 }
 
-/** Bytes of memory for each byte of a downloaded image: itself, and its base64 in the body before and after it is put in. */
+/**
+ * Bytes of memory per byte of a downloaded image: the image itself, and its base64 text before and after it is inserted
+ * into the body.
+ */
 const bytesPerByte = 4
 
-/** Checks the images of a request, downloads those that are elsewhere, and gives the request with all of them in its body: the engine never goes out. What is in `downloads` is not fetched again. */
+/**
+ * Checks the images of a request, downloads the remote ones and inserts all of them into the body, so that engines need
+ * no internet access. Images in `downloads` are not downloaded again.
+ */
 export const inlineImages = Effect.fnUntraced(function* (
   { fetch }: ImageFetcher["Service"],
   orgId: OrgId,

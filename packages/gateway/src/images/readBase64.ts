@@ -1,18 +1,21 @@
-/** The bytes that a base64 text stands for, told by its length alone; null where no text of that length with that padding is base64. */
+/**
+ * The number of bytes that a base64 text encodes, computed from its length and padding. Null if that length is not
+ * possible.
+ */
 const decodedLength = (text: string): number | null => {
   if (text.length % 4 !== 0) return null
   return (text.length / 4) * 3 - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0)
 }
 
 /**
- * Decodes base64 with padding and without spaces, of at most `limit` bytes. `long`: it stands for more, and was not decoded. `invalid`: it is none; a decoder that skips
- * over what it does not know would make other bytes of it than another.
+ * Decodes base64 with padding and without white space, up to `limit` bytes. `long`: it encodes more bytes and was not
+ * decoded. `invalid`: it is not strict base64, which lenient decoders may read differently.
  */
 export const readBase64 = (text: string, limit: number): Buffer | "long" | "invalid" => {
   const length = decodedLength(text)
   if (length === null) return "invalid"
   if (length > limit) return "long"
   const bytes = Buffer.from(text, "base64")
-  // Node leaves out what it does not know, which makes the result shorter, and knows the alphabet for addresses too.
+  // Node skips unknown characters, which makes the result shorter, and also accepts the URL alphabet.
   return bytes.length !== length || text.includes("-") || text.includes("_") ? "invalid" : bytes
 }

@@ -1,21 +1,21 @@
-/** What the first bytes of an image tell, and whether anything in it might tell an engine otherwise. */
+/** The type and size of an image, from its headers. */
 export type ImageHeader =
   | { readonly format: "png" | "jpeg"; readonly width: number; readonly height: number }
   /** Neither a PNG nor a JPEG. */
   | "unknown"
-  /** Begins as one of them, and its size cannot be told. */
+  /** A PNG or JPEG whose size is missing or ambiguous. */
   | "unreadable"
 
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 const jpegSignature = Buffer.from([0xff, 0xd8, 0xff])
 const scanMarker = Buffer.from([0xff, 0xda])
 
-/** Scans of a JPEG: each makes a decoder go over the whole picture once more. */
+/** Most scans of a JPEG. A decoder processes the complete image again for each scan. */
 const maxScans = 64
 
 const sized = (format: "png" | "jpeg", width: number, height: number): ImageHeader => (width === 0 || height === 0 ? "unreadable" : { format, width, height })
 
-/** A decoder believes the last header before the picture's data: there may be one. */
+/** Whether there is a second header before the image data. Decoders would use the last one, so only one is allowed. */
 const hasAnotherHeader = (bytes: Buffer): boolean => {
   for (let at = 33; at + 8 <= bytes.length; at += 12 + bytes.readUInt32BE(at)) {
     const type = bytes.toString("latin1", at + 4, at + 8)
@@ -42,7 +42,7 @@ const standsAlone = (marker: number): boolean => marker === 0x01 || (marker >= 0
 
 const isFrame = (marker: number): boolean => marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
 
-/** The segments of a JPEG before its first scan, each by its marker and the place of its length. */
+/** The segments of a JPEG before its first scan: marker, position of the length, and length. */
 function* segmentsOf(bytes: Buffer): Generator<{ readonly marker: number; readonly at: number; readonly length: number }> {
   for (let at = 2; at + 2 <= bytes.length; ) {
     if (bytes[at] !== 0xff) return
@@ -50,7 +50,7 @@ function* segmentsOf(bytes: Buffer): Generator<{ readonly marker: number; readon
     if (marker === 0xff) at += 1
     else if (standsAlone(marker)) at += 2
     else {
-      // No segment, a second beginning, the end, a scan.
+      // Not a segment, or a second start of image, end of image, or start of scan.
       if (marker === 0x00 || (marker >= 0xd8 && marker <= 0xda) || at + 4 > bytes.length) return
       const length = bytes.readUInt16BE(at + 2)
       if (length < 2) return
@@ -64,7 +64,7 @@ const readJpeg = (bytes: Buffer): ImageHeader => {
   let header: ImageHeader = "unreadable"
   for (const { at, length, marker } of segmentsOf(bytes)) {
     if (!isFrame(marker)) continue
-    // A decoder believes the last frame before the scans, or none of them.
+    // Decoders differ in which of several frames they use, so only one is allowed.
     if (header !== "unreadable" || length < 8 || at + 8 > bytes.length) return "unreadable"
     header = sized("jpeg", bytes.readUInt16BE(at + 5), bytes.readUInt16BE(at + 3))
     if (header === "unreadable") return header
@@ -72,7 +72,7 @@ const readJpeg = (bytes: Buffer): ImageHeader => {
   return header !== "unreadable" && hasTooManyScans(bytes) ? "unreadable" : header
 }
 
-/** The true type and the size in pixels of a PNG or JPEG, from its headers alone: nothing is decoded. */
+/** Reads the actual type and the size in pixels of a PNG or JPEG from its headers, without decoding it. */
 export const readImageHeader = (bytes: Buffer): ImageHeader => {
   if (bytes.subarray(0, 8).equals(pngSignature)) return readPng(bytes)
   if (bytes.subarray(0, 3).equals(jpegSignature)) return readJpeg(bytes)

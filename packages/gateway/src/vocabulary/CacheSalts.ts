@@ -4,12 +4,13 @@ import type { ModelId, OrgId } from "@seatrial/domain"
 const most = 10_000
 
 /**
- * What separates the prefix caches that engines keep: one organisation's requests for one model share theirs, and nobody can tell from an answer's pace what another has
- * asked. No caller may send a salt, so that this holds without a secret too; with one, who reaches an engine itself cannot name another's.
+ * Salts that separate the prefix caches inside engines. The requests of one organization for one model share a cache,
+ * and no other organization can infer them from response times. Callers cannot send a salt, so this also holds without
+ * a secret. With a secret, even someone who can reach an engine directly cannot compute another organization's salt.
  */
 export class CacheSalts {
   readonly #secret: string
-  /** By organisation and model: a name made of both would be hashed anew for each request. */
+  /** Nested maps, because a combined key would be built and hashed on each request. */
   readonly #known = new Map<OrgId, Map<ModelId, string>>()
   #size = 0
 

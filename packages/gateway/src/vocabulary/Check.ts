@@ -1,7 +1,7 @@
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
 
-/** Gives what goes to the engine, undefined for what is accepted and does not; refuses all else by throwing a `Refusal`. */
+/** Returns the value for the engine; undefined if the value is accepted but not sent. Throws a `Refusal` otherwise. */
 export type Check = (value: unknown, at: Checking) => unknown
 
 export const text: Check = (value, at) => (typeof value === "string" ? value : at.invalid("expected a string"))
@@ -10,25 +10,25 @@ export const boolean: Check = (value, at) => (typeof value === "boolean" ? value
 
 export const nonEmptyText: Check = (value, at) => (typeof value === "string" && value !== "" ? value : at.invalid("expected a string that is not empty"))
 
-/** A whole number of that range. */
+/** An integer in a range. */
 export const integer =
   (minimum: number, maximum: number, expected = `expected a whole number from ${minimum} to ${maximum}`): Check =>
   (value, at) =>
     typeof value === "number" && Number.isSafeInteger(value) && value >= minimum && value <= maximum ? value : at.invalid(expected)
 
-/** A number of that range. */
+/** A number in a range. */
 export const number =
   (minimum: number, maximum: number): Check =>
   (value, at) =>
     typeof value === "number" && value >= minimum && value <= maximum ? value : at.invalid(`expected a number from ${minimum} to ${maximum}`)
 
-/** A number above `minimum`. */
+/** A number above `minimum`, up to `maximum`. */
 export const numberAbove =
   (minimum: number, maximum: number): Check =>
   (value, at) =>
     typeof value === "number" && value > minimum && value <= maximum ? value : at.invalid(`expected a number above ${minimum}, ${maximum} at most`)
 
-/** The type is looked at, and nothing else: what it says has no effect, and is not sent. */
+/** Checks the type only. The value has no effect and is not sent. */
 export const advisory =
   (check: Check): Check =>
   (value, at) => {
@@ -36,22 +36,22 @@ export const advisory =
     return undefined
   }
 
-/** The only values that have the effect that is served, which is none: they are not sent. */
+/** Accepts only the values that match the default behavior. They are not sent. */
 export const only =
   (...values: ReadonlyArray<string | number | boolean>): Check =>
   (value, at) =>
     values.some((one) => one === value) ? undefined : at.unsupportedValue(`only ${values.map((one) => JSON.stringify(one)).join(" or ")} is served`)
 
-/** A real member of the API that no model is served with. */
+/** A member of the API that no model supports. */
 export const never: Check = (_, at) => at.unsupported()
 
-/** What clients of the API put beside what they were answered, which says the same once more, and send back with it. */
+/** A redundant member that client libraries add to an answer and send back with it. It is ignored. */
 export const sentBack: Check = () => undefined
 
-/** Any JSON object: it is a schema, or means something to the caller only. */
+/** Any JSON object, such as a schema or data that only the caller interprets. */
 export const anyMembers: Check = (value, at) => (isMembers(value) ? value : at.invalid("expected an object"))
 
-/** Each item of a list of so many. */
+/** A list with `minimum` to `maximum` items. */
 export const list =
   (item: Check, minimum: number, maximum: number): Check =>
   (value, at) => {
@@ -62,7 +62,7 @@ export const list =
 
 export type Members = Readonly<Record<string, Check>>
 
-/** An object of these members and no others, where null counts as absent. `required` must be there. */
+/** An object with no other members than `fields`. Null counts as absent. The `required` members must be present. */
 export const members = (fields: Members, required: ReadonlyArray<string> = []): ((value: unknown, at: Checking) => Record<string, unknown>) => {
   const checks = new Map(Object.entries(fields))
   return (value, at) => {
@@ -81,7 +81,7 @@ export const members = (fields: Members, required: ReadonlyArray<string> = []): 
   }
 }
 
-/** An object of one of several kinds, which its member `name` tells. */
+/** An object whose member `name` selects one of several kinds. */
 export const variant =
   (name: string, kinds: Readonly<Record<string, Check>>): Check =>
   (value, at) => {

@@ -14,36 +14,36 @@ const gatesOf = (endpoint: InferencePath, capabilities: ModelCapabilities): Gate
   if (known !== undefined) return known
   const made = {
     fields: new Set(capabilities.supported_parameters_by_endpoint[endpoint]),
-    // A count takes what a message takes.
+    // Counting tokens accepts the same values as a message.
     formats: new Set(capabilities.supported_response_formats_by_endpoint[endpoint === "/v1/messages/count_tokens" ? "/v1/messages" : endpoint])
   }
   gates.set(capabilities, (gates.get(capabilities) ?? new Map<InferencePath, Gates>()).set(endpoint, made))
   return made
 }
 
-/** What of the route decides on what is taken, and on how it is told to the engine. */
+/** The properties of a route that decide which values are accepted and how they are sent to the engine. */
 export interface Target {
-  /** As they were stored and verified with the revision. */
+  /** The capabilities stored with the verified revision. */
   readonly capabilities: ModelCapabilities
-  /** How the engine behaves on the wire. */
+  /** The engine's wire behavior. */
   readonly wire: EngineWire
-  /** Whether it serves an adapter, which its engine knows by another name than its base. */
+  /** Whether the route serves an adapter, which has a name of its own in the engine. */
   readonly adapted: boolean
   readonly maxModelLen: number
-  /** Whether the chat template knows the role `developer`; where not, such a message goes out as `system`. */
+  /** Whether the chat template supports the role `developer`. If not, such messages are sent as `system`. */
   readonly knowsDeveloper: boolean
-  /** What the model's repository says of sampling; null where that is not known. */
+  /** Sampling defaults of the model's repository; null if unknown. */
   readonly sampling: SamplingDefaults | null
   readonly requestId: string
-  /** Separates the prefix caches of organisations; null where the engine has no field for it. */
+  /** Separates the prefix caches of organizations; null if the engine does not support salts. */
   readonly cacheSalt: string | null
 }
 
-/** Characters that are told of a name, and of a path. */
+/** Longest part of a name and of a path in an error, in characters. */
 const longestName = 128
 const longestPath = 1_024
 
-/** A step of a path whose name the caller chose: the record of the request has an asterisk instead. */
+/** A path step whose name the caller chose. The record of the request contains an asterisk instead. */
 export class CallerName {
   readonly name: string
   constructor(name: string) {
@@ -58,12 +58,12 @@ const stepText = (step: Step, isFirst: boolean, isRecorded: boolean): string => 
   return `${isFirst ? "" : "."}${name.slice(0, longestName)}`
 }
 
-/** The state of one check: where it is, what the model can do, and what was noticed on the way. */
+/** The state of one check: the current path, the model's capabilities, and the images found. */
 export class Checking {
   readonly target: Target
-  /** The top-level fields that are served on the request's path. */
+  /** The top-level fields that the model supports on the request's path. */
   readonly fields: ReadonlySet<string>
-  /** The values of `response_format.type` that are. */
+  /** The supported values of `response_format.type`. */
   readonly formats: ReadonlySet<string>
   readonly #path: Array<Step> = []
   #images: ImagePlaces | undefined
@@ -75,7 +75,7 @@ export class Checking {
     this.formats = formats
   }
 
-  /** Runs a check one step deeper. After a refusal the path stays where it was. */
+  /** Runs a check one step deeper. If it throws, the path still points at the refused value. */
   within<A>(step: string | number, check: (value: unknown, at: Checking) => A, value: unknown): A {
     this.#path.push(step)
     const checked = check(value, this)
@@ -83,7 +83,7 @@ export class Checking {
     return checked
   }
 
-  /** `within` where the caller chose the name of the step. */
+  /** `within` for a step whose name the caller chose. */
   withinName<A>(name: string, check: (value: unknown, at: Checking) => A, value: unknown): A {
     this.#path.push(new CallerName(name))
     const checked = check(value, this)
@@ -91,7 +91,10 @@ export class Checking {
     return checked
   }
 
-  /** The path of the value that is looked at, or of what is in it. A caller's own names may be as long as the body: the record and the answer keep their beginnings. */
+  /**
+   * The path of the current value, or of a value inside it. It is truncated, because a name that the caller chose may
+   * be as long as the body.
+   */
   param(...deeper: ReadonlyArray<string | number>): string {
     return this.#text(deeper, false)
   }
@@ -103,12 +106,12 @@ export class Checking {
       .slice(0, longestPath)
   }
 
-  /** The images so far. */
+  /** The images found so far. */
   get images(): ReadonlyArray<ImagePlace> {
     return this.#images?.list ?? []
   }
 
-  /** Notes an image, and gives what stands in the engine's body until that is known. */
+  /** Adds an image and returns its placeholder in the engine's body. */
   image(url: string, ...deeper: ReadonlyArray<string | number>): string {
     this.#images ??= new ImagePlaces()
     return this.#images.add(this.param(...deeper), url)
@@ -122,22 +125,22 @@ export class Checking {
     throw new Refusal({ status, type, code, message: text, param, recorded: { message: `${kept}: ${message}.`, param: kept } })
   }
 
-  /** The wrong type, or out of range. */
+  /** The value has the wrong type or is out of range. */
   invalid(expected: string, ...deeper: ReadonlyArray<Step>): never {
     return this.#refuse(invalidParameter, expected, deeper)
   }
 
-  /** A member that is in no API. */
+  /** The API has no such member. */
   unknown(name: string): never {
     return this.#refuse(unknownParameter, "is not a known member of this request", [new CallerName(name)])
   }
 
-  /** A field of the API that this model does not serve. */
+  /** The model does not support this field of the API. */
   unsupported(...deeper: ReadonlyArray<Step>): never {
     return this.#refuse(unsupportedParameter, "the model does not support it", deeper)
   }
 
-  /** A value of the API that this model does not serve. */
+  /** The model does not support this value. */
   unsupportedValue(why: string, ...deeper: ReadonlyArray<string | number>): never {
     return this.#refuse(unsupportedValue, why, deeper)
   }

@@ -10,10 +10,13 @@ import { LargeBodyProcess, type ProcessEnd } from "./LargeBodyProcess.ts"
 import { decodeAnswer, encodeQuestion, type LargeBodyAnswer, type LargeBodyCheck, type LargeBodyQuestion } from "./largeBody.ts"
 import type { ParsedBody } from "./parseBody.ts"
 
-/** Bytes above which a body is parsed, checked and written by a process of its own: a longer one would keep all other requests waiting. */
+/**
+ * Bytes above which a separate process parses, checks and serializes a body, because that would block all other
+ * requests.
+ */
 export const largeBody = 64 * 1024
 
-/** A body that another process reads: what is known of it here is what routing needs. */
+/** A body that is parsed in another process. Only the members that routing needs are available here. */
 export class LargeBody implements ParsedBody {
   readonly model: string
   readonly members: ParsedBody["members"]
@@ -26,7 +29,7 @@ export class LargeBody implements ParsedBody {
   }
 }
 
-/** Sent again, it would end another process. */
+/** Repeating it would crash another process. */
 const needsTooMuchMemory = invalidBody("The body needs more memory to be parsed than a request may take. Send fewer and longer values.")
 
 type Answered = { readonly answer: LargeBodyAnswer; readonly body: Buffer }
@@ -40,13 +43,13 @@ interface ReceivedBody {
 
 const noBytes = new Uint8Array()
 
-/** A question that a process answers for a caller. */
+/** A question that waits for a process, or is being answered. */
 interface Asking {
   readonly received: ReceivedBody
   readonly check: LargeBodyCheck
-  /** Whether a process has ended on it, for no reason of its own. */
+  /** Whether a process ended during this question before, without running out of memory. */
   isRepeated: boolean
-  /** Without effect if the caller has left. */
+  /** Has no effect if the caller has left. */
   readonly settle: (answer: Effect.Effect<Answered, Refusal>) => void
 }
 
@@ -57,20 +60,20 @@ export interface LaneOptions {
   readonly patienceMillis: number
 }
 
-/** Milliseconds in which a process must have started. */
+/** Milliseconds in which a process must start. */
 const startMillis = 30_000
 
-/** Milliseconds until a process is started again after none could be. */
+/** Milliseconds until the next attempt to start a process after a failure. */
 const pauseMillis = 100
 
-/** Questions of all organizations, in turns, to one process, which starts with the first. */
+/** Sends the questions of all organizations to one process, round-robin. The process starts with the first question. */
 class Lane {
   readonly #options: LaneOptions
   readonly #waiting = new FairQueue<Asking>()
-  /** What the process works on. */
+  /** The question that the process is answering. */
   #asking: Asking | null = null
   #process: LargeBodyProcess | null = null
-  /** The body that the process has read last and holds. */
+  /** The body that the process parsed last and still holds. */
   #heldId: number | null = null
   #deadline: NodeJS.Timeout | undefined
   #isClosed = false
@@ -81,7 +84,7 @@ class Lane {
 
   #start(): LargeBodyProcess {
     let started: LargeBodyProcess | undefined
-    // What a process that was given up still writes belongs to no question of its successor.
+    // Output of a process that was replaced does not answer the current question.
     const isCurrent = () => started !== undefined && this.#process === started
     started = new LargeBodyProcess({
       ...this.#options,
@@ -101,7 +104,7 @@ class Lane {
     return started
   }
 
-  /** The process ended. Others go on with a new one; so does this question, once, unless it was what the memory was for. */
+  /** Handles the end of the process. The question is repeated once in a new process, unless it used up the memory. */
   #recover(end: ProcessEnd) {
     const asking = this.#asking
     if (end === "memory") return this.#settle(Effect.fail(needsTooMuchMemory))
@@ -115,7 +118,7 @@ class Lane {
     clearTimeout(this.#deadline)
     const asking = this.#asking
     this.#asking = null
-    // What was read is mostly checked at once: within this call.
+    // Usually the caller asks for the check of the parsed body within this call, before the next question.
     asking?.settle(answer)
     this.#next()
   }
@@ -126,7 +129,7 @@ class Lane {
     try {
       this.#process ??= this.#start()
     } catch {
-      // Without free descriptors no process starts. Others are asked again in a moment.
+      // The process cannot start, for example without free file descriptors. The next question is tried later.
       this.#asking = null
       asking.settle(Effect.fail(unavailable))
       setTimeout(() => this.#next(), pauseMillis)
@@ -140,7 +143,7 @@ class Lane {
     this.#setDeadline(asking)
   }
 
-  /** A process that takes too long is killed. The time of its start does not count. */
+  /** Kills the process if it takes too long. Its start has a time limit of its own. */
   #setDeadline(asking: Asking) {
     clearTimeout(this.#deadline)
     const millis = this.#options.patienceMillis + (this.#process?.isReady === true ? 0 : startMillis)
@@ -194,10 +197,13 @@ class Lane {
 
 const defaults: LaneOptions = { program: new URL("./largeBodyProgram.ts", import.meta.url), heapMegabytes: 384, patienceMillis: 15_000 }
 
-/** Bytes above which a body waits in a lane of its own, so that those below are not behind it. */
+/** Bytes above which a body uses a separate lane, so that smaller bodies do not wait for it. */
 const veryLarge = 1024 * 1024
 
-/** Large bodies, one after the other and organizations in turns, in two processes: one for those of at most 1 MiB. */
+/**
+ * Processes large bodies one after the other, round-robin by organization, in two processes: one for bodies up to 1 MiB
+ * and one for larger ones.
+ */
 export class LargeBodies {
   readonly #lanes: readonly [large: Lane, veryLarge: Lane]
   #nextId = 0
@@ -211,7 +217,7 @@ export class LargeBodies {
     return Effect.flatMap(answered, ({ answer, body }) => (answer._tag === "Refused" ? new Refusal(answer) : Effect.succeed({ answer, body })))
   }
 
-  /** Reads a body as far as the name of its model, as long as there is a caller to answer. */
+  /** Parses a body and returns its model, unless the request is aborted. */
   read(bytes: Uint8Array, orgId: OrgId, requestAbort: RequestAbort): Effect.Effect<LargeBody, Refusal> {
     const received: ReceivedBody = { id: this.#nextId++, bytes, orgId, requestAbort }
     const check: LargeBody["check"] = (endpoint, target) =>

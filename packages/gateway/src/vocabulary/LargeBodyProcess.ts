@@ -3,25 +3,25 @@ import type { Readable, Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { encodeFrame, type MessageFrame, makeFrameReader } from "./frames.ts"
 
-/** How a process ended: `memory` if V8 had no more of it. */
+/** How a process ended. `memory`: V8 ran out of memory. */
 export type ProcessEnd = "memory" | "other"
 
 export interface LargeBodyProcessOptions {
   readonly program: URL
-  /** Megabytes of V8's heap. */
+  /** Size of the V8 heap in megabytes. */
   readonly heapMegabytes: number
-  /** Called when it has started, before its first answer. */
+  /** Called when the process has started, before its first answer. */
   readonly onReady: () => void
   readonly onAnswer: (answer: { readonly head: string; readonly body: Buffer }) => void
   readonly onEnd: (end: ProcessEnd) => void
 }
 
-/** The folder of all packages, and that of what they depend on: the programs are started from their sources. */
+/** The folders that the process may read: all packages and their dependencies, because the program runs from source. */
 const readable = ["../../../../packages", "../../../../node_modules", "../../../../package.json"].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 
 /**
- * A process that parses large bodies. A process and not a thread: if V8 runs out of memory, it ends the process, with all its threads. Bodies go through pipes as they are, behind
- * their lengths.
+ * A process that parses large bodies. It is not a worker thread, because V8 ends the whole process if one thread runs
+ * out of memory. Bodies are sent through pipes as length-prefixed bytes.
  */
 export class LargeBodyProcess {
   readonly #child: ChildProcessByStdio<Writable, Readable, null>
@@ -30,7 +30,7 @@ export class LargeBodyProcess {
   constructor({ heapMegabytes, onAnswer, onEnd, onReady, program }: LargeBodyProcessOptions) {
     const flags = [`--max-old-space-size=${heapMegabytes}`, "--permission", ...readable.map((path) => `--allow-fs-read=${path}`)]
     this.#child = spawn(process.execPath, [...flags, fileURLToPath(program)], { env: {}, stdio: ["pipe", "pipe", "ignore"] })
-    // First: without free descriptors the process has no pipes, and says so by an error.
+    // Registered first: without free file descriptors `spawn` emits an error and the process has no pipes.
     let hasEnded = false
     const end = (how: ProcessEnd) => {
       if (hasEnded) return
@@ -45,7 +45,7 @@ export class LargeBodyProcess {
       onReady()
     }
     this.#child.stdout.on("data", makeFrameReader(onFrame))
-    // Its end is heard of below.
+    // The exit of the process is handled above.
     this.#child.stdin.on("error", () => {})
   }
 

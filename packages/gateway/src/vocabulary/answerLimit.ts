@@ -1,4 +1,4 @@
-/** What limits the answer, on each path its own. */
+/** Token limits of an answer; each path has its own names. */
 const names = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const
 
 /** Tokens that each choice of an answer may have; null if the caller sets no limit. */
@@ -10,7 +10,10 @@ export const outputLimitOf = (body: Readonly<Record<string, unknown>>): number |
   return null
 }
 
-/** The limit of an answer, to stand first in the engine's body: there `cutAnswer` finds it without reading the rest, which may be large. */
+/**
+ * The token limit of an answer. It must come first in the engine's body, so that `cutAnswer` finds it without parsing
+ * the rest, which may be large.
+ */
 export const answerLimit = (body: Readonly<Record<string, unknown>>): Record<string, unknown> => {
   const name = names.find((one) => typeof body[one] === "number")
   return name === undefined ? {} : { [name]: body[name] }
@@ -18,7 +21,7 @@ export const answerLimit = (body: Readonly<Record<string, unknown>>): Record<str
 
 const first = /^\{"(max_completion_tokens|max_tokens|max_output_tokens)":(\d+)/
 
-/** An engine's body with room for so many tokens of answer only; null where it does not begin with a limit above that. */
+/** Lowers the token limit at the start of an engine's body to `room`. Null if there is no limit or it is not higher. */
 export const cutAnswer = (engineBody: string, room: number): string | null => {
   const found = first.exec(engineBody)
   if (found === null || Number(found[2]) <= room) return null

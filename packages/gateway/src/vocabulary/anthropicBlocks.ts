@@ -5,7 +5,7 @@ import { functionName } from "./tools.ts"
 
 const most = 100_000
 
-/** Where the caller would have what it sends remembered: what engines remember is not up to it. */
+/** Cache hints have no effect: engines decide what they cache. */
 export const cacheControl: Check = advisory(anyMembers)
 
 const textBlock = members({ type: text, text, cache_control: cacheControl, citations: advisory((value) => value) }, ["text"])
@@ -21,7 +21,7 @@ const source: Check = variant("type", {
   url: (value, at) => placed(at, String(urlSource(value, at).url), "url")
 })
 
-/** What stands in the engine's body until the image is known. */
+/** Adds the image and returns its placeholders in the engine's body. */
 const placed = (at: Checking, url: string, member: string) => {
   const place = at.image(url, member)
   return { type: "base64", media_type: `${place}:type`, data: `${place}:data` }
@@ -61,7 +61,7 @@ const said = {
     results(value, at)
     return toolUse(value, at)
   },
-  // What was signed is taken back unread; what was hidden means nothing to another model.
+  // Signatures are not verified. Redacted thinking cannot be read by other models and is dropped.
   thinking: (value: unknown, at: Checking) => {
     const block = thinkingMembers(value, at)
     return at.target.capabilities.supports_reasoning ? block : null
@@ -72,7 +72,7 @@ const said = {
   }
 }
 
-/** A text, or a list of blocks of these kinds without those that are nothing to the engine. */
+/** A string, or a list of blocks of these kinds. Blocks that are not sent are removed. */
 const content = (kinds: Readonly<Record<string, Check>>): Check => {
   const blocks = list(variant("type", kinds), 1, most)
   return (value, at) => {
@@ -94,7 +94,7 @@ const turns = list(
   most
 )
 
-/** The turns of a conversation. */
+/** The messages of a conversation. */
 export const anthropicMessages: Check = (value, at) => {
   const checked = turns(value, at)
   const said = Array.isArray(checked) ? checked.filter((turn) => !isEmpty(turn)) : []
@@ -103,7 +103,7 @@ export const anthropicMessages: Check = (value, at) => {
 
 const systemBlocks = list(variant("type", { text: textBlock }), 0, most)
 
-/** `system`: a text, or texts. */
+/** `system`: a string, or a list of text blocks. */
 export const system: Check = (value, at) => {
   if (typeof value === "string") return value
   return Array.isArray(value) ? systemBlocks(value, at) : at.invalid("expected a string or a list of blocks")

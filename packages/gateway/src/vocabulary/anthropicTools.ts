@@ -22,7 +22,7 @@ const custom = members(
   ["name", "input_schema"]
 )
 
-/** The vendor's own tools have a type, run on its servers, and are nothing that an engine knows. */
+/** Tools of other types run on the vendor's servers, so engines do not support them. */
 const tool: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   if (value.type != null && value.type !== "custom") return at.unsupportedValue("only custom tools are served", "type")
@@ -31,7 +31,7 @@ const tool: Check = (value, at) => {
 }
 const someTools = list(tool, 1, mostTools)
 
-/** `tools` of a message; none where the list is empty. */
+/** `tools` of a message; an empty list counts as absent. */
 export const anthropicTools: Check = (value, at) => {
   if (Array.isArray(value) && value.length === 0) return undefined
   const checked = someTools(value, at)
@@ -65,7 +65,7 @@ const gates = new Map([
   ["none", "none"]
 ] as const)
 
-/** What holds between the members about tools: what was checked of each is in `body`. */
+/** Rules between `tools` and `tool_choice`. `body` contains the checked values. */
 export const anthropicToolsTogether = (body: Record<string, unknown>, at: Checking): void => {
   const { tool_choice, tools } = body
   const chosen = isMembers(tool_choice) ? tool_choice : { type: "auto" }

@@ -11,7 +11,7 @@ import { parallelToolCalls, toolForms } from "./tools.ts"
 
 const mostPairs = 16
 
-/** Up to 16 pairs of text, without effect. */
+/** Up to 16 pairs of strings. They have no effect. */
 export const metadata: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   const names = Object.keys(value)

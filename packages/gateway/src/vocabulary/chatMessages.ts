@@ -5,20 +5,20 @@ import { pastCalls } from "./tools.ts"
 
 const most = 100_000
 
-/** Where the caller would have what it sends remembered: what engines remember is not up to it. */
+/** Cache hints have no effect: engines decide what they cache. */
 const breakpoint = advisory(anyMembers)
 
 const textPart = members({ type: text, text, prompt_cache_breakpoint: breakpoint }, ["text"])
 
 const refusalMembers = members({ type: text, refusal: text }, ["refusal"])
-/** Templates know no refusals: what the model said is text to it. */
+/** Chat templates do not support refusals, so a refusal becomes text. */
 const refusalPart: Check = (value, at) => ({ type: "text", text: refusalMembers(value, at).refusal })
 
 const imagePart: Check = (value, at) =>
   at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model takes no images", "type")
 const imageMembers = members({ type: text, image_url: imageUrl, prompt_cache_breakpoint: breakpoint }, ["image_url"])
 
-/** A text, or a list of parts of these kinds. */
+/** A string, or a list of parts of these kinds. */
 const content = (kinds: Readonly<Record<string, Check>>): Check => {
   const parts = list(variant("type", kinds), 1, most)
   return (value, at) => {
@@ -38,12 +38,12 @@ const assistantMembers = members({
   reasoning: text,
   reasoning_content: text,
   tool_calls: pastCalls,
-  // Answers have it, and callers send them back as they came.
+  // Answers contain annotations, and callers send them back unchanged.
   annotations: advisory(list((value) => value, 0, most)),
   parsed: sentBack
 })
 
-/** A turn of the model. */
+/** A message of the model. */
 const assistant: Check = (value, at) => {
   const { reasoning, reasoning_content, refusal, ...turn } = assistantMembers(value, at)
   const said = turn.content ?? refusal
@@ -65,5 +65,5 @@ const message = variant("role", {
     at.target.capabilities.tool_calling.tool_results ? toolMembers(value, at) : at.unsupportedValue("the model takes no results of tools", "role")
 })
 
-/** The turns of a conversation. */
+/** The messages of a conversation. */
 export const chatMessages = list(message, 1, most)

@@ -6,37 +6,40 @@ import { Checking, type Target } from "./Checking.ts"
 import { endpoints } from "./endpoints.ts"
 import { isMembers, type ParsedBody } from "./parseBody.ts"
 
-/** A request that was checked against the closed vocabulary of its endpoint and the capabilities of its model. */
+/** A request that passed the checks of its endpoint and its model. */
 export interface CheckedRequest {
   readonly endpoint: InferencePath
   readonly model: string
   readonly stream: boolean
   /** Whether the caller asked for the usage chunk. */
   readonly wantsUsage: boolean
-  /** How many choices the answer has. */
+  /** The number of choices in the answer. */
   readonly choices: number
   /** Tokens that each choice may have; null if the caller sets no limit. */
   readonly outputLimit: number | null
-  /** How many prompts it has: of several, engines report the usage of each until the stream's end. */
+  /** The number of prompts. With several prompts, engines report usage per prompt until the stream's end. */
   readonly prompts: number
-  /** Tokens of its prompts, if the caller gave them as tokens; null if they are texts. */
+  /** Tokens of the prompts if the caller sent token IDs; null for text. */
   readonly givenTokens: number | null
   /** Whether the cached tokens in the answer do not cover all prompts. */
   readonly cachedUnknown: boolean
-  /** Images that the body still has to get: `inlineImages` puts them in. */
+  /** Images that `inlineImages` must still insert into the body. */
   readonly images: ReadonlyArray<ImagePlace>
-  /** Images that the body has got. */
+  /** Number of images inserted into the body. */
   readonly imageCount: number
-  /** The body before it got its images; null if it has none. */
+  /** The body before its images were inserted; null if it has no images. */
   withoutImages: string | null
-  /** What goes to the engine: serialised from what was checked, never the caller's bytes. Empty once no engine is to be asked any more: it may be large, and an answer long. */
+  /**
+   * The body for the engine, serialized from the checked values and never from the caller's bytes. It is cleared once
+   * no further engine can get the request, because it may be large and the answer may take long.
+   */
   engineBody: string
 }
 
-/** Adds the members that the engine needs in addition to the request of the caller. */
+/** Adds members that the engine needs. */
 const address = (body: Record<string, unknown>, endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, wire }: Target) => {
   if (adapted) body.model = wire.adapterModel
-  // Anthropic's paths require a name.
+  // Anthropic's paths require a model name.
   else if (!wire.acceptsUnnamedModel || isAnthropic(endpoint)) body.model = nameInEngine(wire, model)
   if (endpoint === "/v1/responses") {
     body.request_id = `resp_${requestId}`
@@ -49,7 +52,7 @@ const address = (body: Record<string, unknown>, endpoint: InferencePath, model: 
 
 const isAnthropic = (endpoint: InferencePath) => endpoint === "/v1/messages" || endpoint === "/v1/messages/count_tokens"
 
-/** How a stream is asked for. Two paths tell usage by themselves. */
+/** Members that request a stream. Responses and Messages report usage without an option. */
 const streamed = (endpoint: InferencePath, { capabilities, wire }: Target): Record<string, unknown> => {
   if (endpoint !== "/v1/chat/completions" && endpoint !== "/v1/completions") return { stream: true }
   const running = !wire.recountsUsageWithReasoning || !capabilities.supports_reasoning
@@ -67,12 +70,12 @@ const givenTokensOf = ({ prompt }: Readonly<Record<string, unknown>>): number | 
   return prompt.reduce<number>((sum, one) => sum + (Array.isArray(one) ? one.length : 0), 0)
 }
 
-/** Members that are not sent as they came. */
+/** Members that are not copied to the engine's body. */
 const own = new Set(["model", "prompt_cache_key", "stream", "stream_options"])
 
-/** What goes to the engine, put into one object: copies of a body by spreading cost as much as its check. */
+/** Builds the engine's body in one object: copying the body by spreading would cost as much as checking it. */
 const engineBodyOf = (endpoint: InferencePath, model: string, body: Readonly<Record<string, unknown>>, target: Target): Record<string, unknown> => {
-  // Of several prompts each leaves a room of its own.
+  // With several prompts, each leaves different room for its answer.
   const sent: Record<string, unknown> = isSeveral(body.prompt) ? {} : answerLimit(body)
   address(sent, endpoint, model, target)
   for (const name of Object.keys(body)) if (!own.has(name)) sent[name] = body[name]
@@ -105,7 +108,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
   }
 }
 
-/** Checks a body against the closed vocabulary of its endpoint, as far as the model serves it. */
+/** Checks a body against the fields of its endpoint and the capabilities of its model. */
 export const checkRequest = (endpoint: InferencePath, parsed: ParsedBody, target: Target): CheckedRequest | Refusal => {
   try {
     return check(endpoint, parsed, target)

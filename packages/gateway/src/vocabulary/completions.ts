@@ -6,7 +6,7 @@ import { sampling } from "./sampling.ts"
 
 const mostPrompts = 8
 
-/** One look at each of what may be a million tokens. */
+/** A single pass, because a prompt may have a million tokens. */
 const isTokens = (value: unknown): boolean => {
   if (!Array.isArray(value) || value.length === 0) return false
   for (const token of value) if (typeof token !== "number" || !Number.isSafeInteger(token) || token < 0) return false
@@ -16,7 +16,7 @@ const isTokens = (value: unknown): boolean => {
 const onePrompt: Check = (value, at) => (typeof value === "string" || isTokens(value) ? value : at.invalid("expected a string or a list of tokens"))
 const prompts = list(onePrompt, 1, mostPrompts)
 
-/** A text or a list of tokens, or several of the same kind. */
+/** A string or a list of tokens, or several prompts of the same kind. */
 const prompt: Check = (value, at) => {
   if (!Array.isArray(value) || typeof value[0] === "number") return onePrompt(value, at)
   const checked = prompts(value, at)

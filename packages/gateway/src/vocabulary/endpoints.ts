@@ -6,13 +6,13 @@ import { countTokens, messages } from "./messages.ts"
 import { checkFields } from "./requestFields.ts"
 import { responses } from "./responses.ts"
 
-/** A path that engines generate on. */
+/** An inference path. */
 export interface Endpoint {
-  /** Gives what goes to the engine; refuses by throwing a `Refusal`. */
+  /** Returns the body for the engine. Throws a `Refusal` if the request is invalid. */
   readonly check: (members: Readonly<Record<string, unknown>>, at: Checking) => Record<string, unknown>
 }
 
-/** The paths of inference. */
+/** The inference paths. */
 export const endpoints: Readonly<Record<InferencePath, Endpoint>> = {
   "/v1/chat/completions": { check: checkFields(chat) },
   "/v1/completions": { check: checkFields(completions) },
@@ -21,5 +21,5 @@ export const endpoints: Readonly<Record<InferencePath, Endpoint>> = {
   "/v1/messages/count_tokens": { check: checkFields(countTokens) }
 }
 
-/** Whether engines generate on the path. */
+/** Whether the path is an inference path. */
 export const isEndpoint = (path: string): path is InferencePath => Object.hasOwn(endpoints, path)

@@ -1,13 +1,13 @@
-/** A message between the gateway and a process that parses bodies: a head of JSON, and bytes that are never put into JSON. */
+/** A message between the gateway and a process that parses bodies: a head in JSON, and a body of raw bytes. */
 export interface MessageFrame {
   readonly head: string
   readonly body: Uint8Array
 }
 
-/** Two lengths of 32 bits, of the head and of the body. */
+/** Two 32-bit lengths, of head and body. */
 const prefixLength = 8
 
-/** The buffers of a frame, to be written one after the other: the body is not copied. */
+/** The buffers of a frame, to be written in order. The body is not copied. */
 export const encodeFrame = ({ body, head }: MessageFrame): ReadonlyArray<Uint8Array> => {
   const start = Buffer.alloc(prefixLength + Buffer.byteLength(head))
   start.writeUInt32LE(start.length - prefixLength, 0)
@@ -16,10 +16,10 @@ export const encodeFrame = ({ body, head }: MessageFrame): ReadonlyArray<Uint8Ar
   return [start, body]
 }
 
-/** What a process writes first: it has started. */
+/** The first frame of a process, sent when it has started. */
 export const readyFrame: MessageFrame = { head: "", body: new Uint8Array() }
 
-/** Calls `onFrame` with each frame of the chunks that it is given. */
+/** Returns a function that accepts chunks and calls `onFrame` for each complete frame. */
 export const makeFrameReader = (onFrame: (frame: { readonly head: string; readonly body: Buffer }) => void) => {
   let chunks: Array<Buffer> = []
   let length = 0

@@ -4,7 +4,7 @@ const detail: Check = (value, at) => (value === "auto" ? undefined : at.unsuppor
 
 const given = members({ url: text, detail }, ["url"])
 
-/** `image_url` of a part: what is behind it is checked with all images of the request. */
+/** `image_url` of a part. The image itself is checked later, together with all images of the request. */
 export const imageUrl: Check = (value, at) => {
   const { url } = given(value, at)
   return { url: at.image(String(url), "url") }

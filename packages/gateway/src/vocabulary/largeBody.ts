@@ -8,21 +8,21 @@ import { checkRequest } from "./checkRequest.ts"
 import type { MessageFrame } from "./frames.ts"
 import { type ParsedBody, parseBody } from "./parseBody.ts"
 
-/** What to check a body for; null: to read it as far as its model. */
+/** The check to run on a body; null only parses it. */
 export type LargeBodyCheck = { readonly endpoint: InferencePath; readonly target: Target } | null
 
 /** The head of a question to the process that parses large bodies. */
 export interface LargeBodyQuestion {
   readonly check: LargeBodyCheck
-  /** Whether the body is the one that the question before has read: it is not sent and not parsed again. */
+  /** Whether the body is the one of the previous question. Then it is not sent and parsed again. */
   readonly isHeld: boolean
 }
 
-/** Writes a question, with its sets and maps, which JSON does not have. */
+/** Serializes a question, including sets and maps. */
 export const encodeQuestion = (question: LargeBodyQuestion): string =>
   JSON.stringify(question, (_, value: unknown) => (value instanceof Set ? { $set: [...value] } : value instanceof Map ? { $map: [...value] } : value))
 
-/** Reads what `encodeQuestion` wrote. */
+/** Parses the output of `encodeQuestion`. */
 export const decodeQuestion = (text: string): LargeBodyQuestion =>
   JSON.parse(text, (_, value) => (Array.isArray(value?.$set) ? new Set(value.$set) : Array.isArray(value?.$map) ? new Map(value.$map) : value))
 
@@ -31,7 +31,7 @@ const NullableText = Schema.NullOr(Schema.String)
 /** The head of an answer. */
 const Answer = Schema.Union([
   Schema.TaggedStruct("Read", { body: Schema.Struct({ model: Schema.String, members: Schema.Record(Schema.String, Schema.Unknown) }) }),
-  /** The engine's body is the frame's. */
+  /** The body of the frame is the engine's body. */
   Schema.TaggedStruct("Checked", {
     isAscii: Schema.Boolean,
     checked: Schema.Struct({
@@ -57,14 +57,14 @@ const frameOf = (answer: LargeBodyAnswer, body: Uint8Array = noBody): MessageFra
 
 const refused = ({ code, message, param, status, type }: Refusal) => frameOf({ _tag: "Refused", status, type, code, message, param })
 
-/** What is asked of a body before it is checked: whether it streams, and what routing looks at. */
+/** The members that the gateway needs before the check: `stream`, and those that routing uses. */
 const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
   const { prompt_cache_key, stream } = members
   const beginning = typeof prompt_cache_key === "string" ? { prompt_cache_key } : { prompt: prefixOf(members) }
   return { model, members: { ...(typeof stream === "boolean" ? { stream } : {}), ...beginning } }
 }
 
-/** Answers questions. It holds the body that it has read last, until the next question. */
+/** Answers questions. It holds the last parsed body until the next question. */
 export const makeLargeBodyReader = () => {
   let held: ParsedBody | null = null
   return ({ check, isHeld }: LargeBodyQuestion, bytes: Buffer): MessageFrame => {

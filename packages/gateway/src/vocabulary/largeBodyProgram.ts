@@ -1,7 +1,8 @@
 import { encodeFrame, makeFrameReader, readyFrame } from "./frames.ts"
 import { decodeQuestion, makeLargeBodyReader } from "./largeBody.ts"
 
-// The process that parses large bodies, one after the other. `LargeBodyProcess` starts it: with little memory, without an environment, and without any permission but to read its program.
+// The process that parses large bodies, one after the other. `LargeBodyProcess` starts it with a small heap, an empty
+// environment, and no permission except to read its own code.
 
 const answer = makeLargeBodyReader()
 

@@ -1,8 +1,9 @@
 import type { Checking } from "./Checking.ts"
 
 /**
- * The most tokens of an answer: refused above what the model may write. What is not below the context cannot change the answer: then `whole` leaves it out, so that the
- * engine takes what the prompt leaves, where it would not by itself it is the context.
+ * Checks and normalizes the token limit of an answer. A limit above the model's maximum is refused. A limit of at least
+ * the context length has no effect: `omit` removes it if the engine then uses the room that the prompt leaves, `cut`
+ * lowers it to the context length.
  */
 export const limitTokens = (body: Record<string, unknown>, at: Checking, name: string, whole: "omit" | "cut"): void => {
   const asked = body[name]
@@ -15,7 +16,7 @@ export const limitTokens = (body: Record<string, unknown>, at: Checking, name: s
   else body[name] = maxModelLen
 }
 
-/** What holds for several answers at once. */
+/** Rules for several choices. */
 export const checkChoices = (body: Record<string, unknown>, at: Checking): void => {
   if (body.n === 1) delete body.n
   if (body.n !== undefined && body.temperature === 0) at.invalid("more than one answer needs a temperature above 0", "n")

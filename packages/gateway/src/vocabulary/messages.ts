@@ -10,7 +10,7 @@ import type { Vocabulary } from "./requestFields.ts"
 import { tokenLimit } from "./sampling.ts"
 import { outputConfig, thinking, thinkingTogether } from "./thinking.ts"
 
-/** Of what was thought in earlier turns nothing is kept for the caller to manage, so that clearing it is done by itself. */
+/** The gateway keeps no thinking of earlier turns, so clearing it needs no work. */
 const contextManagement: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   for (const name of Object.keys(value)) if (name !== "edits") return at.unknown(name)

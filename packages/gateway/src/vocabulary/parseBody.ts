@@ -4,14 +4,14 @@ import { invalidBody, invalidParameter, Refusal } from "../refusals.ts"
 import { scanJson } from "./scanJson.ts"
 
 declare global {
-  // Node has them and the library of types does not yet: a value that is serialized as the number of that text.
+  // Supported by Node, but missing in the type library: a value that serializes as exactly this text.
   interface JSON {
     rawJSON(text: string): object
     isRawJSON(value: unknown): boolean
   }
 }
 
-/** A body whose model is named, and whose other members are not checked yet. */
+/** A body with a valid model name. Its other members are unchecked. */
 export interface ParsedBody {
   readonly model: string
   readonly members: Readonly<Record<string, unknown>>
@@ -20,7 +20,10 @@ export interface ParsedBody {
 export const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
-/** Puts numbers in the place of the strings that begin with `mark`. A scan has limited the depth. */
+/**
+ * Replaces strings that begin with `mark` by numbers. The recursion is limited, because `scanJson` has limited the
+ * depth.
+ */
 const restore = (value: unknown, mark: string): unknown => {
   if (typeof value === "string") return value.startsWith(mark) ? JSON.rawJSON(value.slice(mark.length)) : value
   if (Array.isArray(value)) {
@@ -35,8 +38,8 @@ const restore = (value: unknown, mark: string): unknown => {
 }
 
 /**
- * Parses a text with whole numbers that a double does not hold: each is parsed as a string with a mark that no caller can guess, and becomes a number that keeps its digits. A
- * reviver would cost twenty times as much, for every value of the body.
+ * Parses a text with integers that a double cannot represent. Each is parsed as a string with an unpredictable mark and
+ * then becomes a number that keeps its digits. A reviver would take twenty times as long, for every value of the body.
  */
 const parseLong = (bytes: Buffer, text: (start: number, end: number) => string, longIntegers: ReadonlyArray<number>): unknown => {
   const mark = `${randomBytes(16).toString("hex")}:`
@@ -53,13 +56,13 @@ const parseLong = (bytes: Buffer, text: (start: number, end: number) => string, 
 }
 
 const parseJson = (bytes: Buffer, longIntegers: ReadonlyArray<number>): unknown => {
-  // The same text as by UTF-8, for less.
+  // For ASCII, Latin-1 gives the same text at lower cost.
   const encoding = isAscii(bytes) ? "latin1" : "utf8"
   const text = (start: number, end: number) => bytes.toString(encoding, start, end)
   return longIntegers.length === 0 ? JSON.parse(text(0, bytes.length)) : parseLong(bytes, text, longIntegers)
 }
 
-/** Reads the bytes of a body as far as the name of its model. */
+/** Parses a body and checks the name of its model. */
 export const parseBody = (bytes: Buffer): ParsedBody | Refusal => {
   const longIntegers = scanJson(bytes)
   if (longIntegers instanceof Refusal) return longIntegers
@@ -76,5 +79,5 @@ export const parseBody = (bytes: Buffer): ParsedBody | Refusal => {
   return invalidParameter(model === undefined ? "model is required." : "model must be a string of 1 to 256 characters.", "model")
 }
 
-/** Whether the caller asked for a stream, as far as the body says, for the record of a refused request. */
+/** Whether the caller asked for a stream, for the record of a refused request; null if the body does not say. */
 export const streamOf = ({ stream }: Readonly<Record<string, unknown>>): boolean | null => (typeof stream === "boolean" ? stream : null)

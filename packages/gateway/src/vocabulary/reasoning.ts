@@ -21,21 +21,21 @@ export const chatTemplateKwargs: Check = (value, at) => {
     if (!toggles.has(name) || !at.target.capabilities.reasoning_controls.thinking_toggle) return at.unsupported(toggles.has(name) ? name : new CallerName(name))
     kept[name] = at.within(name, boolean, given)
   }
-  // Two names for one switch, of which a template knows either.
+  // Two names for the same switch; templates know one or the other.
   const { enable_thinking: first, thinking: second } = kept
   const on = first ?? second
   if (second !== undefined && second !== on) return at.invalid("contradicts enable_thinking", "thinking")
   return on === undefined ? undefined : { enable_thinking: on, thinking: on }
 }
 
-/** Thinking that is off, as the templates know it. */
+/** The template arguments that turn thinking off. */
 export const switchedOff = { enable_thinking: false, thinking: false } as const
 
 const isNoEffort = (effort: unknown, at: Checking): boolean => effort === "none" && !at.target.capabilities.reasoning_controls.effort_values.includes("none")
 
 export const thinkingTokenBudget = integer(0, 1_000_000_000)
 
-/** An effort of none that the template does not know by that name is told it as the switch that it knows. */
+/** Translates the effort `none` into the template's switch if the template does not know that effort. */
 export const reasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
   if (!isNoEffort(body.reasoning_effort, at)) return
   if (isMembers(body.chat_template_kwargs) && body.chat_template_kwargs.enable_thinking === true)
@@ -44,7 +44,7 @@ export const reasoningTogether = (body: Record<string, unknown>, at: Checking): 
   body.chat_template_kwargs = switchedOff
 }
 
-/** The same of `reasoning`, where engines would hand the effort to the template by its name, and turn one of its switches alone. */
+/** The same for `reasoning`. Engines would pass the effort to the template and set only one of its switches. */
 export const responseReasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
   const { reasoning } = body
   if (!isMembers(reasoning) || !isNoEffort(reasoning.effort, at)) return
@@ -52,7 +52,7 @@ export const responseReasoningTogether = (body: Record<string, unknown>, at: Che
   body.chat_template_kwargs = switchedOff
 }
 
-/** The same of a message, which has a word of its own for it; that may have been taken from its path. */
+/** The same for a message, which has its own `thinking` field; the model may not support that field on this path. */
 export const messageEffortTogether = (body: Record<string, unknown>, at: Checking): void => {
   const { output_config: config, thinking } = body
   if (!isMembers(config) || !isNoEffort(config.effort, at)) return

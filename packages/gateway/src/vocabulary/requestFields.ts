@@ -4,40 +4,42 @@ import type { Check } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
 
-/** A path's own vocabulary: its top-level fields, each held to the table that catalogs are made from, and what holds between them. */
+/** The fields of one path. Catalogs are generated from the same field table. */
 export interface Vocabulary<Path extends InferencePath> {
   readonly fields: Readonly<Record<RequestField<Path>, Check>>
-  /** One of them is not enough by itself: the rules between fields, on what was checked of each. What is left in it goes to the engine. */
+  /** Checks rules between fields, on the checked values. What remains in `body` is sent to the engine. */
   readonly together: (body: Record<string, unknown>, at: Checking) => void
   readonly required: ReadonlyArray<RequestField<Path>>
-  /** Real fields of this API that no model is served with. */
+  /** Fields of this API that no model supports. */
   readonly never?: ReadonlyArray<string>
-  /** Of those, the ones that clients look for a refusal of their own for. */
+  /** Those of `never` for which clients expect a specific refusal. */
   readonly refused?: ReadonlyMap<string, Refusal>
 }
 
-/** Real fields of OpenAI's older APIs that no model is served with, or not every one. */
+/** Fields of OpenAI's older APIs that no model supports, or only some models. */
 const neverOnAny = new Set([
   ...["audio", "prediction", "web_search_options", "functions", "function_call", "moderation", "suffix"],
   ...["tools", "tool_choice", "parallel_tool_calls", "reasoning_effort", "chat_template_kwargs", "thinking_token_budget"]
 ])
 
-/** Fields of the engines, which are in no API: they are known where a model is served with them, and nowhere else. */
+/** Fields of engines that no API has. They are unknown unless the model supports them. */
 const extensions = new Set(["top_k", "min_p", "repetition_penalty"])
 
 const isEmptyObject = (value: unknown) => isMembers(value) && Object.keys(value).length === 0
 
-/** The vendors' two ways to leave the choice of a tool to the model. */
+/** Both vendors' values that leave the choice of a tool to the model. */
 const leavesChoice = (value: unknown): boolean => value === "auto" || (isMembers(value) && value.type === "auto" && value.disable_parallel_tool_use !== true)
 
-/** Values that ask for nothing: clients send them to every model. */
+/** Values without effect, which clients send to every model. */
 const asksNothing = (name: string, value: unknown): boolean =>
   (name === "n" && value === 1) ||
   (name === "tools" && Array.isArray(value) && value.length === 0) ||
   (name === "logit_bias" && isEmptyObject(value)) ||
   (value === false && (name === "stream" || name === "logprobs" || name === "echo"))
 
-/** The same of fields that the trial may take from a path: what is there without them is not refused to whoever says it. */
+/**
+ * Values that match the default behavior. They are accepted even if the model does not support the field on this path.
+ */
 const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => boolean>> = {
   tool_choice: (value, at) => at.fields.has("tools") && leavesChoice(value),
   parallel_tool_calls: (value, at) => at.fields.has("tools") && value === true,
@@ -47,7 +49,7 @@ const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => bool
   include: (value) => Array.isArray(value) && value.every((one) => one === "reasoning.encrypted_content")
 }
 
-/** Checks names first and values then; gives the body without what has no effect. */
+/** Checks the names first, then the values. Returns the body without members that have no effect. */
 export const checkFields = <Path extends InferencePath>({ fields, never = [], refused, required, together }: Vocabulary<Path>) => {
   const known = new Set([...neverOnAny, ...never])
   const checks = new Map<string, Check>(Object.entries<Check>(fields))

@@ -8,7 +8,7 @@ const withSchema = members(
   ["json_schema"]
 )
 
-/** `response_format`: text is what an engine answers by itself. */
+/** `response_format`. The type `text` is the engine's default. */
 export const responseFormat: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   const { type } = value

@@ -32,7 +32,7 @@ const form = members({ format, verbosity: only("medium") })
 
 const reasoning = members({ effort: reasoningEffort, summary: advisory(text), generate_summary: advisory(text), context: never, mode: never })
 
-/** Encrypted reasoning is asked for by clients that store nothing themselves: there is none. */
+/** Clients that store nothing request encrypted reasoning. It is accepted, although there is none. */
 const include: Check = (value, at) => {
   const asked = list(text, 0, 16)(value, at)
   for (const [index, one] of Array.isArray(asked) ? asked.entries() : []) {
@@ -43,7 +43,7 @@ const include: Check = (value, at) => {
 
 const nothing = (checked: unknown) => isMembers(checked) && Object.keys(checked).length === 0
 
-/** `/v1/responses`, of which nothing is stored. */
+/** `/v1/responses`. Nothing is stored. */
 export const responses: Vocabulary<"/v1/responses"> = {
   fields: {
     model: text,

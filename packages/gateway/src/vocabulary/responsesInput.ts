@@ -17,7 +17,7 @@ const imageMembers = members(
 const image: Check = (value, at) =>
   at.target.capabilities.supports_image_input ? { ...imageMembers(value, at), detail: "auto" } : at.unsupportedValue("the model takes no images", "type")
 
-/** A text, or a list of parts of these kinds. */
+/** A string, or a list of parts of these kinds. */
 const content = (kinds: Readonly<Record<string, Check>>): Check => {
   const parts = list(variant("type", kinds), 1, most)
   return (value, at) => {
@@ -29,7 +29,7 @@ const content = (kinds: Readonly<Record<string, Check>>): Check => {
 const turn = { type: text, id: advisory(text), status: advisory(text), phase: advisory(text) }
 const asked = content({ input_text: input, input_image: image })
 const told = content({ input_text: input })
-/** Models know no refusals: what was said is text to them. */
+/** Models do not support refusals, so a refusal becomes text. */
 const said = content({
   input_text: input,
   output_text: output,
@@ -40,7 +40,7 @@ const message = variant("role", {
   user: members({ ...turn, role: text, content: asked }, ["content"]),
   system: members({ ...turn, role: text, content: told }, ["content"]),
   developer: members({ ...turn, role: (_: unknown, at: Checking) => (at.target.knowsDeveloper ? "developer" : "system"), content: told }, ["content"]),
-  // Engines take a turn of the model as the item that it was.
+  // Engines expect a message of the model as a plain text item.
   assistant: (value, at) => {
     const { content: parts, ...rest } = members({ ...turn, role: text, content: said }, ["content"])(value, at)
     return { ...rest, content: Array.isArray(parts) ? textOf(parts) : parts }
@@ -69,7 +69,7 @@ const item: Check = variant("type", {
     ])(value, at)
     return { ...rest, output: Array.isArray(parts) ? textOf(parts) : parts }
   }),
-  // What was thought in earlier turns is not stored, and its encrypted form is nobody's to read.
+  // Reasoning of earlier turns is not stored, and its encrypted form cannot be read.
   reasoning: (value, at) => {
     members({
       type: text,
@@ -86,7 +86,7 @@ const item: Check = variant("type", {
 const items = list((value, at) => (isMembers(value) && value.type == null ? { type: "message", ...asMembers(message(value, at)) } : item(value, at)), 1, most)
 const asMembers = (value: unknown) => (isMembers(value) ? value : {})
 
-/** `input`: a text, or the items of a conversation. */
+/** `input`: a string, or the items of a conversation. */
 export const responsesInput: Check = (value, at) => {
   if (typeof value === "string") return value
   if (!Array.isArray(value)) return at.invalid("expected a string or a list of items")

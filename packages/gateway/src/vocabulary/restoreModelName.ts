@@ -2,7 +2,9 @@ import { engineWire } from "@seatrial/engines"
 import type { Route } from "@seatrial/store"
 import type { CheckedRequest } from "./checkRequest.ts"
 
-/** The name that an answer says. A quotation mark inside a string is escaped, so that no generated text is meant. */
+/**
+ * The model's name in an answer. Quotation marks inside JSON strings are escaped, so a match is never generated text.
+ */
 const said = /"model":\s?"[^"]*"/
 
 const asIs = (text: string) => text

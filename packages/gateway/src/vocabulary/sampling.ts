@@ -9,7 +9,7 @@ const maxBiases = 300
 const smallest = -(2n ** 63n)
 const largest = 2n ** 63n - 1n
 
-/** A whole number of 64 bits, to its last digit. */
+/** An integer of 64 bits, kept exactly. */
 const seed: Check = (value, at) => {
   if (typeof value === "number" && Number.isSafeInteger(value)) return value
   if (JSON.isRawJSON(value)) {
@@ -19,7 +19,7 @@ const seed: Check = (value, at) => {
   return at.invalid("expected an integer of 64 bits")
 }
 
-/** What the engines know as 0 or -1, one of them each: both leave it off. */
+/** Engines turn `top_k` off with -1, so 0 becomes -1. */
 const topK: Check = (value, at) => (integer(-1, 1_000_000)(value, at) === 0 ? -1 : value)
 
 const stop: Check = (value, at) => {
@@ -40,16 +40,16 @@ const logitBias: Check = (value, at) => {
 
 const streamOptions = members({ include_usage: boolean, include_obfuscation: boolean })
 
-/** Any number of tokens that can be asked for, whatever the model's context: what is above that is cut. */
+/** Any positive number of tokens, independent of the model's context length. */
 export const tokenLimit: Check = (value, at) => {
-  // One that is not exact comes as it was written.
+  // A number that a double cannot represent arrives as raw JSON.
   const asked = JSON.isRawJSON(value) ? Number(JSON.stringify(value)) : value
   return typeof asked === "number" && Number.isInteger(asked) && asked >= 1
     ? Math.min(asked, Number.MAX_SAFE_INTEGER)
     : at.invalid("expected a whole number from 1")
 }
 
-/** The fields that Chat Completions and Completions have in common. */
+/** The fields that Chat Completions and Completions share. */
 export const sampling = {
   model: text,
   stream: boolean,

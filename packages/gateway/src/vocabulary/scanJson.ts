@@ -1,15 +1,18 @@
 import { invalidBody, type Refusal } from "../refusals.ts"
 
-/** What a JSON text may have, outside of its strings: what is beyond costs far more memory and time to parse than it costs to send. */
+/**
+ * Limits of a JSON text, not counting the contents of strings. Beyond them, parsing would take far more memory and time
+ * than sending.
+ */
 export const jsonLimits = {
   depth: 64,
-  /** Objects and lists. */
+  /** Objects and arrays. */
   containers: 100_000,
-  /** Members of objects and elements of lists: each scalar is one of them. */
+  /** Members of objects and elements of arrays, which includes every scalar. */
   parts: 1_000_000,
-  /** Members of objects alone: each may be a name that no other object has. */
+  /** Members of objects. Each may have a name that no other object has. */
   members: 250_000,
-  /** Whole numbers that a double does not hold exactly. */
+  /** Integers that a double cannot represent exactly. */
   longIntegers: 10_000,
   /** Characters of one number. */
   numberLength: 1_024
@@ -40,7 +43,7 @@ const endOfString = (bytes: Uint8Array, start: number): number => {
   return at
 }
 
-/** A number outside of strings, as far as its bytes say. */
+/** A number outside of strings. */
 interface NumberToken {
   end: number
   isInteger: boolean
@@ -48,7 +51,7 @@ interface NumberToken {
   exponent: number
 }
 
-/** Reads the token that begins at `start`, into an object that is used again: bodies may have a million. */
+/** Reads the number at `start` into `token`. The object is reused, because a body may have a million numbers. */
 const readNumber = (bytes: Uint8Array, start: number, token: NumberToken) => {
   token.isInteger = true
   token.exponent = 0
@@ -68,19 +71,22 @@ const readNumber = (bytes: Uint8Array, start: number, token: NumberToken) => {
   token.end = at
 }
 
-/** Whether the token is the name of a member, which no number may be: the parser refuses it. */
+/** Whether a colon follows. A number cannot be a member name; the parser refuses it. */
 const isName = (bytes: Uint8Array, end: number) => {
   let at = end
   while (isSpace(bytes[at])) at++
   return bytes[at] === colon
 }
 
-/** Characters of the shortest integer that a double may not hold. */
+/** Digits of the shortest integer that a double may not represent. */
 const inexactLength = 16
-/** A number below 1e308 is not too large. */
+/** Digits of the longest number that is always finite. */
 const finiteDigits = 307
 
-/** Whether an integer keeps its digits only as text. What begins with 0, or has a sign in its midst, is no number: that is the parser's. */
+/**
+ * Whether an integer is not exact as a double. Malformed numbers, such as those with a leading 0, are left to the
+ * parser.
+ */
 const isLongInteger = (token: string) => /^-?[1-9]\d*$/.test(token) && !Number.isSafeInteger(Number(token))
 
 const isFinite = (token: string) => {
@@ -89,8 +95,9 @@ const isFinite = (token: string) => {
 }
 
 /**
- * Counts what a JSON text has, byte by byte and without any memory of its own, before it is parsed. Gives the beginnings and ends of the whole numbers that a double does not
- * hold exactly, or a refusal that says which limit the text is beyond. It does not check that the text is JSON: that is the parser's.
+ * Counts the parts of a JSON text byte by byte, without allocating, before it is parsed. Returns the start and end
+ * positions of integers that a double cannot represent, or a refusal if a limit is exceeded. It does not check the
+ * syntax; the parser does.
  */
 export const scanJson = (bytes: Buffer): ReadonlyArray<number> | Refusal => {
   let depth = 0

@@ -6,7 +6,10 @@ import type { Target } from "./Checking.ts"
 
 const shared = new WeakMap<EngineWire, WeakMap<ModelCapabilities, ModelCapabilities>>()
 
-/** The capabilities of a published model. The same object for the same input, because the checks of a request are cached by it. */
+/**
+ * The capabilities of a public model. Returns the same object for the same input, because the checks of requests are
+ * cached by this object.
+ */
 const sharedCapabilities = (wire: EngineWire, capabilities: ModelCapabilities): ModelCapabilities => {
   if (wire.unsaltedPaths.size === 0) return capabilities
   const ofWire = shared.get(wire) ?? new WeakMap<ModelCapabilities, ModelCapabilities>()
@@ -18,7 +21,7 @@ const sharedCapabilities = (wire: EngineWire, capabilities: ModelCapabilities): 
   return computed
 }
 
-/** What a route means for the request that is sent there. */
+/** The target of a request on a route. */
 export const targetOf = (
   { adapted, capabilities, isPublic, knowsDeveloper, maxModelLen, modelId, runtime, sampling }: Route,
   caller: Caller,

@@ -6,7 +6,7 @@ import { messageEffortTogether, reasoningEffort, switchedOff } from "./reasoning
 const least = 1_024
 const display = advisory(text)
 
-/** `thinking` of a message: what the model decides by itself is always taken, and is nothing that an engine is told. */
+/** `thinking` of a message. `adaptive` is always accepted and not sent, because it is the default. */
 export const thinking = variant("type", {
   adaptive: (value, at) => {
     members({ type: text, display })(value, at)
@@ -24,7 +24,7 @@ export const thinking = variant("type", {
   }
 })
 
-/** A budget is part of what may be written; templates know thinking that is off by a switch of theirs. */
+/** Checks the budget against `max_tokens`, and turns thinking off with the template's switch. */
 export const thinkingTogether = (body: Record<string, unknown>, at: Checking): void => {
   messageEffortTogether(body, at)
   const { max_tokens, thinking: chosen } = body

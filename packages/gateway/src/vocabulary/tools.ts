@@ -10,14 +10,17 @@ const mostTools = 128
 export const functionName: Check = (value, at) =>
   typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value) ? value : at.invalid("expected 1 to 64 of A-Z a-z 0-9 _ -")
 
-/** Who may call a tool: what would beside the model itself runs on the vendors' servers. */
+/** The callers of a tool. Callers other than the model run on the vendors' servers. */
 export const direct: Check = (value, at) =>
   Array.isArray(value) && value.length === 1 && value[0] === "direct" ? undefined : at.unsupportedValue("only the model itself calls")
 
-/** What Responses knows of a function beside what chat does. */
+/** Members of a function that only Responses has. */
 const ofResponses = { allowed_callers: direct, async: only(false), defer_loading: only(false), output_schema: never }
 
-/** Tools, the choice among them, and what holds between the two: what was checked of each is in the body. `under`: the member of a tool that its definition stands in, if any. */
+/**
+ * Checks of tools, of the tool choice, and of the rules between them. `under`: the member of a tool that contains its
+ * definition; null if the tool itself does.
+ */
 export const toolForms = (under: "function" | null) => {
   const steps = under === null ? [] : [under]
   const aFunction = (fields: Members) =>
@@ -32,7 +35,7 @@ export const toolForms = (under: "function" | null) => {
   const someTools = list(aFunction(definition), 1, mostTools)
   const namedChoice = aFunction({ name: functionName })
 
-  /** Many clients send an empty list where there are no tools. */
+  /** Many clients send an empty list if there are no tools. */
   const tools: Check = (value, at) => {
     if (Array.isArray(value) && value.length === 0) return undefined
     const checked = someTools(value, at)
@@ -85,12 +88,12 @@ export const parallelToolCalls: Check = (value, at) => {
 }
 
 /**
- * The arguments of a call that is past: engines read them before they show them to the template, and refuse what is no object. Of a function without parameters some models
- * write nothing, and callers send that back.
+ * The arguments of a previous call. Engines parse them before they render the template and reject values other than
+ * objects. Some models write nothing for a function without parameters, and callers send that back.
  */
 export const pastArguments: Check = (value, at) => {
   if (value === "") return "{}"
-  // The scan of the body has passed over what is in strings.
+  // The scan of the body does not look into strings.
   const read = typeof value === "string" && !(scanJson(Buffer.from(value)) instanceof Refusal) ? parseJson(value) : undefined
   return isMembers(read) ? value : at.invalid("expected a JSON object as a string")
 }
@@ -100,7 +103,7 @@ const pastCall = variant("type", {
     {
       id: text,
       type: text,
-      // What streams count calls by.
+      // Position of a call in a stream.
       index: sentBack,
       function: members({ name: functionName, arguments: pastArguments, parsed_arguments: sentBack }, ["name", "arguments"])
     },
@@ -109,7 +112,7 @@ const pastCall = variant("type", {
 })
 const somePastCalls = list(pastCall, 1, mostTools)
 
-/** The calls of a turn that is past; none where the list is empty, as engines write it. */
+/** The calls of a previous message; an empty list, as engines write it, counts as absent. */
 export const pastCalls: Check = (value, at) => {
   if (Array.isArray(value) && value.length === 0) return undefined
   return at.target.capabilities.tool_calling.tool_results ? somePastCalls(value, at) : at.unsupportedValue("the model takes no turns with tools")
