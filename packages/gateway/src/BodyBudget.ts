@@ -5,7 +5,7 @@ const bodiesLimited = new Refusal({
   status: orgConcurrencyLimited.status,
   type: orgConcurrencyLimited.type,
   code: orgConcurrencyLimited.code,
-  message: "The bodies of the organization's requests under way are too large together. Send fewer or smaller ones at once.",
+  message: "The bodies of the organization's concurrent requests are too large in total. Send fewer or smaller requests at once.",
   param: null,
   retryAfter: 2
 })

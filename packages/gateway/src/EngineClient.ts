@@ -64,7 +64,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
   static readonly layer = Layer.effect(
     EngineClient,
     Effect.gen(function* () {
-      const { connect: connectTimeout } = yield* GatewayConfig
+      const { connectMillis: connectTimeout } = yield* GatewayConfig
       const pools = yield* Effect.acquireRelease(
         Effect.sync(() => new EnginePools(connectTimeout)),
         (open) => Effect.promise(() => open.close())
@@ -132,8 +132,8 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
                 if (answer !== undefined) return answer.fail()
                 // Most likely the engine had closed the kept connection before. A request that crashed the engine at
                 // once looks the same.
-                const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
-                fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
+                const isReused = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
+                fail(control === undefined ? "refused" : isReused && performance.now() - startedAt < staleWithin ? "stale" : "broken")
               }
             }
           )

@@ -11,10 +11,10 @@ const chunkedHead = { ...head, "transfer-encoding": "chunked" }
 export interface EventStreamOptions {
   readonly response: ServerResponse
   /** Milliseconds of silence after which `keepAlive` is sent. */
-  readonly heartbeat: number
+  readonly heartbeatMillis: number
   readonly keepAlive: string
   /** Milliseconds that the caller may take to read buffered data. */
-  readonly writeStall: number
+  readonly writeStallMillis: number
   readonly onStall: () => void
   /** Digest of all bytes sent; null if the caller did not ask for digests. */
   readonly digests: ReceiptDigests | null
@@ -35,16 +35,16 @@ export class EventStream {
 
   /** From now on frames may be written, and heartbeats fill the silence. */
   open() {
-    const { heartbeat, writeStall } = this.#options
-    this.#timer = setInterval(() => this.#look(), Math.min(1_000, Math.ceil(Math.min(heartbeat, writeStall) / 4)))
+    const { heartbeatMillis, writeStallMillis } = this.#options
+    this.#timer = setInterval(() => this.#checkSilence(), Math.min(1_000, Math.ceil(Math.min(heartbeatMillis, writeStallMillis) / 4)))
   }
 
-  #look() {
-    const { heartbeat, keepAlive, onStall, writeStall } = this.#options
+  #checkSilence() {
+    const { heartbeatMillis, keepAlive, onStall, writeStallMillis } = this.#options
     const silence = performance.now() - this.#writtenAt
     if (this.response.writableNeedDrain) {
-      if (silence > writeStall) onStall()
-    } else if (silence > heartbeat) this.write(keepAlive)
+      if (silence > writeStallMillis) onStall()
+    } else if (silence > heartbeatMillis) this.write(keepAlive)
   }
 
   get started(): boolean {

@@ -104,7 +104,7 @@ interface Admission {
   route: Route | null
   routedRequest: RoutedRequest | null
   /** Whether the request counts toward the concurrency of its caller. */
-  placed: boolean
+  isCounted: boolean
   /** Whether the request has an engine. Then it may continue for a while after its key ended. */
   isServed: boolean
   /** Ends the request after its key ended. */
@@ -134,7 +134,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const concurrency = new Concurrency(config)
       const rates = new RequestRates(config.rates)
       const recordedRefusals = new RecordedRefusals()
-      const bodies = new BodyBudget(config.bodies)
+      const bodies = new BodyBudget(config.bodiesBytes)
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const otherPath = yield* makeOtherPaths
       const largeBodies = yield* Effect.acquireRelease(
@@ -147,7 +147,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const authenticate = makeAuthenticate(keys, config.trustedProxies)
 
       /** Reports demand for the route, if the model may scale to zero. */
-      const use = (route: Route) => {
+      const reportDemand = (route: Route) => {
         if (route.mayIdle) run(routes.use(route))
       }
 
@@ -155,36 +155,36 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
        * A refused request starts no engine. An engine that is scaled to zero starts while the images are downloaded.
        */
       const withImages = (admission: Admission, to: Route, checked: CheckedRequest): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
-        use(to)
+        reportDemand(to)
         if (checked.images.length === 0) return checked
         return inlineImages(fetcher, admission.caller.orgId, to.capabilities.image_input, checked, admission)
       }
 
       /** Checked before any engine starts or works. */
-      const affordable = (caller: Caller, route: Route): Effect.Effect<void, Refusal> => {
+      const checkSpending = (caller: Caller, route: Route): Effect.Effect<void, Refusal> => {
         const refused = mayCost(caller, route)
         if (refused === null) return Effect.void
         if (Effect.isEffect(refused)) return Effect.flatMap(refused, (later) => later ?? Effect.void)
         return refused
       }
 
-      const prepare = (admission: Admission, to: Route, asked: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
+      const prepare = (admission: Admission, to: Route, body: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
         const { caller, endpoint, exchange } = admission
         const target = targetOf(to, caller, exchange.id, salts)
-        if (asked instanceof LargeBody) {
-          return Effect.flatMap(asked.check(endpoint, target), (checked) => {
-            const whole = withImages(admission, to, checked)
-            return Effect.isEffect(whole) ? whole : Effect.succeed(whole)
+        if (body instanceof LargeBody) {
+          return Effect.flatMap(body.check(endpoint, target), (checked) => {
+            const complete = withImages(admission, to, checked)
+            return Effect.isEffect(complete) ? complete : Effect.succeed(complete)
           })
         }
-        const checked = checkRequest(endpoint, asked, target)
+        const checked = checkRequest(endpoint, body, target)
         return checked instanceof Refusal ? checked : withImages(admission, to, checked)
       }
 
       // Defined once, like every generator function that runs per request: V8 gives the generators of each function
       // their own shape, and a new shape costs many times more than the rest.
       /** All steps from the request to a slot at an engine. */
-      const letIn = Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
+      const prepareRequest = Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
         const { caller, requestAbort, exchange, share } = admission
         const { id, request, response, startedAt } = exchange
         const tooMany = rates.draw(caller, clock.currentTimeMillisUnsafe())
@@ -192,7 +192,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
         const full = concurrency.take(caller)
         if (full !== null) return yield* full
-        admission.placed = true
+        admission.isCounted = true
         if (request.headers[digestHeader] !== undefined) {
           const digests = ReceiptDigests.open(request.headers, response)
           if (digests instanceof Refusal) return yield* digests
@@ -209,7 +209,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
         if (route === null) return yield* modelNotFound(body.model)
         admission.route = route
-        if (caller.spendLimited) yield* affordable(caller, route)
+        if (caller.spendLimited) yield* checkSpending(caller, route)
         let prepared = prepare(admission, route, body)
         if (prepared instanceof Refusal) return yield* prepared
         let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
@@ -221,7 +221,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           // The parsed form may take many times the memory of the text, and the text suffices to parse it again.
           if (received !== null) body = unparsed
           yield* waiting
-          if (caller.spendLimited) yield* affordable(caller, routedRequest.route)
+          if (caller.spendLimited) yield* checkSpending(caller, routedRequest.route)
         }
         if (routedRequest.route.revisionId !== route.revisionId) {
           // The revision changed while the request waited, so the request is checked against the capabilities of the
@@ -234,13 +234,24 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           checked = Effect.isEffect(prepared) ? yield* prepared : prepared
         }
         admission.isServed = true
-        const letGo = () => {
+        const releaseBody = () => {
           checked.engineBody = ""
           checked.withoutImages = null
           admission.downloads = undefined
           share.release()
         }
-        return { id, caller, checked, routedRequest, response, requestAbort, startedAt, traceparent: traceparentOf(request), digests: admission.digests, letGo }
+        return {
+          id,
+          caller,
+          checked,
+          routedRequest,
+          response,
+          requestAbort,
+          startedAt,
+          traceparent: traceparentOf(request),
+          digests: admission.digests,
+          releaseBody
+        }
       })
 
       /** Records a refusal, unless enough refusals of its kind are recorded already. */
@@ -262,11 +273,11 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         return Effect.void
       }
 
-      const giveBack = ({ caller, routedRequest, placed, route, share }: Admission) => {
+      const releaseAll = ({ caller, routedRequest, isCounted, route, share }: Admission) => {
         routedRequest?.leave()
-        if (placed) concurrency.give(caller)
+        if (isCounted) concurrency.give(caller)
         share.release()
-        if (routedRequest !== null && route !== null && route.endpoints.length > 0) use(route)
+        if (routedRequest !== null && route !== null && route.endpoints.length > 0) reportDemand(route)
       }
 
       /** Once the caller is authenticated, every outcome is recorded, except for repeated refusals. */
@@ -289,7 +300,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           streamed: null,
           route: null,
           routedRequest: null,
-          placed: false,
+          isCounted: false,
           isServed: false,
           end: undefined,
           downloads: undefined,
@@ -297,18 +308,18 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         }
         const unwatch = keys.watch(caller, () => {
           if (!admission.isServed) requestAbort.abort("revoked")
-          else admission.end = setTimeout(() => requestAbort.abort("revoked"), config.revoked)
+          else admission.end = setTimeout(() => requestAbort.abort("revoked"), config.revokedMillis)
         })
         yield* Effect.onExit(
           // `flatMap` releases what only admission needed: bodies may be large, and streams long.
           Effect.flatMap(
-            Effect.tapError(letIn(admission), (error) => Effect.uninterruptible(refuse(admission, error))),
+            Effect.tapError(prepareRequest(admission), (error) => Effect.uninterruptible(refuse(admission, error))),
             inference.serve
           ),
           () => {
             unwatch()
             clearTimeout(admission.end)
-            giveBack(admission)
+            releaseAll(admission)
             return Effect.void
           }
         )
@@ -328,37 +339,40 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       })
 
       /** Answers a request that did not reach an engine. */
-      const tell = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
-        observer.refused({ id, endpoint, given: traceparentOf(request), startedAt }, error)
+      const answerRefusal = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
+        observer.refused({ id, endpoint, traceparent: traceparentOf(request), startedAt }, error)
         writeRefusal(response, error, id, dialectOf(pathOf(request.url)))
         if (chunkGuardOf(request)?.isTripped === true) closeUnread(request, response)
         else discardRest(request)
       }
 
-      const tellFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>) => {
+      const answerFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>) => {
         const failure = cause.reasons.find(Cause.isFailReason)
-        tell(exchange, endpoint, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error)
-        return failure === undefined ? Effect.annotateLogs(Effect.logError("a request could not be handled", cause), "request_id", exchange.id) : Effect.void
+        answerRefusal(exchange, endpoint, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error)
+        return failure === undefined
+          ? Effect.annotateLogs(Effect.logError("a request failed because of a defect", cause), "request_id", exchange.id)
+          : Effect.void
       }
 
       const handle = (exchange: Exchange) => {
         const { request, response } = exchange
         const path = pathOf(request.url)
-        if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return tell(exchange, "other", hostless)
-        if (request.httpVersion === "1.0" && request.headers["transfer-encoding"] !== undefined) return tell(exchange, "other", codedByOldVersion)
+        if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return answerRefusal(exchange, "other", hostless)
+        if (request.httpVersion === "1.0" && request.headers["transfer-encoding"] !== undefined) return answerRefusal(exchange, "other", codedByOldVersion)
         if (path === "/healthz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         if (path === "/readyz") return answerReadiness(response, schema.problem())
         if (path === "/" && (request.method === "GET" || request.method === "HEAD")) return answerIndex(request, response)
-        const others = path === "/" ? reading : methodsOf(path)
-        if (others !== null) {
-          if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()
-          if (request.method === undefined || !others.includes(request.method)) return tell(exchange, "other", methodNotAllowed(request.method ?? "", others))
-          return run(Effect.catchCause(answerOther(exchange, path), (cause) => tellFault(exchange, "other", cause)))
+        const otherMethods = path === "/" ? reading : methodsOf(path)
+        if (otherMethods !== null) {
+          if (request.method === "OPTIONS") return response.writeHead(204, { allow: otherMethods }).end()
+          if (request.method === undefined || !otherMethods.includes(request.method))
+            return answerRefusal(exchange, "other", methodNotAllowed(request.method ?? "", otherMethods))
+          return run(Effect.catchCause(answerOther(exchange, path), (cause) => answerFault(exchange, "other", cause)))
         }
-        if (!isEndpoint(path)) return tell(exchange, "other", notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
+        if (!isEndpoint(path)) return answerRefusal(exchange, "other", notFound(`The path ${request.method} ${path.slice(0, 128)} does not exist.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
-        if (request.method !== "POST") return tell(exchange, path, methodNotAllowed(request.method ?? "", allow))
-        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, path, cause)))
+        if (request.method !== "POST") return answerRefusal(exchange, path, methodNotAllowed(request.method ?? "", allow))
+        run(Effect.catchCause(admit(exchange, path), (cause) => answerFault(exchange, path, cause)))
       }
 
       return Gateway.of({

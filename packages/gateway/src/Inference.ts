@@ -59,7 +59,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               latencyMs: elapsed(startedAt),
               finishReason,
               error: error === null ? null : requestError(error),
-              note: usage.clipped ? [note, "The engine told of more cached tokens than the prompt has."].filter((part) => part !== null).join(" ") : note,
+              note: usage.clipped ? [note, "The engine reported more cached tokens than the prompt has."].filter((part) => part !== null).join(" ") : note,
               receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion, digests }
             })
 
@@ -72,13 +72,13 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const { caller, checked, requestAbort, id, routedRequest, response } = admitted
         const { model, modelId, revisionId } = routedRequest.route
         const dialect = dialects[checked.endpoint]
-        const observed = { id, endpoint: checked.endpoint, given: admitted.traceparent, startedAt: admitted.startedAt }
+        const observed = { id, endpoint: checked.endpoint, traceparent: admitted.traceparent, startedAt: admitted.startedAt }
         const observation = observer.begin(observed, caller, routedRequest.route)
         const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
-        const { heartbeat, writeStall } = config
+        const { heartbeatMillis, writeStallMillis } = config
         const onStall = () => requestAbort.abort("gone")
         const stream = checked.stream
-          ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall, digests: admitted.digests })
+          ? new EventStream({ response, heartbeatMillis, keepAlive: dialect.heartbeat, writeStallMillis, onStall, digests: admitted.digests })
           : null
         const start: RequestStart = {
           id,
@@ -121,7 +121,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         )
         stream?.close()
         if (outcome.usage.clipped) {
-          yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
+          yield* Effect.logWarning("the engine reported more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
         }
         over = true
         const unrecorded = pendingInsert.exit !== null && Exit.isFailure(pendingInsert.exit) ? pendingInsert.exit : null
@@ -133,12 +133,12 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         )
         running.remove(id)
         const { firstContentAt } = progress
-        observer.ended(observed, observation, { caller, route: routedRequest.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
+        observer.ended(observed, observation, { caller, route: routedRequest.route, streamed: checked.stream, outcome, refusal: committed, firstContentAt })
         routedRequest.leave()
         // The caller must not see a complete answer that is not recorded.
         delivery.error ??= committed
         deliver(delivery)
-        yield* restore(handedOver(response, writeStall))
+        yield* restore(handedOver(response, writeStallMillis))
       })
       const serve = (admitted: Admitted) => Effect.uninterruptibleMask((restore) => serveMasked(admitted, restore))
 

@@ -19,8 +19,12 @@ export interface Outcome {
 
 export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }
 
-const noteOf = (what: string, { countsDelivered, told }: Progress) =>
-  countsDelivered ? `${what} The output counts what was delivered.` : told !== null ? `${what} Usage as the engine last told it.` : what
+const noteOf = (what: string, { countsDelivered, reportedUsage }: Progress) =>
+  countsDelivered
+    ? `${what} The output tokens are those that were delivered.`
+    : reportedUsage !== null
+      ? `${what} The usage is the last that the engine reported.`
+      : what
 
 /** The engine did or may have done work, and the answer is not complete. */
 export const failed = (error: Refusal, what: string, progress: Progress): Outcome => ({

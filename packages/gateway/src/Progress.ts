@@ -21,14 +21,14 @@ export class Progress {
   }
 
   /** Content was sent to the caller at `now`, which is `performance.now()`. */
-  handedContent(now: number) {
+  recordContent(now: number) {
     if (this.firstContentAt === null) this.firstContentAt = now
     else this.#observe?.((now - this.#lastContentAt) / 1_000)
     this.#lastContentAt = now
   }
 
   /** Stores the engine's latest usage as JSON. It is parsed on demand, because most values are soon replaced. */
-  sawUsage(json: string) {
+  storeUsage(json: string) {
     this.#unread = json
   }
 
@@ -38,7 +38,7 @@ export class Progress {
   }
 
   /** The last usage that the engine reported; null if it reported none. */
-  get told(): ReportedUsage | null {
+  get reportedUsage(): ReportedUsage | null {
     if (this.#unread !== null) {
       this.#usage = this.#usageOf(this.#unread) ?? this.#usage
       this.#unread = null
@@ -51,12 +51,12 @@ export class Progress {
    * one of several choices.
    */
   get countsDelivered(): boolean {
-    return this.finishReason === null && this.contentFrames > (this.told?.output_tokens ?? 0)
+    return this.finishReason === null && this.contentFrames > (this.reportedUsage?.output_tokens ?? 0)
   }
 
   /** The best known usage. */
   get usage(): ReportedUsage {
-    const told = this.told ?? { input_tokens: 0, output_tokens: this.contentFrames, cache_read_tokens: null, cache_write_tokens: null }
-    return this.countsDelivered ? { ...told, output_tokens: this.contentFrames } : told
+    const reported = this.reportedUsage ?? { input_tokens: 0, output_tokens: this.contentFrames, cache_read_tokens: null, cache_write_tokens: null }
+    return this.countsDelivered ? { ...reported, output_tokens: this.contentFrames } : reported
   }
 }

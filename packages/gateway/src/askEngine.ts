@@ -43,7 +43,7 @@ export interface Admitted {
   /** Null if the caller did not ask for digests. */
   readonly digests: ReceiptDigests | null
   /** Releases the body. No further engine can get the request. */
-  readonly letGo: () => void
+  readonly releaseBody: () => void
 }
 
 /** A request under way. */
@@ -68,7 +68,7 @@ export interface Work {
  * The request should be repeated: with `cut` on the same engine, otherwise on another one. If there is no other,
  * `outcome` applies.
  */
-type Again = { readonly retry: "lost" | "stale" | "full"; readonly outcome: Outcome } | { readonly retry: "cut" }
+type Retry = { readonly retry: "lost" | "stale" | "full"; readonly outcome: Outcome } | { readonly retry: "cut" }
 
 /** Largest answer that is not streamed, in bytes. */
 const maxAnswer = 16 * 1024 * 1024
@@ -77,9 +77,9 @@ const maxAnswer = 16 * 1024 * 1024
  * Handles an engine error before the first frame. Only a failure of the engine itself may have cost work and counts
  * against the engine. `status` is the HTTP status of the answer.
  */
-const turnedAway = (said: string, status: number, work: Work): Outcome | Again => {
+const handleEngineError = (body: string, status: number, work: Work): Outcome | Retry => {
   const { checked, routedRequest } = work.admitted
-  const room = work.cut ? null : roomLeft(said)
+  const room = work.cut ? null : roomLeft(body)
   const shorter = room === null ? null : cutAnswer(checked.engineBody, room)
   if (shorter !== null) {
     work.cut = true
@@ -87,14 +87,14 @@ const turnedAway = (said: string, status: number, work: Work): Outcome | Again =
     checked.engineBody = shorter
     return { retry: "cut" }
   }
-  const error = readEngineError(said, status, { endpoint: checked.endpoint, maxModelLen: routedRequest.route.maxModelLen })
+  const error = readEngineError(body, status, { endpoint: checked.endpoint, maxModelLen: routedRequest.route.maxModelLen })
   if (error === modelOverloaded) return { retry: "full", outcome: refused(error) }
   if (error !== engineFailed) return refused(error)
   routedRequest.failed()
   return failed(error, "The engine failed.", work.progress)
 }
 
-const noUsageNote = "The engine told no usage: the output counts what was delivered, the input is unknown."
+const noUsageNote = "The engine reported no usage: the output tokens are those that were delivered, the input is unknown."
 
 const byTokenizer = "the input was counted with the model's tokenizer"
 const byLength = "the input is an estimate from the prompt's length"
@@ -103,13 +103,13 @@ const byLength = "the input is an estimate from the prompt's length"
 const isMetered = ({ admitted: { checked }, progress }: Work): boolean => checked.prompts === 1 && progress.hasUsage
 
 /** The outcome after the caller left: it keeps the engine's usage, and no answer was delivered. */
-const undelivered = (outcome: Outcome, { progress }: Work): Outcome =>
+const withoutDelivery = (outcome: Outcome, { progress }: Work): Outcome =>
   outcome.state === "refused"
     ? refused(clientClosed)
     : {
-        ...failed(clientClosed, "The caller left.", progress),
+        ...failed(clientClosed, "The caller disconnected.", progress),
         usage: outcome.usage,
-        note: `The caller left. ${outcome.note ?? "The usage is that of the whole answer."}`
+        note: `The caller disconnected. ${outcome.note ?? "The usage is that of the whole answer."}`
       }
 
 /** Estimates the output tokens of an aborted answer that was not streamed, from the time that the engine worked. */
@@ -129,13 +129,13 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const { checked, requestAbort, id, routedRequest } = admitted
     const error = abortRefusal(requestAbort)
     if (error === unavailable) return failed(error, "The gateway was stopped.", progress)
-    const what = error === keyEnded ? "The API key ended" : "The caller left"
+    const what = error === keyEnded ? "The API key became invalid" : "The caller disconnected"
     if (isMetered(work) || checked.endpoint === "/v1/messages/count_tokens") return failed(error, `${what}.`, progress)
     const engineMillis = performance.now() - work.askedAt
     const sample = work.sample ?? samplePrompt(checked)
     const most = routedRequest.route.maxModelLen * checked.prompts
     const counted = yield* countPrompt(engine, { url: routedRequest.url, requestId: id, sample, most })
-    const output = checked.stream ? "counts what was received" : "is an estimate from the time that the engine worked"
+    const output = checked.stream ? "counts the received tokens" : "is an estimate from the time that the engine worked"
     const note = `${what} before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output ${output}.`
     const usage = checked.stream ? progress.usage : { ...progress.usage, output_tokens: estimateOutput(work, engineMillis, counted.tokens) }
     const known = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
@@ -158,20 +158,20 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
       pulse: routedRequest.pulse,
       begun: () => {
         if (!isMetered(work)) work.sample ??= samplePrompt(checked)
-        admitted.letGo()
+        admitted.releaseBody()
       },
       answered: () => routedRequest.answered(),
       reader: work.reader,
       rename: restoreModelName(route, checked),
-      firstFrame: config.firstFrame - (performance.now() - startedAt),
-      silence: config.silence,
-      whole: config.stream - (performance.now() - startedAt),
+      firstFrameMillis: config.firstFrameMillis - (performance.now() - startedAt),
+      silenceMillis: config.silenceMillis,
+      streamMillis: config.streamMillis - (performance.now() - startedAt),
       isMetered: () => isMetered(work),
       requestAbort,
       signal
     })
     if (relayed._tag === "Departed" || (relayed._tag === "Silent" && requestAbort.aborted)) return yield* departed(work)
-    if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
+    if (relayed._tag === "Silent") return failed(engineTimeout, "The engine stopped sending.", progress)
     if (relayed._tag === "Broken") {
       const outcome = failed(engineFailed, "The engine's stream broke off.", progress)
       if (relayed.first) return { retry: "lost", outcome } as const
@@ -179,22 +179,30 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
       return outcome
     }
     if (relayed._tag === "Failed") {
-      if (relayed.first) return turnedAway(relayed.payload, 200, work)
+      if (relayed.first) return handleEngineError(relayed.payload, 200, work)
       // Some engines send a first frame before they do any work.
       const at = { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }
       if (progress.firstContentAt === null && readEngineError(relayed.payload, 200, at) === engineFailed) routedRequest.failed()
       return failed(engineFailed, "The engine failed.", progress)
     }
-    const { finishReason, told, usage } = progress
-    if (told === null) yield* Effect.logWarning("the engine told no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
-    return { state: "completed", status: 200, usage, finishReason, error: null, note: told === null ? noUsageNote : null, body: null } satisfies Outcome
+    const { finishReason, reportedUsage, usage } = progress
+    if (reportedUsage === null) yield* Effect.logWarning("the engine reported no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
+    return {
+      state: "completed",
+      status: 200,
+      usage,
+      finishReason,
+      error: null,
+      note: reportedUsage === null ? noUsageNote : null,
+      body: null
+    } satisfies Outcome
   })
 
   const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, signal: RequestAbort) {
     const { admitted, progress } = work
     const { checked, requestAbort, routedRequest, startedAt } = admitted
     const { route } = routedRequest
-    const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), signal)
+    const body = yield* readWhole(upstream, maxAnswer, config.answerMillis - (performance.now() - startedAt), signal)
     if (signal.aborted || (body === "late" && requestAbort.aborted)) return yield* departed(work)
     if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
     if (body === "broken") {
@@ -203,7 +211,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     }
     const text = body.toString("utf8")
     const answer = work.dialect.readWhole(text)
-    if (answer === null) return turnedAway(text, 200, work)
+    if (answer === null) return handleEngineError(text, 200, work)
     const { finished, finishReason, usage } = answer
     if (!finished) {
       routedRequest.failed()
@@ -211,15 +219,15 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     }
     routedRequest.answered()
     if (usage !== null) routedRequest.observePace(usage.output_tokens / checked.choices, performance.now() - work.askedAt)
-    const told = restoreModelName(route, checked)(answer.body)
+    const bodyForCaller = restoreModelName(route, checked)(answer.body)
     return {
       state: "completed",
       status: 200,
       usage: usage ?? noUsage,
       finishReason,
       error: null,
-      note: usage === null ? "The engine told no usage." : null,
-      body: told
+      note: usage === null ? "The engine reported no usage." : null,
+      body: bodyForCaller
     } satisfies Outcome
   })
 
@@ -228,7 +236,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const { admitted, pendingInsert, progress, stream } = work
     const { checked, requestAbort, id, routedRequest } = admitted
     work.askedAt = performance.now()
-    const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
+    const timeout = (checked.stream ? config.firstFrameMillis : config.answerMillis) - (performance.now() - admitted.startedAt)
     const opened = yield* Effect.result(
       engine.call({
         url: routedRequest.url,
@@ -256,7 +264,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const status = upstream.statusCode ?? 500
     if (status === 200) return yield* stream === null ? readAnswer(work, upstream, signal) : relayStream(work, upstream, stream, signal)
     const body = yield* readWhole(upstream, 64 * 1024, 10_000, signal)
-    return signal.aborted ? yield* departed(work) : turnedAway(typeof body === "string" ? "" : body.toString("utf8"), status, work)
+    return signal.aborted ? yield* departed(work) : handleEngineError(typeof body === "string" ? "" : body.toString("utf8"), status, work)
   })
 
   /**
@@ -267,8 +275,8 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const { requestAbort, routedRequest } = work.admitted
     for (;;) {
       const answer = yield* attempt(work, signal)
-      if (!("retry" in answer)) return answer.error === clientClosed || requestAbort.reason !== "gone" ? answer : undelivered(answer, work)
-      if (requestAbort.reason === "gone") return undelivered(answer.retry === "cut" ? refused(clientClosed) : answer.outcome, work)
+      if (!("retry" in answer)) return answer.error === clientClosed || requestAbort.reason !== "gone" ? answer : withoutDelivery(answer, work)
+      if (requestAbort.reason === "gone") return withoutDelivery(answer.retry === "cut" ? refused(clientClosed) : answer.outcome, work)
       if (answer.retry !== "cut" && !routedRequest.retry(answer.retry)) return answer.outcome
     }
   })
@@ -277,14 +285,14 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     const { admitted, progress, stream } = work
     const { checked, requestAbort } = admitted
     // Aborted before any engine got the request.
-    if (requestAbort.aborted) return failed(abortRefusal(requestAbort), "No engine was asked.", progress)
+    if (requestAbort.aborted) return failed(abortRefusal(requestAbort), "No engine got the request.", progress)
     // A stream may stop as soon as it reported usage. An answer that is not streamed reports none before its end, so
     // its engine stops at once.
-    const hold = holdEngine(requestAbort, checked.stream ? config.abandoned : 0, () => {
+    const hold = holdEngine(requestAbort, checked.stream ? config.abandonedMillis : 0, () => {
       stream?.close()
       // The engine has the request, and no other engine gets it.
       if (!progress.hasUsage || checked.prompts > 1) work.sample ??= samplePrompt(checked)
-      admitted.letGo()
+      admitted.releaseBody()
     })
     return yield* Effect.ensuring(askAll(work, hold.signal), Effect.sync(hold.release))
   })

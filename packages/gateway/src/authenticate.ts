@@ -20,13 +20,13 @@ export const makeAuthenticate = (keys: Pick<ApiKeys["Service"], "identify">, pro
     const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
     if (authorization === undefined && ownHeader === undefined) return missingApiKey
     const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
-    const found = token === undefined ? Option.none<Caller>() : keys.identify(token, () => addressOf(request))
-    if (Effect.isEffect(found)) {
-      return Effect.matchEffect(found, {
+    const identified = token === undefined ? Option.none<Caller>() : keys.identify(token, () => addressOf(request))
+    if (Effect.isEffect(identified)) {
+      return Effect.matchEffect(identified, {
         onFailure: ({ retryAfter }) => addressRateLimited(retryAfter),
         onSuccess: (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey)
       })
     }
-    return Option.isSome(found) ? found.value : invalidApiKey
+    return Option.isSome(identified) ? identified.value : invalidApiKey
   }
 }

@@ -14,11 +14,11 @@ export const makeCrossOrigin = (origins: ReadonlySet<string>, methodsAt: (path: 
   const rules = { origins, exposed, accepted: null }
   return ({ headers, method, url }: IncomingMessage, response: ServerResponse): void => {
     if (origins.size === 0) return
-    const asked = {
+    const exchange = {
       origin: headers.origin,
       methods: isPreflight(method, headers["access-control-request-method"]) ? methodsAt(pathOf(url)) : null,
       requestedHeaders: textOf(headers["access-control-request-headers"])
     }
-    for (const [name, value] of Object.entries(crossOriginHeaders(rules, asked))) response.setHeader(name, value)
+    for (const [name, value] of Object.entries(crossOriginHeaders(rules, exchange))) response.setHeader(name, value)
   }
 }

@@ -41,10 +41,10 @@ export const deliver = ({ body, dialect, error, id, reader, response, stream }: 
 }
 
 /**
- * Waits until the answer has been sent. Closes the connection if the caller reads nothing for `writeStall`
+ * Waits until the answer has been sent. Closes the connection if the caller reads nothing for `writeStallMillis`
  * milliseconds.
  */
-export const handedOver = (response: ServerResponse, writeStall: number): Effect.Effect<void> =>
+export const handedOver = (response: ServerResponse, writeStallMillis: number): Effect.Effect<void> =>
   // The operating system usually takes an answer at once. Then no timer and no wait are needed.
   response.destroyed || (response.writableEnded && response.writableLength === 0)
     ? Effect.void
@@ -53,6 +53,6 @@ export const handedOver = (response: ServerResponse, writeStall: number): Effect
         // Also emitted after the last byte.
         response.once("close", settle)
         // The socket's own timer, which restarts whenever bytes are sent.
-        response.setTimeout(writeStall, () => response.destroy())
+        response.setTimeout(writeStallMillis, () => response.destroy())
         return Effect.sync(() => response.off("close", settle))
       })

@@ -2,17 +2,17 @@ import { type InferencePath, requestVocabulary } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { contextLengthExceeded, engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
 
-const Told = {
+const EngineErrorFields = {
   message: Schema.String,
   param: Schema.optionalKey(Schema.Unknown),
   code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Finite, Schema.String])))
 }
 // vLLM nests its errors; SGLang's chat endpoint does not.
-const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(Told) }), Schema.Struct(Told)]))
+const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(EngineErrorFields) }), Schema.Struct(EngineErrorFields)]))
 const decode = Schema.decodeUnknownOption(EngineError)
 
 /** The number of tokens in the message that exceeds the limit; one more than the limit if there is none. */
-const askedFor = (message: string, most: number): number => {
+const tokensIn = (message: string, most: number): number => {
   const beyond = [...message.matchAll(/\d{1,12}/g)].map(([digits]) => Number(digits)).filter((count) => count > most)
   return beyond.length === 0 ? most + 1 : Math.min(...beyond)
 }
@@ -25,20 +25,20 @@ const noRoom = /maximum context length of (\d{1,9}) tokens\. .{0,100}?(\d{1,9}) 
 
 /** The tokens that the prompt leaves for its answer, if the engine rejected the request for that reason. Else null. */
 export const roomLeft = (body: string): number | null => {
-  const found = noRoom.exec(body)
-  const room = found === null ? 0 : Number(found[1]) - Number(found[2])
+  const match = noRoom.exec(body)
+  const room = match === null ? 0 : Number(match[1]) - Number(match[2])
   return room > 0 ? room : null
 }
 
 interface TooLong {
   readonly context: number
-  readonly asked: number
+  readonly tokens: number
   readonly most: number
 }
 
 /** Clients and agents search error messages for these exact words. */
-const openAi = ({ context }: TooLong) => `This model's maximum context length is ${context} tokens. Shorten the input or lower the tokens of the answer.`
-const anthropic = ({ asked, most }: TooLong) => `prompt is too long: ${asked} tokens > ${most} maximum`
+const openAi = ({ context }: TooLong) => `This model's maximum context length is ${context} tokens. Shorten the input or lower the token limit of the answer.`
+const anthropic = ({ tokens, most }: TooLong) => `prompt is too long: ${tokens} tokens > ${most} maximum`
 const wordings = {
   "/v1/chat/completions": openAi,
   "/v1/completions": openAi,
@@ -69,7 +69,7 @@ const keywords = new Set([
 ])
 
 const schemaRefused = /JSON schema contains features|Unimplemented keys:/
-const keywordsNamed = /Unimplemented keys: \[([^\]]{1,500})\]|the keyword (\S{1,40}) is not supported/
+const keywordNames = /Unimplemented keys: \[([^\]]{1,500})\]|the keyword (\S{1,40}) is not supported/
 
 /**
  * Describes the part of a schema that an engine does not support. Only standard keywords are repeated, never the
@@ -77,9 +77,9 @@ const keywordsNamed = /Unimplemented keys: \[([^\]]{1,500})\]|the keyword (\S{1,
  */
 const aboutSchema = (message: string): string => {
   if (!schemaRefused.test(message)) return ""
-  const [, several, one] = keywordsNamed.exec(message) ?? []
-  const named = ((several ?? one)?.match(/[$\w]+/g) ?? []).filter((word) => keywords.has(word))
-  return `, since it does not know ${named.length === 0 ? "every keyword of its JSON schema" : `the JSON schema's ${named.join(", ")}`}`
+  const [, several, one] = keywordNames.exec(message) ?? []
+  const names = ((several ?? one)?.match(/[$\w]+/g) ?? []).filter((word) => keywords.has(word))
+  return `: it does not support ${names.length === 0 ? "some keywords of the JSON schema" : `the JSON schema keywords ${names.join(", ")}`}`
 }
 
 /**
@@ -88,11 +88,11 @@ const aboutSchema = (message: string): string => {
  */
 const refusedField = (param: unknown, message: string, endpoint: InferencePath): Refusal => {
   const fields: ReadonlyArray<string> = requestVocabulary[endpoint]
-  const named = Object.entries(asConversation[endpoint] ?? {}).find(([theirs]) => theirs === param)?.[1] ?? param
-  const field = fields.find((name) => name === named)
+  const name = Object.entries(asConversation[endpoint] ?? {}).find(([theirs]) => theirs === param)?.[1] ?? param
+  const field = fields.find((known) => known === name)
   const why = aboutSchema(message)
-  if (field === undefined) return invalidParameter(`The engine cannot serve the request with these parameters${why}.`)
-  return invalidParameter(`${field}: the engine cannot serve the request with this value${why}.`, field)
+  if (field === undefined) return invalidParameter(`The engine cannot process the request with these parameters${why}.`)
+  return invalidParameter(`${field}: the engine cannot process the request with this value${why}.`, field)
 }
 
 /**
@@ -100,17 +100,17 @@ const refusedField = (param: unknown, message: string, endpoint: InferencePath):
  * status; if it is 200, the code in the body counts.
  */
 export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
-  const told = Option.getOrNull(Option.map(decode(body), (error) => ("error" in error ? error.error : error)))
-  const code = status === 200 ? Number(told?.code ?? 500) : status
+  const error = Option.getOrNull(Option.map(decode(body), (decoded) => ("error" in decoded ? decoded.error : decoded)))
+  const code = status === 200 ? Number(error?.code ?? 500) : status
   if (code === 503 || code === 429) return modelOverloaded
   // If the engine does not know the model or rejects our key, the caller is not at fault.
   if (code !== 400 && code !== 413 && code !== 422) return engineFailed
-  const message = told?.message ?? ""
+  const message = error?.message ?? ""
   const long = longPrompt.exec(message)
   if (long === null && !/context length|max_model_len|too long/i.test(message)) {
-    return refusedField(told?.param, message, at.endpoint)
+    return refusedField(error?.param, message, at.endpoint)
   }
   const context = at.maxModelLen
-  const tokens = long === null ? { asked: askedFor(message, context), most: context } : { asked: Number(long[1]), most: Number(long[2]) - 1 }
+  const tokens = long === null ? { tokens: tokensIn(message, context), most: context } : { tokens: Number(long[1]), most: Number(long[2]) - 1 }
   return contextLengthExceeded(wordings[at.endpoint]({ context, ...tokens }), params[at.endpoint])
 }

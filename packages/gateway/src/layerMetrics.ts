@@ -16,13 +16,13 @@ export const metricsPort = Config.schema(
 // Not the program's router, because its routes would be on the public port too.
 const answer = Effect.gen(function* () {
   const { headers, method, url } = yield* HttpServerRequest.HttpServerRequest
-  if (url !== "/metrics" || method !== "GET") return HttpServerResponse.text("There is only GET /metrics.\n", { status: 404 })
-  const others = yield* PrometheusMetrics.format()
+  if (url !== "/metrics" || method !== "GET") return HttpServerResponse.text("Only GET /metrics is served.\n", { status: 404 })
+  const effectMetrics = yield* PrometheusMetrics.format()
   if (headers.accept?.includes("application/openmetrics-text") === true) {
-    const text = `${toOpenMetrics(others)}${inferenceMetrics.format(true)}${routingMetrics.format(true)}# EOF\n`
+    const text = `${toOpenMetrics(effectMetrics)}${inferenceMetrics.format(true)}${routingMetrics.format(true)}# EOF\n`
     return HttpServerResponse.text(text, { contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8" })
   }
-  return HttpServerResponse.text(`${others.trimEnd()}\n${inferenceMetrics.format(false)}${routingMetrics.format(false)}`, {
+  return HttpServerResponse.text(`${effectMetrics.trimEnd()}\n${inferenceMetrics.format(false)}${routingMetrics.format(false)}`, {
     contentType: "text/plain; version=0.0.4; charset=utf-8"
   })
 })

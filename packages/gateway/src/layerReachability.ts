@@ -13,7 +13,7 @@ const patience = 2_000
 const backOff = Schedule.min([Schedule.exponential("250 millis", 1.5), Schedule.spaced("5 seconds")])
 
 /** Failures (about 20 seconds) after which a warning is logged, once. */
-const tellAfter = 10
+const warnAfter = 10
 
 const keyOf = ({ pod, revisionId, url }: UnprovenEndpoint) => `${revisionId} ${url} ${pod}`
 
@@ -25,7 +25,7 @@ export const layerReachability = Layer.effectDiscard(
   Effect.gen(function* () {
     const engine = yield* EngineClient
     const routes = yield* Routes
-    const asked = yield* FiberMap.make<string>()
+    const probes = yield* FiberMap.make<string>()
     // A permit is held only during a probe, so endpoints that do not answer do not block the others.
     const turns = yield* Semaphore.make(16)
 
@@ -50,8 +50,8 @@ export const layerReachability = Layer.effectDiscard(
           Effect.andThen(routes.markReachable(endpoint)),
           Effect.catchCause((cause) => new NotReachable({ cause })),
           Effect.tapError(({ cause }) =>
-            ++failures === tellAfter
-              ? Effect.logWarning("an endpoint is not reachable; it is asked again until it is", cause).pipe(Effect.annotateLogs({ url: endpoint.url }))
+            ++failures === warnAfter
+              ? Effect.logWarning("an endpoint is not reachable; the probe is repeated", cause).pipe(Effect.annotateLogs({ url: endpoint.url }))
               : Effect.void
           ),
           Effect.retry(backOff)
@@ -62,8 +62,8 @@ export const layerReachability = Layer.effectDiscard(
       Stream.runForEach(
         Effect.fnUntraced(function* (unproven) {
           const wanted = new Map(unproven.map((endpoint) => [keyOf(endpoint), endpoint]))
-          for (const [key] of asked) if (!wanted.has(key)) yield* FiberMap.remove(asked, key)
-          for (const [key, endpoint] of wanted) yield* FiberMap.run(asked, key, untilProven(endpoint), { onlyIfMissing: true })
+          for (const [key] of probes) if (!wanted.has(key)) yield* FiberMap.remove(probes, key)
+          for (const [key, endpoint] of wanted) yield* FiberMap.run(probes, key, untilProven(endpoint), { onlyIfMissing: true })
         })
       ),
       Effect.forkScoped

@@ -100,7 +100,7 @@ export const listen = (
   server.on("request", (request, response) => inTurn(response, () => serve(request, response)))
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
-      resume(new ListenError({ message: `${host}:${port} cannot be listened on (${cause.code}).`, taken: cause.code === "EADDRINUSE" }))
+      resume(new ListenError({ message: `Cannot listen on ${host}:${port} (${cause.code}).`, taken: cause.code === "EADDRINUSE" }))
     )
     server.listen(port, host, () => {
       const address = server.address()

@@ -12,7 +12,7 @@ export const hostless = new Refusal({
   status: 400,
   type: "invalid_request_error",
   code: "invalid_parameter",
-  message: "This is not a well-formed HTTP request: it needs one Host.",
+  message: "This is not a well-formed HTTP request: it must have exactly one Host header.",
   param: null,
   headers: { connection: "close" }
 })
@@ -22,7 +22,7 @@ export const codedByOldVersion = new Refusal({
   status: 400,
   type: "invalid_request_error",
   code: "invalid_parameter",
-  message: "This is not a well-formed HTTP request: HTTP/1.0 has no Transfer-Encoding.",
+  message: "This is not a well-formed HTTP request: HTTP/1.0 does not support Transfer-Encoding.",
   param: null,
   headers: { connection: "close" }
 })
@@ -31,7 +31,7 @@ const methodNotImplemented = new Refusal({
   status: 501,
   type: "invalid_request_error",
   code: "method_not_allowed",
-  message: "The server does not know this method, or does not serve it on any path.",
+  message: "The server does not support this method on any path.",
   param: null
 })
 
@@ -61,11 +61,11 @@ interface Exchange {
  * Answers the error and closes the connection, because the start of the next request is unknown. `asked`: the request
  * whose body was malformed; the answer gets its ID.
  */
-const answer = (socket: Duplex, error: Refusal, asked: Exchange | undefined): void => {
+const answer = (socket: Duplex, error: Refusal, malformedExchange: Exchange | undefined): void => {
   if (!socket.writable) return
-  const given = asked?.response.getHeader("x-request-id")
-  const id = typeof given === "string" ? given : `req_${encodeIdBody(Date.now(), crypto.getRandomValues(new Uint8Array(10)))}`
-  const body = dialectOf(pathOf(asked?.request.url)).errorBody(error, id)
+  const header = malformedExchange?.response.getHeader("x-request-id")
+  const id = typeof header === "string" ? header : `req_${encodeIdBody(Date.now(), crypto.getRandomValues(new Uint8Array(10)))}`
+  const body = dialectOf(pathOf(malformedExchange?.request.url)).errorBody(error, id)
   // A client that keeps sending without reading must not keep the connection open.
   socket.once("finish", () => socket.destroy())
   socket.end(
@@ -108,9 +108,9 @@ export const refuseMalformedRequests = (server: Server): void => {
     const exchange = { request, response }
     const { socket } = request
     last.set(socket, exchange)
-    const others = open.get(socket) ?? new Set()
-    open.set(socket, others.add(exchange))
-    response.once("close", () => others.delete(exchange))
+    const exchanges = open.get(socket) ?? new Set()
+    open.set(socket, exchanges.add(exchange))
+    response.once("close", () => exchanges.delete(exchange))
   })
   const endOnce = (socket: Duplex, error: Refusal | null) => {
     if (ended.has(socket)) return

@@ -16,23 +16,29 @@ export const gatewayMetrics = {
     "histogram",
     ["endpoint", "status"],
     "seconds",
-    "From a request's headers to the end of its answer, by endpoint (else other) and the class of the status; gone where the caller left first"
+    "Time from a request's headers to the end of its answer, by endpoint (or other) and class of the status; the status is gone if the caller disconnected first"
   ),
-  inFlight: family("seatrial_gateway_requests_in_flight", "gauge", [], "requests", "Requests that are being answered"),
-  refusals: family("seatrial_gateway_refusals_total", "counter", ["code"], "requests", "Requests that were refused before an engine, by the error's code"),
+  inFlight: family("seatrial_gateway_requests_in_flight", "gauge", [], "requests", "Requests in progress"),
+  refusals: family(
+    "seatrial_gateway_refusals_total",
+    "counter",
+    ["code"],
+    "requests",
+    "Requests that were refused before they reached an engine, by error code"
+  ),
   unrecordedRefusals: family(
     "seatrial_gateway_unrecorded_refusals_total",
     "counter",
     ["code"],
     "requests",
-    "Refusals without a record, since there were records enough of the same kind in that minute, by the error's code"
+    "Refusals without a record, because enough of the same kind were recorded in that minute, by error code"
   ),
   outcomes: family(
     "seatrial_gateway_inference_total",
     "counter",
     [...ofModel, "outcome"],
     "requests",
-    "Requests that were given to an engine, by how they ended: completed, or the error's code"
+    "Requests that were sent to an engine, by outcome: completed, or the error code"
   ),
   tokens: family(
     "seatrial_gateway_tokens_total",
@@ -46,49 +52,43 @@ export const gatewayMetrics = {
     "counter",
     ofModel,
     "requests",
-    "Complete answers whose engine told no usage: their record counts what was delivered"
+    "Complete answers whose engine reported no usage: the record counts the delivered tokens"
   ),
   clippedUsage: family(
     "seatrial_gateway_clipped_usage_total",
     "counter",
     ofModel,
     "requests",
-    "Answers whose engine told of more cached tokens than their prompt has: their record counts the prompt"
+    "Answers whose engine reported more cached tokens than the prompt has: the record counts the tokens of the prompt"
   ),
   firstToken: family(
     "seatrial_gateway_first_token_seconds",
     "histogram",
     ofModel,
     "seconds",
-    "From a streamed request's first byte to the first content handed to the caller"
+    "Time from the first byte of a streamed request to the first content sent to the caller"
   ),
-  betweenTokens: family(
-    "seatrial_gateway_between_tokens_seconds",
-    "histogram",
-    ofModel,
-    "seconds",
-    "Between one content handed to the caller of a stream and the next"
-  ),
-  queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a place at an engine"),
+  betweenTokens: family("seatrial_gateway_between_tokens_seconds", "histogram", ofModel, "seconds", "Time between one content of a stream and the next"),
+  queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a slot at an engine"),
   engines: family(
     "seatrial_gateway_engines",
     "gauge",
     ["model", "state"],
     "engines",
-    "Engines of a model as this gateway sees them: open, full (by what they say themselves, so that they get nothing more), or ejected (they failed)"
+    "Engines of a model by their state in this gateway: open, full (according to their own metrics) or ejected (they failed)"
   ),
   waitSeconds: family(
     "seatrial_gateway_wait_seconds",
     "histogram",
     ["model", "for", "outcome"],
     "seconds",
-    "How long requests waited that had to, for room at an engine or for the start of one, and how that ended: served, refused, left (by the caller), gone (the model) or stopped (the gateway)"
+    "Waiting time of requests that had to wait, for room at an engine or for the start of one, by outcome: served, refused, left (the caller disconnected), gone (the model was deleted) or stopped (the gateway stopped)"
   ),
   retries: family(
     "seatrial_gateway_retries_total",
     "counter",
     ["model", "reason"],
     "requests",
-    "Requests that went out a second time: lost (the connection failed), full (the engine took no more), stale (a kept connection was closed) or cut (the answer had to be asked for shorter)"
+    "Requests that were sent a second time: lost (the connection failed), full (the engine had no room), stale (a kept connection was closed) or cut (the token limit was lowered)"
   )
 }

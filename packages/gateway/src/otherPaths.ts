@@ -53,15 +53,15 @@ export const makeOtherPaths = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* ({ orgId, orgSlug, scopes }: Caller, path: string): Effect.fn.Return<string, Refusal> {
     if (!scopes.has("models:read") && !scopes.has("inference:write")) return yield* missingScope("models:read")
-    if (unserved.has(path)) return yield* unsupportedEndpoint(`No model is served on ${path}.`, "model")
+    if (unserved.has(path)) return yield* unsupportedEndpoint(`No model supports ${path}.`, "model")
     if (path === list) {
       const models = yield* catalog.ownedBy(orgId)
       return JSON.stringify({ object: "list", data: models.map((model) => catalogModel(model, orgSlug, zeroPrices, engineWire(model.runtime))) })
     }
     const name = nameIn(path)
-    const found = name === null ? Option.none() : yield* catalog.find(orgId, name)
-    if (Option.isNone(found)) return yield* modelNotFound(name ?? path)
-    const model = found.value
+    const match = name === null ? Option.none() : yield* catalog.find(orgId, name)
+    if (Option.isNone(match)) return yield* modelNotFound(name ?? path)
+    const model = match.value
     const own = model.orgSlug === orgSlug
     return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices, engineWire(model.runtime)))
   })

@@ -53,27 +53,30 @@ const shortBody = 64 * 1024
 
 export interface BodyLimits {
   /** Bytes. */
-  readonly maxBody: number
+  readonly maxBodyBytes: number
   /** Milliseconds. */
-  readonly bodyTimeout: number
+  readonly bodyTimeoutMillis: number
   /** Bytes a second. */
-  readonly bodyRate: number
+  readonly bodyBytesPerSecond: number
 }
 
 /** Milliseconds over which the rate is averaged. */
 const windowMillis = 5_000
 
 /** Reads a JSON body within the limits. `share` reserves its bytes once, or twice if its strings may be wide. */
-export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxBody }: BodyLimits, share: BodyShare): Effect.Effect<Buffer, Refusal> => {
+export const readBody = (
+  request: IncomingMessage,
+  { bodyBytesPerSecond, bodyTimeoutMillis, maxBodyBytes }: BodyLimits,
+  share: BodyShare
+): Effect.Effect<Buffer, Refusal> => {
   const { "content-encoding": encoding, "content-type": type = "", "transfer-encoding": coding = "chunked" } = request.headers
   if (!isJson(type)) return Effect.fail(unsupportedMediaType("Send the body as application/json, in UTF-8.", "content-type"))
   if (encoding !== undefined) {
-    return Effect.fail(unsupportedMediaType("Compressed bodies are not taken. Send the body without a Content-Encoding.", "content-encoding"))
+    return Effect.fail(unsupportedMediaType("Compressed bodies are not supported. Send the body without a Content-Encoding.", "content-encoding"))
   }
-  if (coding.toLowerCase() !== "chunked")
-    return Effect.fail(unsupportedMediaType("Only chunked bodies are taken, without another coding.", "transfer-encoding"))
-  const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${maxBody} bytes.`))
-  if (Number(request.headers["content-length"] ?? 0) > maxBody) return tooLarge
+  if (coding.toLowerCase() !== "chunked") return Effect.fail(unsupportedMediaType("The only supported Transfer-Encoding is chunked.", "transfer-encoding"))
+  const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${maxBodyBytes} bytes.`))
+  if (Number(request.headers["content-length"] ?? 0) > maxBodyBytes) return tooLarge
   return Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
@@ -85,7 +88,7 @@ export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxB
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > maxBody) settle(tooLarge)
+      if (length > maxBodyBytes) settle(tooLarge)
       else {
         const full = share.take(chunks.length < fewChunks ? chunk.length : Math.max(chunk.length, chunkCost))
         if (full === null) chunks.push(chunk)
@@ -102,11 +105,11 @@ export const readBody = (request: IncomingMessage, { bodyRate, bodyTimeout, maxB
     let waitedMillis = 0
     let windowStart = 0
     const awaitWindow = () => {
-      const millis = Math.min(windowMillis, bodyTimeout - waitedMillis)
+      const millis = Math.min(windowMillis, bodyTimeoutMillis - waitedMillis)
       timer = setTimeout(() => {
         waitedMillis += millis
-        if (waitedMillis >= bodyTimeout) return settle(Effect.fail(late))
-        if ((length - windowStart) * 1_000 < bodyRate * millis) return settle(Effect.fail(tooSlow))
+        if (waitedMillis >= bodyTimeoutMillis) return settle(Effect.fail(late))
+        if ((length - windowStart) * 1_000 < bodyBytesPerSecond * millis) return settle(Effect.fail(tooSlow))
         windowStart = length
         awaitWindow()
       }, millis)

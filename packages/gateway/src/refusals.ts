@@ -31,21 +31,24 @@ export const unsupportedParameter = invalid("unsupported_parameter")
 export const unsupportedValue = invalid("unsupported_value")
 export const unsupportedEndpoint = invalid("unsupported_endpoint")
 /** Anthropic's own code: its tool runners then send the complete conversation instead of a thread. */
-export const threadUnsupported = invalid("thread_unsupported_request")("No conversation is kept here. Send all of it, without thread.", "thread")
+export const threadUnsupported = invalid("thread_unsupported_request")(
+  "Conversations are not stored. Send the complete conversation, without thread.",
+  "thread"
+)
 export const contextLengthExceeded = invalid("context_length_exceeded")
 export const headersTooLarge = refusal(431, "invalid_request_error", "headers_too_large")("The request line and headers are too large.")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
-const listedModels = "GET /v1/models lists your organization's own, named <organization>/<model>."
+const listedModels = "GET /v1/models lists your organization's models, named <organization>/<model>."
 /** Usually the organization is missing in the name. The record does not repeat the name, because it may be any text. */
 export const modelNotFound = (name: string): Refusal =>
   new Refusal({
     status: 404,
     type: "not_found_error",
     code: "model_not_found",
-    message: `There is no model ${name.slice(0, 128)}. ${listedModels}`,
+    message: `The model ${name.slice(0, 128)} does not exist, or your organization may not use it. ${listedModels}`,
     param: "model",
-    recorded: { message: `There is no model of the requested name. ${listedModels}`, param: "model" }
+    recorded: { message: `The requested model does not exist, or your organization may not use it. ${listedModels}`, param: "model" }
   })
 const payment = (code: string, message: string) => refusal(402, "billing_error", code)(message)
 export const insufficientBalance = payment(
@@ -70,7 +73,7 @@ export const methodNotAllowed = (method: string, allow: string): Refusal =>
     status: 405,
     type: "invalid_request_error",
     code: "method_not_allowed",
-    message: `${method} is not supported here; use ${allow}.`,
+    message: `${method} is not supported on this path. Use ${allow}.`,
     param: null,
     headers: { allow }
   })
@@ -80,13 +83,13 @@ const authentication = (code: string, message: string) =>
 export const missingApiKey = authentication("missing_api_key", "Send an API key in the header `Authorization: Bearer <API_KEY>`.")
 export const invalidApiKey = authentication(
   "invalid_api_key",
-  "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
+  "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a valid key."
 )
 
 /** The key was valid when the request was admitted. */
 export const keyEnded = authentication(
   "api_key_ended",
-  "The API key was revoked or has expired, or its organization was suspended, while the request was under way. Send a key that is in force."
+  "The API key was revoked or has expired, or its organization was suspended, while the request was in progress. Send a valid key."
 )
 
 /** Clients ignore or misread values that are not whole seconds up to one minute. */
@@ -97,15 +100,27 @@ export const addressRateLimited = (retryAfter: number): Refusal =>
     429,
     "rate_limit_error",
     "address_rate_limited",
-    "Too many API keys that do not exist were sent from your address. Check the key, or try again later.",
+    "Too many invalid API keys were sent from your address. Check the key, or try again later.",
     retryAfter
   )
 export const keyRateLimited = (retryAfter: number): Refusal =>
-  later(429, "rate_limit_error", "key_rate_limited", "The key sends too many requests. Send fewer a second.", retryAfter)
+  later(429, "rate_limit_error", "key_rate_limited", "The key sends too many requests. Send fewer requests per second.", retryAfter)
 export const orgRateLimited = (retryAfter: number): Refusal =>
-  later(429, "rate_limit_error", "org_rate_limited", "The organization sends too many requests. Send fewer a second.", retryAfter)
-export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
-export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
+  later(429, "rate_limit_error", "org_rate_limited", "The organization sends too many requests. Send fewer requests per second.", retryAfter)
+export const keyConcurrencyLimited = later(
+  429,
+  "rate_limit_error",
+  "key_concurrency_limited",
+  "The key has too many requests in progress. Wait until some of them have ended.",
+  1
+)
+export const orgConcurrencyLimited = later(
+  429,
+  "rate_limit_error",
+  "org_concurrency_limited",
+  "The organization has too many requests in progress. Wait until some of them have ended.",
+  1
+)
 /**
  * Why a starting engine may never become ready: the start has taken much longer than usual, in seconds; or the engine
  * has failed repeatedly and is started again in `next` seconds.
@@ -114,20 +129,20 @@ type DoubtfulStart = { readonly waited: number; readonly usual: number } | { rea
 
 const doubtOf = (doubt: DoubtfulStart): string => {
   if ("waited" in doubt) {
-    return `The model has no engine: its start has taken ${doubt.waited} seconds so far instead of ${doubt.usual}, and may be failing. Try again later, or ask whoever deployed it.`
+    return `The model has no engine: its start has taken ${doubt.waited} seconds instead of ${doubt.usual} and may be failing. Try again later, or ask the owner of the model.`
   }
-  const next = doubt.next === null ? "It is being started again" : `It is started again in ${doubt.next} seconds`
-  return `The model's engine does not start: it has ended ${doubt.ends} ${doubt.ends === 1 ? "time" : "times"} before it was ready. ${next}. Try again later, or ask whoever deployed it.`
+  const next = doubt.next === null ? "It is starting again" : `It starts again in ${doubt.next} seconds`
+  return `The model's engine does not start: it has failed ${doubt.ends} ${doubt.ends === 1 ? "time" : "times"} before it was ready. ${next}. Try again later, or ask the owner of the model.`
 }
 
 /** `retryAfter`: seconds until the engine may be ready. */
 export const modelStarting = (retryAfter: number, doubt?: DoubtfulStart): Refusal => {
-  const told = doubt === undefined ? "The model has no engine ready yet. Try again shortly." : doubtOf(doubt)
-  return later(503, "api_error", "model_starting", told, retryAfter)
+  const message = doubt === undefined ? "The model has no ready engine yet. Try again shortly." : doubtOf(doubt)
+  return later(503, "api_error", "model_starting", message, retryAfter)
 }
-export const noCapacity = later(503, "api_error", "no_capacity", "There are no free GPUs for the model's engine now. Try again later.", 60)
-export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are full. Try again shortly.", 2)
-export const unavailable = later(503, "api_error", "unavailable", "The service cannot take the request now. Try again shortly.", 2)
+export const noCapacity = later(503, "api_error", "no_capacity", "No GPUs are free for the model's engine. Try again later.", 60)
+export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are at capacity. Try again shortly.", 2)
+export const unavailable = later(503, "api_error", "unavailable", "The service cannot process the request now. Try again shortly.", 2)
 export const engineFailed = later(502, "api_error", "engine_failed", "The engine failed to answer.", 1)
 export const engineTimeout = new Refusal({
   status: 504,
@@ -137,8 +152,8 @@ export const engineTimeout = new Refusal({
   param: null,
   headers: { "x-should-retry": "false" }
 })
-export const clientClosed = new Refusal({ status: 499, type: "api_error", code: "client_closed_request", message: "The caller left.", param: null })
-export const internal = refusal(500, "api_error", "internal")("The request could not be handled. The request ID helps support to find out why.")
+export const clientClosed = new Refusal({ status: 499, type: "api_error", code: "client_closed_request", message: "The caller disconnected.", param: null })
+export const internal = refusal(500, "api_error", "internal")("An internal error occurred. Send the request ID to support.")
 
 /** The error for a defect: whether the database is unavailable, and no other details. */
 export const faultOf = (defect: unknown): Refusal => (SqlError.isSqlError(defect) ? unavailable : internal)

@@ -34,11 +34,11 @@ export interface RelayOptions {
   /** Applied to the text of each frame before it is sent. */
   readonly rename: (text: string) => string
   /** Milliseconds left until the first frame must arrive. */
-  readonly firstFrame: number
+  readonly firstFrameMillis: number
   /** Milliseconds of silence within the stream after which the engine counts as dead. */
-  readonly silence: number
+  readonly silenceMillis: number
   /** Milliseconds left for the stream in total. */
-  readonly whole: number
+  readonly streamMillis: number
   /** Whether the usage is known well enough to stop the engine once the caller has left. */
   readonly isMetered: () => boolean
   /** A caller that left gets no more frames, but they are read until the usage is known. */
@@ -52,17 +52,17 @@ export const relay = ({
   answered,
   begun,
   requestAbort,
-  firstFrame,
+  firstFrameMillis,
   isMetered,
   progress,
   pulse,
   reader,
   rename,
   signal,
-  silence,
+  silenceMillis,
   stream,
   upstream,
-  whole
+  streamMillis
 }: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
@@ -97,7 +97,7 @@ export const relay = ({
         else if (frame._tag === "Failed") end = { _tag: "Failed", payload: frame.payload, first }
         else if (frame._tag === "Broken") end = { _tag: "Broken", first }
         if (frame._tag !== "Chunk" && frame._tag !== "Done") break
-        if (frame.usage !== null) progress.sawUsage(frame.usage)
+        if (frame.usage !== null) progress.storeUsage(frame.usage)
         if (first) begun()
         first = false
         progress.finishReason = frame.finishReason ?? progress.finishReason
@@ -114,7 +114,7 @@ export const relay = ({
       }
       if (hasContent) {
         if (progress.firstContentAt === null) answered()
-        if (!requestAbort.aborted) progress.handedContent(performance.now())
+        if (!requestAbort.aborted) progress.recordContent(performance.now())
       }
       return end
     }
@@ -139,11 +139,11 @@ export const relay = ({
       if (isMetered()) onAbort()
       else if (waiting) onDrain()
     }
-    const look = () => {
+    const checkSilence = () => {
       const now = performance.now()
-      if (now - startedAt > whole || (!waiting && now - lastFrameAt > (first ? firstFrame : silence))) settle({ _tag: "Silent" })
+      if (now - startedAt > streamMillis || (!waiting && now - lastFrameAt > (first ? firstFrameMillis : silenceMillis))) settle({ _tag: "Silent" })
     }
-    const timer = setInterval(look, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrame, silence, whole) / 4))))
+    const timer = setInterval(checkSilence, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrameMillis, silenceMillis, streamMillis) / 4))))
 
     if (signal.aborted) return onAbort()
     // The stream may have broken off while the row was committed; then no more events follow.

@@ -238,7 +238,7 @@ it.each(
         status: 400,
         code: "unsupported_endpoint",
         param: "model",
-        message: `The model is not served on ${path}; it is on /v1/completions.`
+        message: `The model does not support ${path}. It supports /v1/completions.`
       })
   }
 })

@@ -70,7 +70,7 @@ describe("what comes as no request is told with an Error object, and its connect
         assert.match(String(answer?.top), /content-type: application\/json/)
         const { error } = JSON.parse(String(answer?.body))
         assert.deepStrictEqual([error.type, error.code, error.request_id], ["invalid_request_error", code, answer?.id])
-        assert.match(error.message, status === 431 ? /too large/ : status === 501 ? /does not know this method/ : /not a well-formed HTTP request/)
+        assert.match(error.message, status === 431 ? /too large/ : status === 501 ? /does not support this method/ : /not a well-formed HTTP request/)
       }).pipe(Effect.scoped)
     )
   }

@@ -65,11 +65,11 @@ describe("what an engine refuses", () => {
   }
 
   it("is told with the field that the engine named, where it is one of the path's own, and never in its words", () => {
-    assert.deepStrictEqual(told("logit_bias"), ["logit_bias", "logit_bias: the engine cannot serve the request with this value."])
+    assert.deepStrictEqual(told("logit_bias"), ["logit_bias", "logit_bias: the engine cannot process the request with this value."])
     assert.deepStrictEqual(told("text", "/v1/responses")[0], "text")
     assert.deepStrictEqual(told("messages", "/v1/responses")[0], "input")
     assert.deepStrictEqual(told("response_format", "/v1/messages")[0], "output_config")
-    const unnamed = [null, "The engine cannot serve the request with these parameters."]
+    const unnamed = [null, "The engine cannot process the request with these parameters."]
     for (const param of [null, undefined, 1, {}, "text", "secret", "logit_bias "]) assert.deepStrictEqual(told(param), unnamed)
   })
 })
@@ -84,13 +84,13 @@ describe("a schema that an engine has no grammar for", () => {
   it("is told with the keywords that the engine named", () => {
     assert.strictEqual(
       told('Grammar error: Unimplemented keys: ["uniqueItems", "if", "then"]'),
-      "The engine cannot serve the request with these parameters, since it does not know the JSON schema's uniqueItems, if, then."
+      "The engine cannot process the request with these parameters: it does not support the JSON schema keywords uniqueItems, if, then."
     )
     assert.strictEqual(
       told("The JSON schema contains features that are not supported: /properties/n: the keyword multipleOf is not supported", "response_format"),
-      "response_format: the engine cannot serve the request with this value, since it does not know the JSON schema's multipleOf."
+      "response_format: the engine cannot process the request with this value: it does not support the JSON schema keywords multipleOf."
     )
-    assert.match(told("The provided JSON schema contains features not supported by xgrammar."), /does not know every keyword of its JSON schema\.$/)
+    assert.match(told("The provided JSON schema contains features not supported by xgrammar."), /does not support some keywords of the JSON schema\.$/)
   })
 
   it("is told with none of the caller's own words", () => {
@@ -107,7 +107,7 @@ describe("a model that is not there", () => {
   it("is told with how models are named and where they are listed", () => {
     const { message, param } = refusals.modelNotFound("tiny-chat")
     assert.strictEqual(param, "model")
-    assert.match(message, /^There is no model tiny-chat\. GET \/v1\/models .*<organization>\/<model>\.$/)
+    assert.match(message, /^The model tiny-chat does not exist, or your organization may not use it\. GET \/v1\/models .*<organization>\/<model>\.$/)
     assert.isBelow(refusals.modelNotFound("a".repeat(1_000)).message.length, 300)
   })
 })

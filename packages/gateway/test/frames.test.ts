@@ -130,8 +130,8 @@ describe("frames", () => {
 describe("usage", () => {
   const usageOf = (json: string) => {
     const progress = new Progress(chat.usageOf)
-    progress.sawUsage(json)
-    return progress.told
+    progress.storeUsage(json)
+    return progress.reportedUsage
   }
 
   it("has four classes that add up to what the engine counted", () => {
@@ -150,20 +150,23 @@ describe("usage", () => {
   it("of an answer that broke off counts what was delivered, where the engine told of less", () => {
     const progress = new Progress(messages.usageOf)
     // As a message begins: the output is told at its end.
-    progress.sawUsage('{"input_tokens":12,"output_tokens":0}')
+    progress.storeUsage('{"input_tokens":12,"output_tokens":0}')
     progress.contentFrames = 7
     assert.deepStrictEqual(progress.usage, { input_tokens: 12, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
-    assert.strictEqual(failed(clientClosed, "The caller left.", progress).note, "The caller left. The output counts what was delivered.")
-    progress.sawUsage('{"input_tokens":12,"output_tokens":5}')
+    assert.strictEqual(
+      failed(clientClosed, "The caller disconnected.", progress).note,
+      "The caller disconnected. The output tokens are those that were delivered."
+    )
+    progress.storeUsage('{"input_tokens":12,"output_tokens":5}')
     progress.finishReason = "stop"
     assert.strictEqual(progress.usage.output_tokens, 5)
   })
 
   it("once told is not forgotten for one that cannot be read", () => {
     const progress = new Progress(chat.usageOf)
-    progress.sawUsage('{"prompt_tokens":3,"completion_tokens":1}')
+    progress.storeUsage('{"prompt_tokens":3,"completion_tokens":1}')
     assert.strictEqual(progress.usage.input_tokens, 3)
-    progress.sawUsage("null")
+    progress.storeUsage("null")
     assert.strictEqual(progress.usage.input_tokens, 3)
   })
 })

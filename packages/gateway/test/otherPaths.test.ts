@@ -120,9 +120,9 @@ describe("on the other paths", () => {
       refusalOf({ ...responses, reasoning: { effort: "xhigh" } }, "/v1/responses", targetWith({ capabilities })).message
     const withControls = (reasoningControls: ServedContract["reasoningControls"]) => capabilitiesOf({ ...everything, reasoningControls })
     const none = { thinking_toggle: false, effort_values: [], token_budget: true }
-    assert.strictEqual(told(withControls(none)), "reasoning.effort: the model has no efforts to choose from; leave it out.")
-    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true })), 'reasoning.effort: only "none" is served.')
-    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })), 'reasoning.effort: only "low" or "none" is served.')
+    assert.strictEqual(told(withControls(none)), "reasoning.effort: the model does not support reasoning efforts; omit it.")
+    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true })), 'reasoning.effort: only "none" is supported.')
+    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })), 'reasoning.effort: only "low" or "none" is supported.')
   })
 
   it("a message that is to be answered in a form can be counted", () => {

@@ -212,11 +212,11 @@ describe("what waits for a caller", () => {
       let inResponse = () => 0
       const server = createServer((_, response) => {
         inResponse = () => response.writableLength
-        const stream = new EventStream({ response, heartbeat: 1_000, keepAlive: "", writeStall: 10_000, onStall: () => {}, digests: null })
+        const stream = new EventStream({ response, heartbeatMillis: 1_000, keepAlive: "", writeStallMillis: 10_000, onStall: () => {}, digests: null })
         const reader = chatDialect.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false })
         const signal = new RequestAbort()
         response.once("close", () => signal.abort("gone"))
-        const times = { firstFrame: 10_000, silence: 10_000, whole: 10_000 }
+        const times = { firstFrameMillis: 10_000, silenceMillis: 10_000, streamMillis: 10_000 }
         const progress = new Progress(chatDialect.usageOf)
         Effect.runFork(
           relay({

@@ -52,7 +52,7 @@ describe("a key that ends while requests are under way", () => {
       yield* soon(() => seen.ended === "end")
       assert.deepStrictEqual([seen.status(), outcomes(world)], [401, ["Begin", "End 401 api_key_ended"]])
       assert.isAbove(endOf(world).usage.input_tokens, 0)
-      assert.include(endOf(world).note, "The API key ended before the engine reported its usage")
+      assert.include(endOf(world).note, "The API key became invalid before the engine reported its usage")
     })
   )
 

@@ -25,7 +25,7 @@ it.effect("requests under way have their usage written down every five seconds, 
     const running = yield* Running.make
     const progress = new Progress(chat.usageOf)
     running.add({ id: first, orgId }, progress)
-    progress.sawUsage('{"prompt_tokens":1,"completion_tokens":7}')
+    progress.storeUsage('{"prompt_tokens":1,"completion_tokens":7}')
     yield* TestClock.adjust("4999 millis")
     assert.deepStrictEqual(written, [])
     yield* TestClock.adjust("1 millis")
@@ -35,7 +35,7 @@ it.effect("requests under way have their usage written down every five seconds, 
     away = false
     written.length = 0
     running.add({ id: second, orgId }, new Progress(chat.usageOf))
-    progress.sawUsage('{"prompt_tokens":1,"completion_tokens":9}')
+    progress.storeUsage('{"prompt_tokens":1,"completion_tokens":9}')
     // Not at the next five seconds: leases run on meanwhile.
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(written.splice(0), [

@@ -47,19 +47,19 @@ export class MessagesReader implements StreamReader {
     const decoded = decodeEvent(payload)
     if (Option.isNone(decoded)) return payload.includes('"error"') ? { _tag: "Failed", payload } : broken
     const { type } = decoded.value
-    const named = eventOf(frame)
-    if (type === "error" || named === "error") return { _tag: "Failed", payload }
+    const eventName = eventOf(frame)
+    if (type === "error" || eventName === "error") return { _tag: "Failed", payload }
     const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
     if (type === "message_stop") return this.finished ? done : broken
     if (type === "message_start") {
-      return { _tag: "Chunk", text, usage: this.#told(decoded.value.message?.usage), hasContent: false, finishReason: null }
+      return { _tag: "Chunk", text, usage: this.#mergeUsage(decoded.value.message?.usage), hasContent: false, finishReason: null }
     }
     if (type === "message_delta") {
       const reason = decoded.value.delta?.stop_reason ?? null
       if (reason === null) return { _tag: "Failed", payload: "" }
       this.#finishReason = finishOfStop(reason)
       if (this.#finishReason === null) return { _tag: "Failed", payload: "" }
-      return { _tag: "Chunk", text, usage: this.#told(decoded.value.usage), hasContent: false, finishReason: this.#finishReason }
+      return { _tag: "Chunk", text, usage: this.#mergeUsage(decoded.value.usage), hasContent: false, finishReason: this.#finishReason }
     }
     if (type === "content_block_start" || type === "content_block_delta" || type === "content_block_stop") {
       return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"tool_use"'), finishReason: null }
@@ -71,7 +71,7 @@ export class MessagesReader implements StreamReader {
    * Merges the last value of each count: one engine corrects the first value at the end, another reports each value
    * once.
    */
-  #told(usage: typeof MessagesUsage.Type | null | undefined): string | null {
+  #mergeUsage(usage: typeof MessagesUsage.Type | null | undefined): string | null {
     if (usage == null) return null
     const known = Object.entries(usage).filter(([, count]) => count !== null)
     this.#usage = { ...this.#usage, ...Object.fromEntries(known) }

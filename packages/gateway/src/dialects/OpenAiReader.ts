@@ -26,8 +26,14 @@ const readCompact = (text: string): Frame | undefined => {
   }
   const tail = text.slice(cut)
   if (!usageTail.test(tail)) return undefined
-  const kept = `${text.slice(0, cut + 1)}}\n\n`
-  return { _tag: "Chunk", text: withBothNames(kept), usage: tail.slice(usageName.length, -3), hasContent: content.test(kept), finishReason: null }
+  const withoutUsage = `${text.slice(0, cut + 1)}}\n\n`
+  return {
+    _tag: "Chunk",
+    text: withBothNames(withoutUsage),
+    usage: tail.slice(usageName.length, -3),
+    hasContent: content.test(withoutUsage),
+    finishReason: null
+  }
 }
 
 const details = /,?"prompt_tokens_details":\{[^{}]*\}/
@@ -88,8 +94,8 @@ export class OpenAiReader implements StreamReader {
     let changed = usage !== undefined
     let hasContent = false
     const roleless = new Set<number>()
-    for (const { delta, finish_reason, index: given, text } of choices) {
-      const index = typeof given === "number" ? given : 0
+    for (const { delta, finish_reason, index: givenIndex, text } of choices) {
+      const index = typeof givenIndex === "number" ? givenIndex : 0
       const part = isObject(delta) ? delta : undefined
       if (!this.#begun.has(index)) {
         this.#begun.add(index)
@@ -103,12 +109,12 @@ export class OpenAiReader implements StreamReader {
       this.#ended.add(index)
       changed ||= reason !== finish_reason
     }
-    const told = usage == null ? null : JSON.stringify(this.#options.cachedUnknown && isObject(usage) ? { ...usage, prompt_tokens_details: null } : usage)
-    if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: told, hasContent: false, finishReason: reason }
+    const usageJson = usage == null ? null : JSON.stringify(this.#options.cachedUnknown && isObject(usage) ? { ...usage, prompt_tokens_details: null } : usage)
+    if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: usageJson, hasContent: false, finishReason: reason }
     if (!changed && roleless.size === 0) return { _tag: "Chunk", text: withBothNames(frame), usage: null, hasContent, finishReason: reason }
     const { usage: _, ...rest } = { usage: null, ...object }
     const rewritten = JSON.stringify(roleless.size === 0 ? rest : withRoles(rest, roleless), closed)
-    return { _tag: "Chunk", text: `data: ${withBothNames(toLatin1(rewritten))}\n\n`, usage: told, hasContent, finishReason: reason }
+    return { _tag: "Chunk", text: `data: ${withBothNames(toLatin1(rewritten))}\n\n`, usage: usageJson, hasContent, finishReason: reason }
   }
 }
 

@@ -89,18 +89,18 @@ export class ResponsesReader implements StreamReader {
       const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
       return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"function_call"'), finishReason: null }
     }
-    const told = { ...response, model: this.#options.model, store: false }
+    const publicResponse = { ...response, model: this.#options.model, store: false }
     if (type === "response.completed" || type === "response.incomplete") {
       const answer = Option.getOrNull(decodeAnswer(response))
       const finishReason = answer === null ? null : finishOfResponse(answer)
       if (answer === null || finishReason === null) return { _tag: "Failed", payload: errorOf(response) ?? "" }
       // One engine sends `response.completed` for a truncated answer.
       const name = `response.${answer.status}`
-      this.#ending = namedEvent(name, JSON.stringify({ ...parsed(payload), type: name, response: told }))
+      this.#ending = namedEvent(name, JSON.stringify({ ...parsed(payload), type: name, response: publicResponse }))
       return { _tag: "Done", usage: answer.usage == null ? null : JSON.stringify(answer.usage), finishReason }
     }
-    this.#begun ??= told
-    const text = namedEvent(type, JSON.stringify({ ...parsed(payload), response: told }))
+    this.#begun ??= publicResponse
+    const text = namedEvent(type, JSON.stringify({ ...parsed(payload), response: publicResponse }))
     return { _tag: "Chunk", text, usage: null, hasContent: false, finishReason: null }
   }
 }

@@ -12,12 +12,12 @@ export const openAiWhole = (text: string): WholeAnswer | null => {
   let finishReason: string | null = null
   let changed = false
   for (const choice of answer.choices) {
-    const told: unknown = isObject(choice) ? choice.finish_reason : undefined
-    if (told !== null && typeof told !== "string") return null
-    const reason = told === null ? null : finishReasonOf(told)
+    const engineReason: unknown = isObject(choice) ? choice.finish_reason : undefined
+    if (engineReason !== null && typeof engineReason !== "string") return null
+    const reason = engineReason === null ? null : finishReasonOf(engineReason)
     finished &&= reason !== null
     finishReason ??= reason
-    changed ||= reason !== told
+    changed ||= reason !== engineReason
   }
   const closed = changed ? text.replaceAll(/"finish_reason":\s*"repetition"/g, '"finish_reason":"stop"') : text
   return { usage: classesOf(answer.usage), finished, finishReason: finished ? finishReason : null, body: withBothNames(closed) }

@@ -29,15 +29,15 @@ export class ImageFetcher extends Context.Service<
     Effect.gen(function* () {
       const { images } = yield* GatewayConfig
       const internet = yield* Internet
-      const turns = new Turns(images.atOnce)
+      const turns = new Turns(images.maxConcurrent)
 
       const follow = Effect.fnUntraced(function* ({ param, url }: RemoteImage, limit: number) {
         let at: URL | null = url
         for (let redirects = 0; at !== null && redirects <= maxRedirects; redirects++) {
           const { hostname } = at
           const addresses = yield* internet.resolve(hostname)
-          if (addresses.length === 0 || !addresses.every((address) => isPublicAddress(address, images.inside))) break
-          const answer = yield* download({ url: at, connect: () => internet.connect(hostname, addresses), connectTimeout: images.connect, limit })
+          if (addresses.length === 0 || !addresses.every((address) => isPublicAddress(address, images.blockedNetworks))) break
+          const answer = yield* download({ url: at, connect: () => internet.connect(hostname, addresses), connectTimeout: images.connectMillis, limit })
           if (answer._tag === "Bytes") return answer.bytes
           if (answer._tag === "Long") return yield* imageFileTooLarge(`An image may have at most ${limit} bytes.`, param)
           if (answer._tag === "Failed") break
@@ -49,8 +49,8 @@ export class ImageFetcher extends Context.Service<
       const fetch = (orgId: OrgId, image: RemoteImage, limit: number) => {
         const late = { orElse: () => Effect.fail(failedToDownloadImage(image.param)) }
         return turns
-          .take(orgId, follow(image, limit).pipe(Effect.timeoutOrElse({ duration: images.whole, ...late })))
-          .pipe(Effect.timeoutOrElse({ duration: maxWait + images.whole, ...late }))
+          .take(orgId, follow(image, limit).pipe(Effect.timeoutOrElse({ duration: images.totalMillis, ...late })))
+          .pipe(Effect.timeoutOrElse({ duration: maxWait + images.totalMillis, ...late }))
       }
 
       return ImageFetcher.of({ fetch })

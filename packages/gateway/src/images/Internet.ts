@@ -16,11 +16,11 @@ export interface Internet {
 const resolve: Internet["resolve"] = (host) =>
   Effect.callback((resume) => {
     const resolver = new Resolver({ timeout: 1_500, tries: 2 })
-    const found: Array<ReadonlyArray<string>> = []
+    const resolved: Array<ReadonlyArray<string>> = []
     let open = 2
-    const take = (place: number) => (error: Error | null, addresses: ReadonlyArray<string> | undefined) => {
-      found[place] = error === null ? (addresses ?? []) : []
-      if (--open === 0) resume(Effect.succeed(found.flat()))
+    const take = (index: number) => (error: Error | null, addresses: ReadonlyArray<string> | undefined) => {
+      resolved[index] = error === null ? (addresses ?? []) : []
+      if (--open === 0) resume(Effect.succeed(resolved.flat()))
     }
     resolver.resolve4(host, take(0))
     resolver.resolve6(host, take(1))

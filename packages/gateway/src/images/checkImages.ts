@@ -30,12 +30,12 @@ export const checkImageBytes = (bytes: Buffer, limits: Limits, param: string): C
   const header = readImageHeader(bytes)
   if (header === "unreadable") return imageParseError("The image's size cannot be read from its headers.", param)
   if (header === "unknown" || !limits.formats.includes(header.format)) {
-    return unsupportedImageMediaType(`The image has to be one of ${limits.formats.join(", ")}; its own bytes tell, not the type that it is sent with.`, param)
+    return unsupportedImageMediaType(`The image must be one of ${limits.formats.join(", ")}. Its bytes decide, not the declared type.`, param)
   }
   const { format, height, width } = header
   if (width > limits.max_side_pixels || height > limits.max_side_pixels || width * height > limits.max_total_pixels) {
     return imageTooLarge(
-      `The image has ${width} x ${height} pixels; each side may have at most ${limits.max_side_pixels}, and the whole ${limits.max_total_pixels}.`,
+      `The image has ${width} x ${height} pixels; each side may have at most ${limits.max_side_pixels}, and the image ${limits.max_total_pixels}.`,
       param
     )
   }
@@ -47,22 +47,22 @@ const dataStart = (url: string): number => /^data:[^,]{0,256};base64,/i.exec(url
 
 const checkInline = (url: string, limits: Limits, param: string): CheckedImage | Refusal => {
   const start = dataStart(url)
-  if (start === -1) return invalidImageUrl("The image has to be `data:image/...;base64,...` or an https address.", param)
+  if (start === -1) return invalidImageUrl("The image must be `data:image/...;base64,...` or an https URL.", param)
   const base64 = url.slice(start)
   const bytes = readBase64(base64, limits.max_bytes_per_image)
   if (bytes === "long") return imageFileTooLarge(`An image may have at most ${limits.max_bytes_per_image} bytes.`, param)
-  if (bytes === "invalid") return invalidBase64Image("The image is not valid base64, with padding and without spaces.", param)
+  if (bytes === "invalid") return invalidBase64Image("The image is not valid base64. Send it with padding and without white space.", param)
   const mediaType = checkImageBytes(bytes, limits, param)
   return typeof mediaType === "string" ? { mediaType, base64 } : mediaType
 }
 
 const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage | RemoteImage | Refusal => {
   const inline = /^data:/i.test(url)
-  if (!limits.sources.includes(inline ? "base64" : "https")) return invalidImageUrl(`Images are taken as ${limits.sources.join(" or ")} only.`, param)
+  if (!limits.sources.includes(inline ? "base64" : "https")) return invalidImageUrl(`Images are accepted as ${limits.sources.join(" or ")} only.`, param)
   if (inline) return checkInline(url, limits, param)
   const remote = imageUrl(url)
   if (remote !== null) return { param, url: remote }
-  return invalidImageUrl("The image has to be `data:image/...;base64,...` or an https address of a named host, without a port, a user and a password.", param)
+  return invalidImageUrl("The image must be `data:image/...;base64,...` or an https URL with a host name, without port, user name and password.", param)
 }
 
 /**
@@ -72,7 +72,7 @@ const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage |
 export const checkImages = (images: ReadonlyArray<ImagePlace>, limits: Limits): ReadonlyArray<CheckedImage | RemoteImage> | Refusal => {
   const extra = images[limits.max_images]
   if (extra !== undefined)
-    return tooManyImages(`A request may have at most ${limits.max_images} images, earlier turns included; it has ${images.length}.`, extra.param)
+    return tooManyImages(`A request may have at most ${limits.max_images} images, including those of earlier messages; it has ${images.length}.`, extra.param)
   const checked: Array<CheckedImage | RemoteImage> = []
   for (const image of images) {
     const result = checkSource(image, limits)

@@ -46,7 +46,7 @@ export const inlineImages = Effect.fnUntraced(function* (
   const { requestAbort, share } = holder
   const downloads = holder.downloads ?? new Map<string, Buffer>()
   holder.downloads = downloads
-  if (limits === null) return yield* unsupportedValue("The model takes no images.", images[0]?.param ?? null)
+  if (limits === null) return yield* unsupportedValue("The model does not accept images.", images[0]?.param ?? null)
   const checked = checkImages(images, limits)
   if (checked instanceof Refusal) return yield* checked
   const inline = Effect.fnUntraced(function* (image: CheckedImage | RemoteImage) {
@@ -63,6 +63,6 @@ export const inlineImages = Effect.fnUntraced(function* (
     return typeof mediaType === "string" ? { mediaType, base64: bytes.toString("base64") } : yield* mediaType
   })
   const known = Effect.forEach(checked, inline, { concurrency: "unbounded" })
-  const whole = checked.some((image) => "url" in image) ? Effect.raceFirst(known, departed(requestAbort)) : known
-  return { ...request, images: [], imageCount: images.length, withoutImages: engineBody, engineBody: fillPlaces(engineBody, images, yield* whole) }
+  const finished = checked.some((image) => "url" in image) ? Effect.raceFirst(known, departed(requestAbort)) : known
+  return { ...request, images: [], imageCount: images.length, withoutImages: engineBody, engineBody: fillPlaces(engineBody, images, yield* finished) }
 })

@@ -85,20 +85,22 @@ export class InferenceMetrics {
     for (const [key, { usedAt }] of this.#models) if (this.#models.size > maxModels && now - usedAt > rest) this.#models.delete(key)
     const all = [...this.#models.values(), ...Object.values(this.#others).filter(({ outcomes }) => outcomes.size > 0)]
     const lines: Array<string> = []
-    const tell = (told: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
-      lines.push(...formatFamily(told, openMetrics, of))
+    const append = (metric: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
+      lines.push(...formatFamily(metric, openMetrics, of))
     }
     const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, refusals, requestSeconds, tokens, unrecordedRefusals, withoutUsage } = gatewayMetrics
-    tell(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))
-    tell(inFlight, (name) => [`${name} ${this.inFlight}`])
-    tell(refusals, (name) => [...this.#refusals].map(([code, count]) => `${name}{code="${code}"} ${count}`))
-    tell(unrecordedRefusals, (name) => [...this.#unrecorded].map(([code, count]) => `${name}{code="${code}"} ${count}`))
-    tell(outcomes, (name) => all.flatMap(({ labels, outcomes }) => [...outcomes].map(([outcome, count]) => `${name}{${labels},outcome="${outcome}"} ${count}`)))
-    tell(tokens, (name) => all.flatMap(({ labels, tokens }) => Object.entries(tokens).map(([kind, count]) => `${name}{${labels},kind="${kind}"} ${count}`)))
-    tell(withoutUsage, (name) => all.map(({ labels, withoutUsage }) => `${name}{${labels}} ${withoutUsage}`))
-    tell(clippedUsage, (name) => all.map(({ clippedUsage, labels }) => `${name}{${labels}} ${clippedUsage}`))
-    tell(firstToken, (name) => all.flatMap(({ firstToken, labels }) => firstToken.lines(name, labels, openMetrics)))
-    tell(betweenTokens, (name) => all.flatMap(({ betweenTokens, labels }) => betweenTokens.lines(name, labels, openMetrics)))
+    append(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))
+    append(inFlight, (name) => [`${name} ${this.inFlight}`])
+    append(refusals, (name) => [...this.#refusals].map(([code, count]) => `${name}{code="${code}"} ${count}`))
+    append(unrecordedRefusals, (name) => [...this.#unrecorded].map(([code, count]) => `${name}{code="${code}"} ${count}`))
+    append(outcomes, (name) =>
+      all.flatMap(({ labels, outcomes }) => [...outcomes].map(([outcome, count]) => `${name}{${labels},outcome="${outcome}"} ${count}`))
+    )
+    append(tokens, (name) => all.flatMap(({ labels, tokens }) => Object.entries(tokens).map(([kind, count]) => `${name}{${labels},kind="${kind}"} ${count}`)))
+    append(withoutUsage, (name) => all.map(({ labels, withoutUsage }) => `${name}{${labels}} ${withoutUsage}`))
+    append(clippedUsage, (name) => all.map(({ clippedUsage, labels }) => `${name}{${labels}} ${clippedUsage}`))
+    append(firstToken, (name) => all.flatMap(({ firstToken, labels }) => firstToken.lines(name, labels, openMetrics)))
+    append(betweenTokens, (name) => all.flatMap(({ betweenTokens, labels }) => betweenTokens.lines(name, labels, openMetrics)))
     return `${lines.join("\n")}\n`
   }
 }

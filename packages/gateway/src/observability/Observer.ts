@@ -14,7 +14,7 @@ export interface Observed {
   readonly id: string
   readonly endpoint: string
   /** The caller's unchecked `traceparent` header. */
-  readonly given: string | undefined
+  readonly traceparent: string | undefined
   /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
 }
@@ -33,7 +33,7 @@ export interface Ended {
   readonly streamed: boolean
   readonly outcome: Outcome
   /** The refusal that the caller got instead of the outcome; null if it got the outcome. */
-  readonly told: Refusal | null
+  readonly refusal: Refusal | null
   /** `performance.now()` when the first content was sent to the caller. */
   readonly firstContentAt: number | null
 }
@@ -63,8 +63,8 @@ export class Observer extends Context.Service<
       const tracer = yield* Effect.tracer
       const isTraced = tracer !== Tracer.nativeTracer
 
-      const startSpan = ({ endpoint, given, id, startedAt }: Observed) => {
-        const [, traceId, spanId, flags] = given === undefined ? [] : (wellFormed.exec(given) ?? [])
+      const startSpan = ({ endpoint, traceparent, id, startedAt }: Observed) => {
+        const [, traceId, spanId, flags] = traceparent === undefined ? [] : (wellFormed.exec(traceparent) ?? [])
         const parent =
           traceId === undefined || spanId === undefined
             ? Option.none<Tracer.AnySpan>()
@@ -88,23 +88,24 @@ export class Observer extends Context.Service<
         if (code !== null) span.attribute("error.type", code)
         span.end(nanos(performance.now()), status >= 500 ? Exit.fail(code) : Exit.void)
       }
-      const traceId = (given: string | undefined, span: Tracer.Span | null) => span?.traceId ?? (given === undefined ? undefined : wellFormed.exec(given)?.[1])
+      const traceId = (traceparent: string | undefined, span: Tracer.Span | null) =>
+        span?.traceId ?? (traceparent === undefined ? undefined : wellFormed.exec(traceparent)?.[1])
 
       return Observer.of({
         begin: (request, caller, route) => {
           const series = inferenceMetrics.of(route.model, route.orgId === caller.orgId ? "owner" : "customer")
           if (!isTraced) {
-            const { given } = request
-            return { series, traceparent: given !== undefined && wellFormed.test(given) ? given : undefined, span: null }
+            const { traceparent } = request
+            return { series, traceparent: traceparent !== undefined && wellFormed.test(traceparent) ? traceparent : undefined, span: null }
           }
           const span = startSpan(request)
           span.attribute("gen_ai.request.model", route.model)
           span.attribute("seatrial.org_id", caller.orgId)
           return { series, traceparent: toTraceparent(span), span }
         },
-        ended: ({ endpoint, given, id, startedAt }, { series, span }, { caller, firstContentAt, outcome, route, streamed, told }) => {
+        ended: ({ endpoint, traceparent, id, startedAt }, { series, span }, { caller, firstContentAt, outcome, route, streamed, refusal }) => {
           const { finishReason, note, status, usage } = outcome
-          const error = told ?? outcome.error
+          const error = refusal ?? outcome.error
           series.ended(error === null ? "completed" : error.code, usage)
           if (error === null && note !== null) series.withoutUsage++
           if (usage.clipped) series.clippedUsage++
@@ -113,13 +114,13 @@ export class Observer extends Context.Service<
             span.attribute("gen_ai.usage.input_tokens", usage.input_tokens)
             span.attribute("gen_ai.usage.output_tokens", usage.output_tokens)
             if (firstContentAt !== null) span.attribute("seatrial.ttft_ms", round(firstContentAt - startedAt))
-            endSpan(span, told?.status ?? status, error?.code ?? null)
+            endSpan(span, refusal?.status ?? status, error?.code ?? null)
           }
           log?.write({
             request_id: id,
-            trace_id: traceId(given, span),
+            trace_id: traceId(traceparent, span),
             endpoint,
-            status: told?.status ?? status,
+            status: refusal?.status ?? status,
             code: error?.code ?? null,
             latency_ms: elapsed(startedAt),
             org_id: caller.orgId,
@@ -134,8 +135,8 @@ export class Observer extends Context.Service<
           inferenceMetrics.refused(code)
           const span = isTraced ? startSpan(request) : null
           if (span !== null) endSpan(span, status, code)
-          const { endpoint, given, id, startedAt } = request
-          log?.write({ request_id: id, trace_id: traceId(given, span), endpoint, status, code, latency_ms: elapsed(startedAt) })
+          const { endpoint, traceparent, id, startedAt } = request
+          log?.write({ request_id: id, trace_id: traceId(traceparent, span), endpoint, status, code, latency_ms: elapsed(startedAt) })
         }
       })
     })

@@ -41,14 +41,14 @@ class RoutingSeries {
 /** Metrics of routing. Gauges are read on demand; only waits and second attempts are counted. */
 export class RoutingMetrics {
   readonly #models = new Map<string, RoutingSeries>()
-  readonly #others = new RoutingSeries("other")
+  readonly #further = new RoutingSeries("other")
   /** Reads the pools of models with requests. */
   pools: () => ReadonlyArray<ObservedPool> = () => []
 
   #of(model: string): RoutingSeries {
     let series = this.#models.get(model)
     if (series === undefined) {
-      if (this.#models.size >= maxModels) return this.#others
+      if (this.#models.size >= maxModels) return this.#further
       series = new RoutingSeries(model)
       this.#models.set(model, series)
     }
@@ -76,12 +76,12 @@ export class RoutingMetrics {
   format(openMetrics: boolean): string {
     const now = performance.now()
     for (const [model, { usedAt }] of this.#models) if (this.#models.size >= maxModels && now - usedAt > rest) this.#models.delete(model)
-    const series = [...this.#models.values(), this.#others]
+    const series = [...this.#models.values(), this.#further]
     const pools = this.pools()
     const shown = pools.slice(0, maxModels)
-    const others = pools.slice(maxModels)
-    const sum = (of: (pool: ObservedPool) => number) => others.reduce((total, pool) => total + of(pool), 0)
-    if (others.length > 0) {
+    const further = pools.slice(maxModels)
+    const sum = (of: (pool: ObservedPool) => number) => further.reduce((total, pool) => total + of(pool), 0)
+    if (further.length > 0) {
       const engines = { open: sum(({ engines }) => engines.open), full: sum(({ engines }) => engines.full), ejected: sum(({ engines }) => engines.ejected) }
       shown.push({ model: "other", queued: sum(({ queued }) => queued), engines })
     }

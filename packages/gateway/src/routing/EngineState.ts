@@ -9,11 +9,11 @@ export interface Pulse {
 }
 
 /** Milliseconds after which metrics reported by an engine are ignored. */
-const stale = 5_000
+const metricsMaxAgeMillis = 5_000
 const fullCache = 0.9
 const longQueue = 5
 /** Milliseconds for which an engine that rejected a request as full gets no further requests. */
-const turnedAwayFor = 1_000
+const fullMillis = 1_000
 
 const failuresWithin = 10_000
 const failuresAllowed = 3
@@ -52,7 +52,7 @@ export class EngineState {
   #failedFor: OrgId | null = null
   #metrics: EngineMetrics | null = null
   #metricsAt = 0
-  #turnedAwayUntil = 0
+  #fullUntil = 0
   /** When slow start began; null when it is over. */
   #rampFrom: number | null = null
 
@@ -83,20 +83,20 @@ export class EngineState {
     return this.#held.get(orgId) ?? 0
   }
 
-  #told(now: number): EngineMetrics | null {
-    return this.#metrics !== null && now - this.#metricsAt <= stale ? this.#metrics : null
+  #freshMetrics(now: number): EngineMetrics | null {
+    return this.#metrics !== null && now - this.#metricsAt <= metricsMaxAgeMillis ? this.#metrics : null
   }
 
   /** Stores the metrics that the engine reported. */
-  tell(metrics: EngineMetrics, now: number) {
+  recordMetrics(metrics: EngineMetrics, now: number) {
     if (metrics.tokens !== null && metrics.tokens !== this.#metrics?.tokens) this.pulse.at = now
     this.#metrics = metrics
     this.#metricsAt = now
   }
 
   /** The engine rejected a request because it is full. */
-  turnAway(now: number) {
-    this.#turnedAwayUntil = now + turnedAwayFor
+  markFull(now: number) {
+    this.#fullUntil = now + fullMillis
   }
 
   /**
@@ -104,14 +104,14 @@ export class EngineState {
    * other gateways.
    */
   load(now: number): number {
-    return this.outstanding + (this.#told(now)?.waiting ?? 0)
+    return this.outstanding + (this.#freshMetrics(now)?.waiting ?? 0)
   }
 
   /** Whether the engine reports that it is saturated. An idle engine is never full. */
   isFull(now: number): boolean {
-    if (now < this.#turnedAwayUntil) return true
-    const told = this.#told(now)
-    return told !== null && told.running !== 0 && ((told.cacheUse ?? 0) > fullCache || (told.waiting ?? 0) > longQueue)
+    if (now < this.#fullUntil) return true
+    const metrics = this.#freshMetrics(now)
+    return metrics !== null && metrics.running !== 0 && ((metrics.cacheUse ?? 0) > fullCache || (metrics.waiting ?? 0) > longQueue)
   }
 
   /** Requests that this gateway may send at once. `limit` is what the engine can process. */
@@ -166,7 +166,7 @@ export class EngineState {
    */
   isHung(now: number, patience: number): boolean {
     if (this.outstanding === 0 || now - this.pulse.at <= patience) return false
-    if (this.#told(now)?.running === 0) return false
+    if (this.#freshMetrics(now)?.running === 0) return false
     return this.streams > 0 || (this.#metrics?.tokens ?? null) !== null
   }
 }

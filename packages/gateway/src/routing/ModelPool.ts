@@ -4,14 +4,14 @@ import type { ObservedPool } from "../observability/RoutingMetrics.ts"
 import { DecodePace } from "./DecodePace.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
-import { mayTakePlace } from "./mayTakePlace.ts"
+import { mayTakeSlot } from "./mayTakeSlot.ts"
 import { pickEngine } from "./pickEngine.ts"
 import { RetryBudget } from "./RetryBudget.ts"
 
 /** Requests that an engine may get beyond its measured concurrency. */
 const beyondMeasured = 4
 /** Requests that may wait per slot of the model's engines. */
-const waitingPerPlace = 4
+const waitingPerSlot = 4
 
 /** A request that waits for an engine. */
 export interface Waiter {
@@ -82,7 +82,7 @@ export class ModelPool {
 
   /** Requests that may wait while there are engines. */
   get waitingLimit(): number {
-    return waitingPerPlace * this.limit * this.engines.length
+    return waitingPerSlot * this.limit * this.engines.length
   }
 
   /**
@@ -91,15 +91,15 @@ export class ModelPool {
    */
   mayWait(orgId: string, limit: number): boolean {
     const free = limit - this.queue.size
-    return this.route.isPublic ? mayTakePlace(this.queue.sizeOf(orgId), free) : free > 0
+    return this.route.isPublic ? mayTakeSlot(this.queue.sizeOf(orgId), free) : free > 0
   }
 
   /**
    * Whether the organization may take a free slot. On a public model some slots stay free for organizations that hold
    * fewer.
    */
-  #mayTake(orgId: string, now: number): boolean {
-    return !this.route.isPublic || mayTakePlace(this.#heldBy(orgId), this.#free(now))
+  #mayTakeSlot(orgId: string, now: number): boolean {
+    return !this.route.isPublic || mayTakeSlot(this.#heldBy(orgId), this.#free(now))
   }
 
   #heldBy(orgId: string): number {
@@ -126,7 +126,7 @@ export class ModelPool {
     const free = this.#free(now)
     return this.queue.takeLightest((orgId) => {
       const held = this.#heldBy(orgId)
-      return mayTakePlace(held, free) ? held : null
+      return mayTakeSlot(held, free) ? held : null
     })
   }
 
@@ -180,7 +180,7 @@ export class ModelPool {
     const now = this.#options.now()
     this.usedAt = now
     this.budget.earn()
-    if (this.queue.size > 0 || !this.#mayTake(orgId, now)) return undefined
+    if (this.queue.size > 0 || !this.#mayTakeSlot(orgId, now)) return undefined
     const [only] = this.engines
     const engine =
       this.engines.length === 1 && only !== undefined

@@ -13,7 +13,7 @@ import { hashOf } from "./rendezvous.ts"
 import { overdueStart, secondsUntilNextStart, secondsUntilStarted } from "./secondsUntilStarted.ts"
 
 /** A request that needs an engine. */
-export interface Asked {
+export interface RoutingRequest {
   readonly orgId: OrgId
   /** Its parsed body. The prefix that it shares with other requests decides which engine is preferred. */
   readonly members: Readonly<Record<string, unknown>>
@@ -44,22 +44,22 @@ export class RoutedRequest {
   readonly #orgId: OrgId
   readonly #streamed: boolean
   /** Released when the request has an engine, or waits. */
-  #members: Asked["members"] | null
+  #members: RoutingRequest["members"] | null
   #route: Route
   #pool: ModelPool | null = null
   #engine: EngineState | null = null
   /** Whether the request was sent to the same engine twice. */
-  #askedAgain = false
+  #isRepeated = false
   /** Whether the request moved to a second engine. */
-  #sentOn = false
-  #left = false
+  #isMoved = false
+  #hasLeft = false
 
-  constructor(dependencies: RoutingDependencies, route: Route, asked: Asked) {
+  constructor(dependencies: RoutingDependencies, route: Route, request: RoutingRequest) {
     this.#dependencies = dependencies
     this.#route = route
-    this.#orgId = asked.orgId
-    this.#streamed = asked.streamed
-    this.#members = asked.members
+    this.#orgId = request.orgId
+    this.#streamed = request.streamed
+    this.#members = request.members
   }
 
   /**
@@ -103,7 +103,7 @@ export class RoutedRequest {
     this.#engine = engine
     this.#members = null
     const route = this.#dependencies.known(this.#orgId, this.#route.model)
-    if (this.#left || route === undefined || route.modelId !== this.#route.modelId) {
+    if (this.#hasLeft || route === undefined || route.modelId !== this.#route.modelId) {
       this.#drop()
       return false
     }
@@ -135,7 +135,7 @@ export class RoutedRequest {
       const cold = pool.engines.length === 0
       const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : this.#starting(pool))
       if (cold) pool.coldSince ??= startedAt
-      const limit = Math.min(cold ? settings.coldWait : settings.queueWait, patience ?? Number.POSITIVE_INFINITY)
+      const limit = Math.min(cold ? settings.coldWaitMillis : settings.queueWaitMillis, patience ?? Number.POSITIVE_INFINITY)
       // The next start is too late for this request, so it fails now instead of at its time limit.
       if (cold && (pool.failing?.nextStart ?? 0) > startedAt + limit) return resume(Effect.fail(refusal()))
       if (!pool.mayWait(this.#orgId, cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
@@ -187,14 +187,14 @@ export class RoutedRequest {
     const pool = this.#pool
     const engine = this.#engine
     if (pool === null || engine === null) return false
-    if (why === "stale" && !this.#askedAgain) {
-      this.#askedAgain = true
+    if (why === "stale" && !this.#isRepeated) {
+      this.#isRepeated = true
       routingMetrics.retried(this.#route.model, why)
       return true
     }
-    if (why === "full") engine.turnAway(this.#dependencies.now())
+    if (why === "full") engine.markFull(this.#dependencies.now())
     else pool.fail(engine)
-    if (this.#sentOn) return false
+    if (this.#isMoved) return false
     const next = pool.takeOther([engine], this.#streamed, this.#orgId)
     if (next === undefined) return false
     if (!pool.budget.spend()) {
@@ -202,7 +202,7 @@ export class RoutedRequest {
       return false
     }
     routingMetrics.retried(this.#route.model, why === "full" ? why : "lost")
-    this.#sentOn = true
+    this.#isMoved = true
     pool.leave(engine, this.#streamed, this.#orgId)
     this.#engine = next
     return true
@@ -220,7 +220,7 @@ export class RoutedRequest {
 
   /** The request has ended. */
   leave() {
-    this.#left = true
+    this.#hasLeft = true
     this.#drop()
   }
 }

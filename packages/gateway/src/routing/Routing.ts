@@ -5,7 +5,7 @@ import { EngineClient } from "../EngineClient.ts"
 import { GatewayConfig } from "../GatewayConfig.ts"
 import { routingMetrics } from "../observability/RoutingMetrics.ts"
 import { ModelPool } from "./ModelPool.ts"
-import { type Asked, RoutedRequest, type RoutingDependencies } from "./RoutedRequest.ts"
+import { RoutedRequest, type RoutingDependencies, type RoutingRequest } from "./RoutedRequest.ts"
 import { watchEngines } from "./watchEngines.ts"
 
 /** Decides which engine processes a request, and when. */
@@ -16,7 +16,7 @@ export class Routing extends Context.Service<
      * Starts routing a request. If the route changes before the request gets an engine, the new route applies. The
      * caller must call `leave` on the result.
      */
-    readonly open: (route: Route, asked: Asked) => RoutedRequest
+    readonly open: (route: Route, request: RoutingRequest) => RoutedRequest
   }
 >()("seatrial/Routing") {
   static readonly layer = Layer.effect(
@@ -56,7 +56,7 @@ export class Routing extends Context.Service<
       yield* watchEngines({ engine, now, pools, settings, use: routes.use, placedEngine: routes.placedEngine })
 
       return Routing.of({
-        open: (route, asked) => new RoutedRequest(dependencies, route, asked)
+        open: (route, request) => new RoutedRequest(dependencies, route, request)
       })
     })
   )

@@ -3,14 +3,14 @@ export interface RoutingSettings {
   /** Concurrent requests for an engine without a measured concurrency. */
   readonly engineConcurrency: number
   /** Longest wait if the model has engines. */
-  readonly queueWait: number
+  readonly queueWaitMillis: number
   /** Longest wait if the model has no engine. */
-  readonly coldWait: number
+  readonly coldWaitMillis: number
   /** Requests that may wait for a model without an engine. */
   readonly coldWaiting: number
   /** Interval between two readings of an engine's metrics, and between two health checks. */
-  readonly scrape: number
-  readonly health: number
+  readonly scrapeIntervalMillis: number
+  readonly healthIntervalMillis: number
   /** Silence of an engine with work after which it is ejected. */
-  readonly hang: number
+  readonly hangMillis: number
 }

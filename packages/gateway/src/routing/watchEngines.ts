@@ -20,15 +20,15 @@ export interface Watched {
 }
 
 /** Milliseconds after the last request for a model after which its pool is discarded and its engines are not polled. */
-const restAfter = 60_000
+const idleAfter = 60_000
 /** Milliseconds in which a requested engine gets its GPUs if any are free. */
 const placedWithin = 20_000
 /** Milliseconds after which the gateway checks why there is no engine. */
-const lookAfter = 2_000
+const checkPlacementAfter = 2_000
 /** Milliseconds that an engine has to answer. */
-const patience = 2_000
+const timeoutMillis = 2_000
 /** Engines that are polled at once. */
-const atOnce = 16
+const maxConcurrent = 16
 /** Largest size of an engine's metrics, in bytes. */
 const largest = 4 * 1024 * 1024
 
@@ -41,8 +41,8 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
   const get = (url: string, path: "/metrics" | "/health" | "/ready") =>
     Effect.suspend(() => {
       const { signal } = new AbortController()
-      return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout: patience, signal }), (answer) =>
-        Effect.map(readWhole(answer, largest, patience, signal), (body) =>
+      return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout: timeoutMillis, signal }), (answer) =>
+        Effect.map(readWhole(answer, largest, timeoutMillis, signal), (body) =>
           answer.statusCode === 200 && typeof body !== "string" ? body.toString("latin1") : null
         )
       )
@@ -50,66 +50,72 @@ export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }
 
   const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
 
-  const lookForPlace = Effect.fnUntraced(function* (pool: ModelPool, at: number) {
-    if (pool.coldSince === null || at - pool.coldSince < lookAfter) return
-    const found = yield* placedEngine(pool.route)
+  const checkPlacement = Effect.fnUntraced(function* (pool: ModelPool, at: number) {
+    if (pool.coldSince === null || at - pool.coldSince < checkPlacementAfter) return
+    const placed = yield* placedEngine(pool.route)
     if (pool.coldSince === null || pool.engines.length > 0) return
-    if (at - pool.coldSince >= placedWithin) pool.placed = found !== null
-    const failing = found?.failing ?? null
+    if (at - pool.coldSince >= placedWithin) pool.placed = placed !== null
+    const failing = placed?.failing ?? null
     const { currentTimeMillisUnsafe } = yield* Clock.Clock
     pool.failing =
       failing === null ? null : { ends: failing.ends, nextStart: failing.nextStartAt === null ? null : now() + failing.nextStartAt - currentTimeMillisUnsafe() }
   })
 
-  const look = Effect.suspend(() => {
+  const checkPools = Effect.suspend(() => {
     const at = now()
     const wanted: Array<ModelPool> = []
     for (const [id, pool] of pools) {
-      if (pool.isIdleSince(at - restAfter)) {
+      if (pool.isIdleSince(at - idleAfter)) {
         pool.close()
         pools.delete(id)
         continue
       }
-      for (const state of pool.engines) if (state.isHung(at, settings.hang)) pool.eject(state)
+      for (const state of pool.engines) if (state.isHung(at, settings.hangMillis)) pool.eject(state)
       if (pool.queue.size === 0) continue
       pool.dispatch()
       // An engine without demand is stopped even during its start; waiting requests are demand.
       if (pool.engines.length === 0) wanted.push(pool)
     }
-    return Effect.forEach(wanted, (pool) => Effect.andThen(use(pool.route, true), lookForPlace(pool, at)), { concurrency: atOnce, discard: true })
+    return Effect.forEach(wanted, (pool) => Effect.andThen(use(pool.route, true), checkPlacement(pool, at)), { concurrency: maxConcurrent, discard: true })
   })
 
   const scrape = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
     const text = yield* get(state.endpoint.url, "/metrics")
     if (text === null) return
-    state.tell(readEngineMetrics(text, engineWire(pool.route.runtime)), now())
+    state.recordMetrics(readEngineMetrics(text, engineWire(pool.route.runtime)), now())
     if (pool.queue.size > 0) pool.dispatch()
   })
   const metrics = Effect.suspend(() =>
     Effect.forEach(
       active().flatMap((pool) => pool.engines.map((state) => [pool, state] as const)),
       ([pool, state]) => scrape(pool, state),
-      { concurrency: atOnce, discard: true }
+      { concurrency: maxConcurrent, discard: true }
     )
   )
 
-  const examine = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
+  const checkHealth = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
     const text = yield* get(state.endpoint.url, engineWire(pool.route.runtime).livenessPath)
     if (text === null) pool.fail(state)
   })
   const health = Effect.suspend(() =>
     Effect.forEach(
       active().flatMap((pool) => (pool.engines.length > 1 ? pool.engines.map((state) => [pool, state] as const) : [])),
-      ([pool, state]) => examine(pool, state),
-      { concurrency: atOnce, discard: true }
+      ([pool, state]) => checkHealth(pool, state),
+      { concurrency: maxConcurrent, discard: true }
     )
   )
 
-  const always = (what: Effect.Effect<void>, pause: number) =>
+  const repeat = (what: Effect.Effect<void>, pause: number) =>
     what.pipe(
-      Effect.catchCause((cause) => Effect.logWarning("engines could not be looked after", cause)),
+      Effect.catchCause((cause) => Effect.logWarning("engines could not be polled", cause)),
       Effect.repeat(Schedule.spaced(pause)),
       Effect.forkScoped
     )
-  return Effect.asVoid(Effect.all([always(look, settings.scrape), always(metrics, settings.scrape), always(health, settings.health)]))
+  return Effect.asVoid(
+    Effect.all([
+      repeat(checkPools, settings.scrapeIntervalMillis),
+      repeat(metrics, settings.scrapeIntervalMillis),
+      repeat(health, settings.healthIntervalMillis)
+    ])
+  )
 }

@@ -8,11 +8,11 @@ export const text: Check = (value, at) => (typeof value === "string" ? value : a
 
 export const boolean: Check = (value, at) => (typeof value === "boolean" ? value : at.invalid("expected true or false"))
 
-export const nonEmptyText: Check = (value, at) => (typeof value === "string" && value !== "" ? value : at.invalid("expected a string that is not empty"))
+export const nonEmptyText: Check = (value, at) => (typeof value === "string" && value !== "" ? value : at.invalid("expected a non-empty string"))
 
 /** An integer in a range. */
 export const integer =
-  (minimum: number, maximum: number, expected = `expected a whole number from ${minimum} to ${maximum}`): Check =>
+  (minimum: number, maximum: number, expected = `expected an integer from ${minimum} to ${maximum}`): Check =>
   (value, at) =>
     typeof value === "number" && Number.isSafeInteger(value) && value >= minimum && value <= maximum ? value : at.invalid(expected)
 
@@ -26,7 +26,7 @@ export const number =
 export const numberAbove =
   (minimum: number, maximum: number): Check =>
   (value, at) =>
-    typeof value === "number" && value > minimum && value <= maximum ? value : at.invalid(`expected a number above ${minimum}, ${maximum} at most`)
+    typeof value === "number" && value > minimum && value <= maximum ? value : at.invalid(`expected a number above ${minimum} and at most ${maximum}`)
 
 /** Checks the type only. The value has no effect and is not sent. */
 export const advisory =
@@ -40,7 +40,7 @@ export const advisory =
 export const only =
   (...values: ReadonlyArray<string | number | boolean>): Check =>
   (value, at) =>
-    values.some((one) => one === value) ? undefined : at.unsupportedValue(`only ${values.map((one) => JSON.stringify(one)).join(" or ")} is served`)
+    values.some((one) => one === value) ? undefined : at.unsupportedValue(`only ${values.map((one) => JSON.stringify(one)).join(" or ")} is supported`)
 
 /** A member of the API that no model supports. */
 export const never: Check = (_, at) => at.unsupported()
@@ -56,7 +56,7 @@ export const list =
   (item: Check, minimum: number, maximum: number): Check =>
   (value, at) => {
     if (!Array.isArray(value)) return at.invalid("expected a list")
-    if (value.length < minimum || value.length > maximum) return at.invalid(`expected a list of ${minimum} to ${maximum}`)
+    if (value.length < minimum || value.length > maximum) return at.invalid(`expected a list of ${minimum} to ${maximum} items`)
     return value.map((one: unknown, index) => at.within(index, item, one))
   }
 
@@ -67,17 +67,17 @@ export const members = (fields: Members, required: ReadonlyArray<string> = []): 
   const checks = new Map(Object.entries(fields))
   return (value, at) => {
     if (!isMembers(value)) return at.invalid("expected an object")
-    const kept: Record<string, unknown> = {}
+    const result: Record<string, unknown> = {}
     for (const name of Object.keys(value)) {
-      const given = value[name]
-      if (given === null) continue
+      const member = value[name]
+      if (member === null) continue
       const check = checks.get(name)
       if (check === undefined) return at.unknown(name)
-      const checked = at.within(name, check, given)
-      if (checked !== undefined) kept[name] = checked
+      const checked = at.within(name, check, member)
+      if (checked !== undefined) result[name] = checked
     }
     for (const name of required) if (value[name] == null) return at.invalid("is required", name)
-    return kept
+    return result
   }
 }
 
@@ -90,5 +90,5 @@ export const variant =
     if (kind == null) return at.invalid("is required", name)
     if (typeof kind !== "string") return at.invalid("expected a string", name)
     const check = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
-    return check === undefined ? at.unsupportedValue(`only ${Object.keys(kinds).join(" or ")} is served`, name) : check(value, at)
+    return check === undefined ? at.unsupportedValue(`only ${Object.keys(kinds).join(" or ")} is supported`, name) : check(value, at)
   }

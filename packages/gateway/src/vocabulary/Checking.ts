@@ -12,13 +12,13 @@ const gates = new WeakMap<ModelCapabilities, Map<InferencePath, Gates>>()
 const gatesOf = (endpoint: InferencePath, capabilities: ModelCapabilities): Gates => {
   const known = gates.get(capabilities)?.get(endpoint)
   if (known !== undefined) return known
-  const made = {
+  const computed = {
     fields: new Set(capabilities.supported_parameters_by_endpoint[endpoint]),
     // Counting tokens accepts the same values as a message.
     formats: new Set(capabilities.supported_response_formats_by_endpoint[endpoint === "/v1/messages/count_tokens" ? "/v1/messages" : endpoint])
   }
-  gates.set(capabilities, (gates.get(capabilities) ?? new Map<InferencePath, Gates>()).set(endpoint, made))
-  return made
+  gates.set(capabilities, (gates.get(capabilities) ?? new Map<InferencePath, Gates>()).set(endpoint, computed))
+  return computed
 }
 
 /** The properties of a route that decide which values are accepted and how they are sent to the engine. */
@@ -118,11 +118,11 @@ export class Checking {
   }
 
   #refuse(refusal: (message: string, param: string) => Refusal, message: string, deeper: ReadonlyArray<Step>): never {
-    const [param, kept] = [this.#text(deeper, false), this.#text(deeper, true)]
+    const [param, recordedParam] = [this.#text(deeper, false), this.#text(deeper, true)]
     const refused = refusal(`${param}: ${message}.`, param)
-    if (param === kept) throw refused
+    if (param === recordedParam) throw refused
     const { code, message: text, status, type } = refused
-    throw new Refusal({ status, type, code, message: text, param, recorded: { message: `${kept}: ${message}.`, param: kept } })
+    throw new Refusal({ status, type, code, message: text, param, recorded: { message: `${recordedParam}: ${message}.`, param: recordedParam } })
   }
 
   /** The value has the wrong type or is out of range. */

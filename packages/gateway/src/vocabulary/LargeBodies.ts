@@ -30,7 +30,7 @@ export class LargeBody implements ParsedBody {
 }
 
 /** Repeating it would crash another process. */
-const needsTooMuchMemory = invalidBody("The body needs more memory to be parsed than a request may take. Send fewer and longer values.")
+const needsTooMuchMemory = invalidBody("Parsing the body needs more memory than a request may use. Send fewer and longer values.")
 
 type Answered = { readonly answer: LargeBodyAnswer; readonly body: Buffer }
 

@@ -23,7 +23,7 @@ const first = /^\{"(max_completion_tokens|max_tokens|max_output_tokens)":(\d+)/
 
 /** Lowers the token limit at the start of an engine's body to `room`. Null if there is no limit or it is not higher. */
 export const cutAnswer = (engineBody: string, room: number): string | null => {
-  const found = first.exec(engineBody)
-  if (found === null || Number(found[2]) <= room) return null
-  return `{"${found[1]}":${room}${engineBody.slice(found[0].length)}`
+  const match = first.exec(engineBody)
+  if (match === null || Number(match[2]) <= room) return null
+  return `{"${match[1]}":${room}${engineBody.slice(match[0].length)}`
 }

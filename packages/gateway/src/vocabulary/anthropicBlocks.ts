@@ -29,10 +29,10 @@ const placed = (at: Checking, url: string, member: string) => {
 
 const imageMembers = members({ type: text, source, cache_control: cacheControl }, ["source"])
 const imageBlock: Check = (value, at) =>
-  at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model takes no images", "type")
+  at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model does not accept images", "type")
 
-const results: Check = (_, at) =>
-  at.target.capabilities.tool_calling.tool_results ? undefined : at.unsupportedValue("the model takes no turns with tools", "type")
+const requireToolSupport: Check = (_, at) =>
+  at.target.capabilities.tool_calling.tool_results ? undefined : at.unsupportedValue("the model does not accept tool calls or results", "type")
 
 const toolUse = members({ type: text, id: text, name: functionName, input: anyMembers, cache_control: cacheControl, caller: advisory(anyMembers) }, [
   "id",
@@ -47,18 +47,18 @@ const toolResult = members({ type: text, tool_use_id: text, content: resultConte
 const thinkingMembers = members({ type: text, thinking: text, signature: advisory(text) }, ["thinking"])
 const redacted = members({ type: text, data: text })
 
-const given = {
+const userBlocks = {
   text: textBlock,
   image: imageBlock,
   tool_result: (value: unknown, at: Checking) => {
-    results(value, at)
+    requireToolSupport(value, at)
     return toolResult(value, at)
   }
 }
-const said = {
+const assistantBlocks = {
   text: textBlock,
   tool_use: (value: unknown, at: Checking) => {
-    results(value, at)
+    requireToolSupport(value, at)
     return toolUse(value, at)
   },
   // Signatures are not verified. Redacted thinking cannot be read by other models and is dropped.
@@ -78,8 +78,8 @@ const content = (kinds: Readonly<Record<string, Check>>): Check => {
   return (value, at) => {
     if (typeof value === "string") return value
     if (!Array.isArray(value)) return at.invalid("expected a string or a list of blocks")
-    const kept = blocks(value, at)
-    return Array.isArray(kept) ? kept.filter((block) => block !== null) : kept
+    const sent = blocks(value, at)
+    return Array.isArray(sent) ? sent.filter((block) => block !== null) : sent
   }
 }
 
@@ -87,8 +87,8 @@ const isEmpty = (turn: unknown) => isMembers(turn) && Array.isArray(turn.content
 
 const turns = list(
   variant("role", {
-    user: members({ role: text, content: content(given) }, ["content"]),
-    assistant: members({ role: text, content: content(said) }, ["content"])
+    user: members({ role: text, content: content(userBlocks) }, ["content"]),
+    assistant: members({ role: text, content: content(assistantBlocks) }, ["content"])
   }),
   1,
   most
@@ -97,8 +97,8 @@ const turns = list(
 /** The messages of a conversation. */
 export const anthropicMessages: Check = (value, at) => {
   const checked = turns(value, at)
-  const said = Array.isArray(checked) ? checked.filter((turn) => !isEmpty(turn)) : []
-  return said.length > 0 ? said : at.invalid("all of it is thinking, which the model is not given back; send a turn with something else")
+  const nonEmpty = Array.isArray(checked) ? checked.filter((turn) => !isEmpty(turn)) : []
+  return nonEmpty.length > 0 ? nonEmpty : at.invalid("contains only thinking, which is not sent to the model; add a message with other content")
 }
 
 const systemBlocks = list(variant("type", { text: textBlock }), 0, most)

@@ -25,7 +25,7 @@ const custom = members(
 /** Tools of other types run on the vendor's servers, so engines do not support them. */
 const tool: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
-  if (value.type != null && value.type !== "custom") return at.unsupportedValue("only custom tools are served", "type")
+  if (value.type != null && value.type !== "custom") return at.unsupportedValue("only custom tools are supported", "type")
   const { type: _, ...checked } = custom(value, at)
   return checked
 }
@@ -35,17 +35,17 @@ const someTools = list(tool, 1, mostTools)
 export const anthropicTools: Check = (value, at) => {
   if (Array.isArray(value) && value.length === 0) return undefined
   const checked = someTools(value, at)
-  const seen = new Set<unknown>()
+  const names = new Set<unknown>()
   for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
-    if (seen.has(one.name)) at.invalid("another tool has this name", index, "name")
-    seen.add(one.name)
+    if (names.has(one.name)) at.invalid("another tool has this name", index, "name")
+    names.add(one.name)
   }
   return checked
 }
 
 const one: Check = (value, at) => {
   if (boolean(value, at) === false) return undefined
-  return at.target.capabilities.tool_calling.single_call ? value : at.unsupportedValue("the model does not serve answers of one call at most")
+  return at.target.capabilities.tool_calling.single_call ? value : at.unsupportedValue("the model does not support at most one call per answer")
 }
 
 const choice = members({ type: text, disable_parallel_tool_use: one })
@@ -70,19 +70,19 @@ export const anthropicToolsTogether = (body: Record<string, unknown>, at: Checki
   const { tool_choice, tools } = body
   const chosen = isMembers(tool_choice) ? tool_choice : { type: "auto" }
   if (!Array.isArray(tools)) {
-    if (chosen.type === "any" || chosen.type === "tool") at.invalid("goes with tools only", "tool_choice")
+    if (chosen.type === "any" || chosen.type === "tool") at.invalid("requires tools", "tool_choice")
     delete body.tool_choice
     return
   }
   const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
   for (const [type, gate] of gates) {
-    if (chosen.type === type && !served[gate]) at.unsupportedValue(`the model does not serve ${type}`, "tool_choice", "type")
+    if (chosen.type === type && !served[gate]) at.unsupportedValue(`the model does not support ${type}`, "tool_choice", "type")
   }
   if (chosen.type === "tool" && !tools.some((tool) => tool.name === chosen.name)) at.invalid("none of the tools has this name", "tool_choice", "name")
   if (chosen.type !== "auto" || strict_arguments) return
   for (const [index, tool] of tools.entries()) {
     if (tool.strict === true) {
-      at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, "strict")
+      at.unsupportedValue("the model does not enforce the schema of arguments with tool_choice auto", "tools", index, "strict")
     }
   }
 }

@@ -15,14 +15,14 @@ const mostPairs = 16
 export const metadata: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   const names = Object.keys(value)
-  if (names.length > mostPairs) return at.invalid(`expected ${mostPairs} pairs at most`)
+  if (names.length > mostPairs) return at.invalid(`expected at most ${mostPairs} pairs`)
   for (const name of names) if (value[name] !== null) at.withinName(name, text, value[name])
   return undefined
 }
 
 const modalities: Check = (value, at) => {
   if (!Array.isArray(value)) return at.invalid("expected a list")
-  return value.length === 1 && value[0] === "text" ? undefined : at.unsupportedValue("only text is served")
+  return value.length === 1 && value[0] === "text" ? undefined : at.unsupportedValue("only text is supported")
 }
 
 const { toolChoice, tools, toolsTogether } = toolForms("function")
@@ -37,7 +37,7 @@ const together = (body: Record<string, unknown>, at: Checking): void => {
   }
   limitTokens(body, at, "max_tokens", "omit")
   if (body.max_completion_tokens !== undefined) delete body.max_tokens
-  if (body.top_logprobs !== undefined && body.logprobs !== true) at.invalid("goes with `logprobs: true` only", "top_logprobs")
+  if (body.top_logprobs !== undefined && body.logprobs !== true) at.invalid("requires `logprobs: true`", "top_logprobs")
   checkChoices(body, at)
   toolsTogether(body, at)
   reasoningTogether(body, at)

@@ -15,7 +15,7 @@ const refusalMembers = members({ type: text, refusal: text }, ["refusal"])
 const refusalPart: Check = (value, at) => ({ type: "text", text: refusalMembers(value, at).refusal })
 
 const imagePart: Check = (value, at) =>
-  at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model takes no images", "type")
+  at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model does not accept images", "type")
 const imageMembers = members({ type: text, image_url: imageUrl, prompt_cache_breakpoint: breakpoint }, ["image_url"])
 
 /** A string, or a list of parts of these kinds. */
@@ -46,9 +46,9 @@ const assistantMembers = members({
 /** A message of the model. */
 const assistant: Check = (value, at) => {
   const { reasoning, reasoning_content, refusal, ...turn } = assistantMembers(value, at)
-  const said = turn.content ?? refusal
-  if (said === undefined && turn.tool_calls === undefined) return at.invalid("is required", "content")
-  if (said !== undefined) turn.content = said
+  const turnContent = turn.content ?? refusal
+  if (turnContent === undefined && turn.tool_calls === undefined) return at.invalid("is required", "content")
+  if (turnContent !== undefined) turn.content = turnContent
   const thought = reasoning_content ?? reasoning
   if (thought !== undefined) turn[at.target.wire.reasoningField] = thought
   return turn
@@ -62,7 +62,7 @@ const message = variant("role", {
   user: members({ role: text, content: content({ text: textPart, image_url: imagePart }), name: text }, ["content"]),
   assistant,
   tool: (value, at) =>
-    at.target.capabilities.tool_calling.tool_results ? toolMembers(value, at) : at.unsupportedValue("the model takes no results of tools", "role")
+    at.target.capabilities.tool_calling.tool_results ? toolMembers(value, at) : at.unsupportedValue("the model does not accept tool results", "role")
 })
 
 /** The messages of a conversation. */

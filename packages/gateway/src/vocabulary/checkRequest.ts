@@ -85,11 +85,11 @@ const engineBodyOf = (endpoint: InferencePath, model: string, body: Readonly<Rec
 const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
   const served = target.capabilities.supported_endpoints
   if (!served.includes(endpoint))
-    throw unsupportedEndpoint(`The model is not served on ${endpoint}${served.length === 0 ? "" : `; it is on ${served.join(", ")}`}.`, "model")
+    throw unsupportedEndpoint(`The model does not support ${endpoint}${served.length === 0 ? "" : `. It supports ${served.join(", ")}`}.`, "model")
   const at = new Checking(endpoint, target)
   const body = endpoints[endpoint].check(members, at)
   const { stream, stream_options } = body
-  if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
+  if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options requires `stream: true`.", "stream_options")
   const prompts = promptsOf(body)
   return {
     endpoint,

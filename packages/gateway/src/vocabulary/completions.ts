@@ -20,7 +20,7 @@ const prompts = list(onePrompt, 1, mostPrompts)
 const prompt: Check = (value, at) => {
   if (!Array.isArray(value) || typeof value[0] === "number") return onePrompt(value, at)
   const checked = prompts(value, at)
-  if (value.some((one) => typeof one !== typeof value[0])) return at.invalid("expected texts only or lists of tokens only")
+  if (value.some((one) => typeof one !== typeof value[0])) return at.invalid("expected either only strings or only lists of tokens")
   return checked
 }
 

@@ -31,7 +31,7 @@ const isEmptyObject = (value: unknown) => isMembers(value) && Object.keys(value)
 const leavesChoice = (value: unknown): boolean => value === "auto" || (isMembers(value) && value.type === "auto" && value.disable_parallel_tool_use !== true)
 
 /** Values without effect, which clients send to every model. */
-const asksNothing = (name: string, value: unknown): boolean =>
+const hasNoEffect = (name: string, value: unknown): boolean =>
   (name === "n" && value === 1) ||
   (name === "tools" && Array.isArray(value) && value.length === 0) ||
   (name === "logit_bias" && isEmptyObject(value)) ||
@@ -40,7 +40,7 @@ const asksNothing = (name: string, value: unknown): boolean =>
 /**
  * Values that match the default behavior. They are accepted even if the model does not support the field on this path.
  */
-const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => boolean>> = {
+const matchesDefault: Readonly<Record<string, (value: unknown, at: Checking) => boolean>> = {
   tool_choice: (value, at) => at.fields.has("tools") && leavesChoice(value),
   parallel_tool_calls: (value, at) => at.fields.has("tools") && value === true,
   thinking: (value) => isMembers(value) && value.type === "adaptive",
@@ -53,12 +53,12 @@ const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => bool
 export const checkFields = <Path extends InferencePath>({ fields, never = [], refused, required, together }: Vocabulary<Path>) => {
   const known = new Set([...neverOnAny, ...never])
   const checks = new Map<string, Check>(Object.entries<Check>(fields))
-  return (given: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
-    const names = Object.keys(given)
+  return (request: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
+    const names = Object.keys(request)
     for (const name of names) {
-      const value = given[name]
-      if (value === null || at.fields.has(name) || asksNothing(name, value)) continue
-      if (checks.has(name) && Object.hasOwn(saysWhatIs, name) && saysWhatIs[name]?.(value, at) === true) continue
+      const value = request[name]
+      if (value === null || at.fields.has(name) || hasNoEffect(name, value)) continue
+      if (checks.has(name) && Object.hasOwn(matchesDefault, name) && matchesDefault[name]?.(value, at) === true) continue
       const refusal = refused?.get(name)
       if (refusal !== undefined) throw refusal
       if (checks.has(name) ? !extensions.has(name) : known.has(name)) return at.unsupported(name)
@@ -66,12 +66,12 @@ export const checkFields = <Path extends InferencePath>({ fields, never = [], re
     }
     const body: Record<string, unknown> = {}
     for (const name of names) {
-      const value = given[name]
+      const value = request[name]
       const check = value === null ? undefined : checks.get(name)
       const checked = check === undefined ? undefined : at.within(name, check, value)
       if (checked !== undefined) body[name] = checked
     }
-    for (const name of required) if (given[name] == null) return at.invalid("is required", name)
+    for (const name of required) if (request[name] == null) return at.invalid("is required", name)
     together(body, at)
     return body
   }

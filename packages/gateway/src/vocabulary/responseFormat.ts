@@ -15,6 +15,6 @@ export const responseFormat: Check = (value, at) => {
   if (type == null) return at.invalid("is required", "type")
   if (typeof type !== "string") return at.invalid("expected a string", "type")
   if (type === "text") return void plain(value, at)
-  if (!at.formats.has(type)) return at.unsupportedValue(`the model serves ${[...at.formats].join(", ")}`, "type")
+  if (!at.formats.has(type)) return at.unsupportedValue(`the model supports ${[...at.formats].join(", ")}`, "type")
   return type === "json_schema" ? withSchema(value, at) : plain(value, at)
 }

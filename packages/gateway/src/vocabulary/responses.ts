@@ -24,7 +24,7 @@ const formats: Readonly<Record<string, Check>> = {
 const format: Check = (value, at) => {
   const checked = variant("type", formats)(value, at)
   if (isMembers(checked) && typeof checked.type === "string" && !at.formats.has(checked.type)) {
-    return at.unsupportedValue(`the model serves ${[...at.formats].join(", ")}`, "type")
+    return at.unsupportedValue(`the model supports ${[...at.formats].join(", ")}`, "type")
   }
   return checked
 }
@@ -34,14 +34,14 @@ const reasoning = members({ effort: reasoningEffort, summary: advisory(text), ge
 
 /** Clients that store nothing request encrypted reasoning. It is accepted, although there is none. */
 const include: Check = (value, at) => {
-  const asked = list(text, 0, 16)(value, at)
-  for (const [index, one] of Array.isArray(asked) ? asked.entries() : []) {
+  const included = list(text, 0, 16)(value, at)
+  for (const [index, one] of Array.isArray(included) ? included.entries() : []) {
     if (one !== logprobs && one !== "reasoning.encrypted_content") return at.unsupportedValue("the model does not support it", index)
   }
-  return Array.isArray(asked) && asked.includes(logprobs) ? [logprobs] : undefined
+  return Array.isArray(included) && included.includes(logprobs) ? [logprobs] : undefined
 }
 
-const nothing = (checked: unknown) => isMembers(checked) && Object.keys(checked).length === 0
+const isEmptyObject = (checked: unknown) => isMembers(checked) && Object.keys(checked).length === 0
 
 /** `/v1/responses`. Nothing is stored. */
 export const responses: Vocabulary<"/v1/responses"> = {
@@ -76,12 +76,12 @@ export const responses: Vocabulary<"/v1/responses"> = {
   never: ["previous_response_id", "conversation", "prompt", "context_management", "max_tool_calls", "moderation", "access_programs", "image"],
   together: (body, at) => {
     limitTokens(body, at, "max_output_tokens", "omit")
-    if (body.top_logprobs !== undefined && body.include === undefined) at.invalid(`goes with \`include: ["${logprobs}"]\` only`, "top_logprobs")
+    if (body.top_logprobs !== undefined && body.include === undefined) at.invalid(`requires \`include: ["${logprobs}"]\``, "top_logprobs")
     if (body.include !== undefined && body.stream === true && !at.target.wire.streamsResponseLogprobs) {
       at.unsupportedValue("the model does not stream log-probabilities", "include")
     }
     toolsTogether(body, at)
-    for (const name of ["text", "reasoning"]) if (nothing(body[name])) delete body[name]
+    for (const name of ["text", "reasoning"]) if (isEmptyObject(body[name])) delete body[name]
     responseReasoningTogether(body, at)
     fillSamplingDefaults(body, at.target)
     if (at.target.wire.overridesSamplingDefaults) {

@@ -9,13 +9,13 @@ const anything: Check = (value) => value
 const input = members({ type: text, text, prompt_cache_breakpoint: advisory(anyMembers) }, ["text"])
 const output = members({ type: text, text, annotations: advisory(anything), logprobs: advisory(anything), parsed: sentBack }, ["text"])
 const refusalMembers = members({ type: text, refusal: text }, ["refusal"])
-const detail: Check = (value, at) => (value === "auto" ? undefined : at.unsupportedValue("only auto is served"))
+const detail: Check = (value, at) => (value === "auto" ? undefined : at.unsupportedValue("only auto is supported"))
 const imageMembers = members(
   { type: text, image_url: (value, at) => (typeof value === "string" ? at.image(value) : at.invalid("expected a string")), detail },
   ["image_url"]
 )
 const image: Check = (value, at) =>
-  at.target.capabilities.supports_image_input ? { ...imageMembers(value, at), detail: "auto" } : at.unsupportedValue("the model takes no images", "type")
+  at.target.capabilities.supports_image_input ? { ...imageMembers(value, at), detail: "auto" } : at.unsupportedValue("the model does not accept images", "type")
 
 /** A string, or a list of parts of these kinds. */
 const content = (kinds: Readonly<Record<string, Check>>): Check => {
@@ -27,22 +27,22 @@ const content = (kinds: Readonly<Record<string, Check>>): Check => {
 }
 
 const turn = { type: text, id: advisory(text), status: advisory(text), phase: advisory(text) }
-const asked = content({ input_text: input, input_image: image })
-const told = content({ input_text: input })
+const userContent = content({ input_text: input, input_image: image })
+const textContent = content({ input_text: input })
 /** Models do not support refusals, so a refusal becomes text. */
-const said = content({
+const assistantContent = content({
   input_text: input,
   output_text: output,
   refusal: (value, at) => ({ type: "output_text", text: refusalMembers(value, at).refusal })
 })
 
 const message = variant("role", {
-  user: members({ ...turn, role: text, content: asked }, ["content"]),
-  system: members({ ...turn, role: text, content: told }, ["content"]),
-  developer: members({ ...turn, role: (_: unknown, at: Checking) => (at.target.knowsDeveloper ? "developer" : "system"), content: told }, ["content"]),
+  user: members({ ...turn, role: text, content: userContent }, ["content"]),
+  system: members({ ...turn, role: text, content: textContent }, ["content"]),
+  developer: members({ ...turn, role: (_: unknown, at: Checking) => (at.target.knowsDeveloper ? "developer" : "system"), content: textContent }, ["content"]),
   // Engines expect a message of the model as a plain text item.
   assistant: (value, at) => {
-    const { content: parts, ...rest } = members({ ...turn, role: text, content: said }, ["content"])(value, at)
+    const { content: parts, ...rest } = members({ ...turn, role: text, content: assistantContent }, ["content"])(value, at)
     return { ...rest, content: Array.isArray(parts) ? textOf(parts) : parts }
   }
 })
@@ -52,7 +52,7 @@ const textOf = (parts: ReadonlyArray<unknown>): string => parts.map((part) => (i
 const withTools =
   (check: Check): Check =>
   (value, at) =>
-    at.target.capabilities.tool_calling.tool_results ? check(value, at) : at.unsupportedValue("the model takes no turns with tools", "type")
+    at.target.capabilities.tool_calling.tool_results ? check(value, at) : at.unsupportedValue("the model does not accept tool calls or results", "type")
 
 const item: Check = variant("type", {
   message,
@@ -63,10 +63,10 @@ const item: Check = variant("type", {
     )
   ),
   function_call_output: withTools((value, at) => {
-    const { output: parts, ...rest } = members({ type: text, id: advisory(text), status: advisory(text), call_id: text, name: advisory(text), output: told }, [
-      "call_id",
-      "output"
-    ])(value, at)
+    const { output: parts, ...rest } = members(
+      { type: text, id: advisory(text), status: advisory(text), call_id: text, name: advisory(text), output: textContent },
+      ["call_id", "output"]
+    )(value, at)
     return { ...rest, output: Array.isArray(parts) ? textOf(parts) : parts }
   }),
   // Reasoning of earlier turns is not stored, and its encrypted form cannot be read.
@@ -91,6 +91,6 @@ export const responsesInput: Check = (value, at) => {
   if (typeof value === "string") return value
   if (!Array.isArray(value)) return at.invalid("expected a string or a list of items")
   const checked = items(value, at)
-  const said = Array.isArray(checked) ? checked.filter((one) => one !== null) : []
-  return said.length > 0 ? said : at.invalid("all of it is reasoning, which is not read; send a message beside it")
+  const sent = Array.isArray(checked) ? checked.filter((one) => one !== null) : []
+  return sent.length > 0 ? sent : at.invalid("contains only reasoning, which is not sent to the model; add a message")
 }

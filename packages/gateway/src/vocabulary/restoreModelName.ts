@@ -5,7 +5,7 @@ import type { CheckedRequest } from "./checkRequest.ts"
 /**
  * The model's name in an answer. Quotation marks inside JSON strings are escaped, so a match is never generated text.
  */
-const said = /"model":\s?"[^"]*"/
+const modelMember = /"model":\s?"[^"]*"/
 
 const asIs = (text: string) => text
 
@@ -18,9 +18,9 @@ export const restoreModelName = (
   { model }: Pick<CheckedRequest, "model">
 ): ((text: string) => string) => {
   if (!adapted && !engineWire(runtime).answersWithServedName) return asIs
-  const asked = `"model":${JSON.stringify(model)}`
+  const replacement = `"model":${JSON.stringify(model)}`
   return (text) => {
-    const found = said.exec(text)
-    return found === null || found[0] === asked ? text : `${text.slice(0, found.index)}${asked}${text.slice(found.index + found[0].length)}`
+    const match = modelMember.exec(text)
+    return match === null || match[0] === replacement ? text : `${text.slice(0, match.index)}${replacement}${text.slice(match.index + match[0].length)}`
   }
 }

@@ -16,7 +16,7 @@ const seed: Check = (value, at) => {
     const digits = BigInt(JSON.stringify(value))
     if (digits >= smallest && digits <= largest) return value
   }
-  return at.invalid("expected an integer of 64 bits")
+  return at.invalid("expected a 64-bit integer")
 }
 
 /** Engines turn `top_k` off with -1, so 0 becomes -1. */
@@ -30,9 +30,9 @@ const stop: Check = (value, at) => {
 const logitBias: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   const tokens = Object.keys(value)
-  if (tokens.length > maxBiases) return at.invalid(`expected ${maxBiases} tokens at most`)
+  if (tokens.length > maxBiases) return at.invalid(`expected at most ${maxBiases} tokens`)
   for (const token of tokens) {
-    if (!/^\d{1,9}$/.test(token)) return at.invalid("expected the id of a token", new CallerName(token))
+    if (!/^\d{1,9}$/.test(token)) return at.invalid("expected a token ID", new CallerName(token))
     at.withinName(token, number(-maxBias, maxBias), value[token])
   }
   return tokens.length === 0 ? undefined : value
@@ -43,10 +43,10 @@ const streamOptions = members({ include_usage: boolean, include_obfuscation: boo
 /** Any positive number of tokens, independent of the model's context length. */
 export const tokenLimit: Check = (value, at) => {
   // A number that a double cannot represent arrives as raw JSON.
-  const asked = JSON.isRawJSON(value) ? Number(JSON.stringify(value)) : value
-  return typeof asked === "number" && Number.isInteger(asked) && asked >= 1
-    ? Math.min(asked, Number.MAX_SAFE_INTEGER)
-    : at.invalid("expected a whole number from 1")
+  const limit = JSON.isRawJSON(value) ? Number(JSON.stringify(value)) : value
+  return typeof limit === "number" && Number.isInteger(limit) && limit >= 1
+    ? Math.min(limit, Number.MAX_SAFE_INTEGER)
+    : at.invalid("expected an integer of at least 1")
 }
 
 /** The fields that Chat Completions and Completions share. */

@@ -19,7 +19,7 @@ export const jsonLimits = {
 } as const
 
 const tooMany = (limit: number, parts: string) => invalidBody(`The body may have at most ${limit} ${parts}.`)
-const tooDeep = invalidBody(`The body may be nested ${jsonLimits.depth} deep at most.`)
+const tooDeep = invalidBody(`The body may be nested at most ${jsonLimits.depth} levels deep.`)
 const numberTooLarge = invalidBody("The body has a number that is too large.")
 const numberTooLong = invalidBody(`The body has a number of more than ${jsonLimits.numberLength} characters.`)
 
@@ -124,7 +124,7 @@ export const scanJson = (bytes: Buffer): ReadonlyArray<number> | Refusal => {
       if (length > jsonLimits.numberLength) return numberTooLong
       if (length + token.exponent > finiteDigits && !isFinite(bytes.toString("latin1", at, end))) return numberTooLarge
       if (token.isInteger && length >= inexactLength && isLongInteger(bytes.toString("latin1", at, end)) && !isName(bytes, end)) {
-        if (longIntegers.length / 2 >= jsonLimits.longIntegers) return tooMany(jsonLimits.longIntegers, "whole numbers of more than 15 digits")
+        if (longIntegers.length / 2 >= jsonLimits.longIntegers) return tooMany(jsonLimits.longIntegers, "integers of more than 15 digits")
         longIntegers.push(at, end)
       }
       at = end - 1

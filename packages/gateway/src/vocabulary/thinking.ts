@@ -20,7 +20,7 @@ export const thinking = variant("type", {
   },
   enabled: (value, at) => {
     const checked = members({ type: text, budget_tokens: integer(least, Number.MAX_SAFE_INTEGER), display }, ["budget_tokens"])(value, at)
-    return at.target.capabilities.reasoning_controls.token_budget ? checked : at.unsupportedValue("the model keeps no budget; send adaptive", "type")
+    return at.target.capabilities.reasoning_controls.token_budget ? checked : at.unsupportedValue("the model does not support a budget; send adaptive", "type")
   }
 })
 

@@ -8,11 +8,11 @@ import { scanJson } from "./scanJson.ts"
 const mostTools = 128
 
 export const functionName: Check = (value, at) =>
-  typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value) ? value : at.invalid("expected 1 to 64 of A-Z a-z 0-9 _ -")
+  typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value) ? value : at.invalid("expected 1 to 64 characters of A-Z a-z 0-9 _ -")
 
 /** The callers of a tool. Callers other than the model run on the vendors' servers. */
 export const direct: Check = (value, at) =>
-  Array.isArray(value) && value.length === 1 && value[0] === "direct" ? undefined : at.unsupportedValue("only the model itself calls")
+  Array.isArray(value) && value.length === 1 && value[0] === "direct" ? undefined : at.unsupportedValue('only ["direct"] is supported')
 
 /** Members of a function that only Responses has. */
 const ofResponses = { allowed_callers: direct, async: only(false), defer_loading: only(false), output_schema: never }
@@ -28,8 +28,8 @@ export const toolForms = (under: "function" | null) => {
       function: under === null ? members({ type: text, ...fields }, ["name"]) : members({ type: text, [under]: members(fields, ["name"]) }, [under])
     })
   const definitionOf = (checked: unknown): Readonly<Record<string, unknown>> => {
-    const found = under !== null && isMembers(checked) ? checked[under] : checked
-    return isMembers(found) ? found : {}
+    const inner = under !== null && isMembers(checked) ? checked[under] : checked
+    return isMembers(inner) ? inner : {}
   }
   const definition = { name: functionName, description: text, parameters: anyMembers, strict: boolean, ...(under === null ? ofResponses : {}) }
   const someTools = list(aFunction(definition), 1, mostTools)
@@ -39,11 +39,11 @@ export const toolForms = (under: "function" | null) => {
   const tools: Check = (value, at) => {
     if (Array.isArray(value) && value.length === 0) return undefined
     const checked = someTools(value, at)
-    const seen = new Set<unknown>()
+    const names = new Set<unknown>()
     for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
       const { name } = definitionOf(one)
-      if (seen.has(name)) at.invalid("another tool has this name", index, ...steps, "name")
-      seen.add(name)
+      if (names.has(name)) at.invalid("another tool has this name", index, ...steps, "name")
+      names.add(name)
     }
     return checked
   }
@@ -51,29 +51,31 @@ export const toolForms = (under: "function" | null) => {
   const toolChoice: Check = (value, at) => {
     if (isMembers(value)) return namedChoice(value, at)
     if (value === "auto" || value === "required" || value === "none") return value
-    return typeof value === "string" ? at.unsupportedValue("only auto, required, none and a function are served") : at.invalid("expected a string or an object")
+    return typeof value === "string"
+      ? at.unsupportedValue("only auto, required, none and a function are supported")
+      : at.invalid("expected a string or an object")
   }
 
   const toolsTogether = (body: Record<string, unknown>, at: Checking): void => {
-    const { tool_choice, tools: given } = body
+    const { tool_choice, tools: checkedTools } = body
     const choice = typeof tool_choice === "string" ? tool_choice : tool_choice === undefined ? "auto" : "named"
-    if (!Array.isArray(given)) {
-      if (choice === "required" || choice === "named") at.invalid("goes with tools only", "tool_choice")
+    if (!Array.isArray(checkedTools)) {
+      if (choice === "required" || choice === "named") at.invalid("requires tools", "tool_choice")
       delete body.tool_choice
       delete body.parallel_tool_calls
       return
     }
     const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
     if (!((choice === "auto" || choice === "required" || choice === "named" || choice === "none") && served[choice])) {
-      at.unsupportedValue(`the model does not serve ${choice === "named" ? "a function by its name" : choice}`, "tool_choice")
+      at.unsupportedValue(`the model does not support ${choice === "named" ? "a named function" : choice}`, "tool_choice")
     }
-    if (choice === "named" && !given.some((one) => definitionOf(one).name === definitionOf(tool_choice).name)) {
+    if (choice === "named" && !checkedTools.some((one) => definitionOf(one).name === definitionOf(tool_choice).name)) {
       at.invalid("none of the tools has this name", "tool_choice", ...steps, "name")
     }
     if (choice !== "auto" || strict_arguments) return
-    for (const [index, one] of given.entries()) {
+    for (const [index, one] of checkedTools.entries()) {
       if (definitionOf(one).strict === true) {
-        at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, ...steps, "strict")
+        at.unsupportedValue("the model does not enforce the schema of arguments with tool_choice auto", "tools", index, ...steps, "strict")
       }
     }
   }
@@ -84,7 +86,7 @@ export const toolForms = (under: "function" | null) => {
 export const parallelToolCalls: Check = (value, at) => {
   const { parallel_calls, single_call } = at.target.capabilities.tool_calling
   if (boolean(value, at) === true ? parallel_calls : single_call) return value
-  return at.unsupportedValue(`the model does not serve ${value === true ? "several calls in an answer" : "answers of one call at most"}`)
+  return at.unsupportedValue(`the model does not support ${value === true ? "several calls per answer" : "at most one call per answer"}`)
 }
 
 /**
@@ -115,5 +117,5 @@ const somePastCalls = list(pastCall, 1, mostTools)
 /** The calls of a previous message; an empty list, as engines write it, counts as absent. */
 export const pastCalls: Check = (value, at) => {
   if (Array.isArray(value) && value.length === 0) return undefined
-  return at.target.capabilities.tool_calling.tool_results ? somePastCalls(value, at) : at.unsupportedValue("the model takes no turns with tools")
+  return at.target.capabilities.tool_calling.tool_results ? somePastCalls(value, at) : at.unsupportedValue("the model does not accept tool calls or results")
 }

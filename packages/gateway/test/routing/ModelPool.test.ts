@@ -210,9 +210,9 @@ describe("a model's engines", () => {
       "works on one and its counters stand still",
       true,
       (engine) => {
-        engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 0)
+        engine.recordMetrics({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 0)
         engine.enter(0, false, "org")
-        engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 30_000)
+        engine.recordMetrics({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 30_000)
       }
     ],
     [
@@ -220,7 +220,7 @@ describe("a model's engines", () => {
       false,
       (engine) => {
         engine.enter(0, false, "org")
-        engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 20_000)
+        engine.recordMetrics({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 20_000)
       }
     ],
     [
@@ -228,7 +228,7 @@ describe("a model's engines", () => {
       false,
       (engine) => {
         engine.enter(0, true, "org")
-        engine.tell({ running: 0, waiting: 0, cacheUse: 0, tokens: null }, 30_000)
+        engine.recordMetrics({ running: 0, waiting: 0, cacheUse: 0, tokens: null }, 30_000)
       }
     ]
   ]

@@ -2,7 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import { RoutedRequest } from "../../src/routing/RoutedRequest.ts"
 import { makePool } from "./pool.ts"
 
-const settings = { engineConcurrency: 256, queueWait: 10, coldWait: 10, coldWaiting: 256, scrape: 1_000, health: 2_000, hang: 30_000 }
+const settings = {
+  engineConcurrency: 256,
+  queueWaitMillis: 10,
+  coldWaitMillis: 10,
+  coldWaiting: 256,
+  scrapeIntervalMillis: 1_000,
+  healthIntervalMillis: 2_000,
+  hangMillis: 30_000
+}
 
 /** A request that has an engine of the pool. */
 const entered = ({ pool, world }: ReturnType<typeof makePool>): RoutedRequest => {

@@ -23,7 +23,7 @@ describe("the engine that a request goes to", () => {
     [Schema.Array(int(0, 24)).check(Schema.isBetweenLength(1, 8)), Schema.Array(int(0, 9)).check(Schema.isMaxLength(8)), int(0, 2 ** 32 - 1)],
     ([loads, waiting, key]) => {
       const engines = enginesWith(loads)
-      for (const [index, count] of waiting.entries()) engines[index]?.tell({ ...told, waiting: count }, 0)
+      for (const [index, count] of waiting.entries()) engines[index]?.recordMetrics({ ...told, waiting: count }, 0)
       const roomy = engines.filter((engine) => engine.outstanding < at.limit && !engine.isFull(0))
       const picked = pickEngine(engines, { ...at, key })
       if (picked === undefined) return roomy.length === 0
@@ -56,7 +56,7 @@ describe("the engine that a request goes to", () => {
   it("is the one with the least load where nothing is shared with other requests", () => {
     const engines = enginesWith([3, 1, 2])
     assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[1])
-    engines[1]?.tell({ ...told, waiting: 5 }, 0)
+    engines[1]?.recordMetrics({ ...told, waiting: 5 }, 0)
     assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[2], "what waits there counts, too")
   })
 
@@ -71,14 +71,14 @@ describe("the engine that a request goes to", () => {
   for (const [which, metrics, now, vetoed] of vetoes) {
     it(`is ${vetoed ? "never" : "also"} one ${which}`, () => {
       const [engine] = enginesWith([0])
-      engine?.tell({ ...told, ...metrics }, 0)
+      engine?.recordMetrics({ ...told, ...metrics }, 0)
       assert.strictEqual(engine?.isFull(now), vetoed)
     })
   }
 
   it("is none that had no room a moment ago", () => {
     const [first, second] = enginesWith([0, 1])
-    first?.turnAway(0)
+    first?.markFull(0)
     const picked = (now: number) =>
       pickEngine(
         [first, second].flatMap((engine) => engine ?? []),

@@ -10,7 +10,15 @@ import { RoutedRequest } from "../../src/routing/RoutedRequest.ts"
 import { watchEngines } from "../../src/routing/watchEngines.ts"
 import { makePool, waiting } from "./pool.ts"
 
-const settings = { engineConcurrency: 256, queueWait: 10, coldWait: 10, coldWaiting: 256, scrape: 1_000, health: 2_000, hang: 30_000 }
+const settings = {
+  engineConcurrency: 256,
+  queueWaitMillis: 10,
+  coldWaitMillis: 10,
+  coldWaiting: 256,
+  scrapeIntervalMillis: 1_000,
+  healthIntervalMillis: 2_000,
+  hangMillis: 30_000
+}
 
 const answer = () => {
   const told = new EngineAnswer(200, { pause: () => {}, resume: () => {}, hangUp: () => {} })
@@ -92,7 +100,7 @@ it.effect("who waits for an engine keeps it on its way, and is told where there 
     yield* pass(140)
     const late = yield* refusal()
     assert.deepStrictEqual([late.code, late.retryAfter], ["model_starting", 33])
-    assert.include(late.message, "has taken 162 seconds so far instead of 30, and may be failing")
+    assert.include(late.message, "has taken 162 seconds instead of 30 and may be failing")
     world.serve(["a"])
     assert.isDefined(got.engine)
     pool.close()
@@ -107,7 +115,7 @@ it.effect(
       world.serve([], { startSeconds: 12 })
       pool.coldSince = 0
       waiting(pool, "org")
-      const routingDependencies = { settings: { ...settings, coldWait: 20_000 }, poolOf: () => pool, known: () => world.route, now: () => world.now }
+      const routingDependencies = { settings: { ...settings, coldWaitMillis: 20_000 }, poolOf: () => pool, known: () => world.route, now: () => world.now }
       const refusal = Effect.suspend(() => {
         const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
         return Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
@@ -120,7 +128,7 @@ it.effect(
       assert.deepStrictEqual([told.status, told.code, told.retryAfter], [503, "model_starting", 47])
       assert.strictEqual(
         told.message,
-        "The model's engine does not start: it has ended 4 times before it was ready. It is started again in 35 seconds. Try again later, or ask whoever deployed it."
+        "The model's engine does not start: it has failed 4 times before it was ready. It starts again in 35 seconds. Try again later, or ask the owner of the model."
       )
       seen.failing = { ends: 5, nextStartAt: 300_000 }
       yield* pass(1)

@@ -1,5 +1,5 @@
 /** Slots that an organization may hold for each free slot. */
-const heldPerFree = 4
+const heldSlotsPerFreeSlot = 4
 
 /**
  * Whether an organization that holds `held` slots of a public model may take one of the `free` slots. Some slots always
@@ -8,4 +8,4 @@ const heldPerFree = 4
  * hold their maximum. These are the dynamic thresholds of Choudhury and Hahne (IEEE/ACM Transactions on Networking
  * 6(2), 1998), by which switches share memory.
  */
-export const mayTakePlace = (held: number, free: number): boolean => held < heldPerFree * free
+export const mayTakeSlot = (held: number, free: number): boolean => held < heldSlotsPerFreeSlot * free
