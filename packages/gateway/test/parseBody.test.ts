@@ -48,7 +48,12 @@ describe("a body", () => {
 
   const { containers, depth, longIntegers, members, parts } = jsonLimits
   const beyond: ReadonlyArray<readonly [what: string, within: string, beyond: string, limit: string]> = [
-    ["levels", `${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}`, `${"[".repeat(depth)}${"]".repeat(depth)}`, "The body may be nested at most 64 levels deep."],
+    [
+      "levels",
+      `${"[".repeat(depth - 1)}${"]".repeat(depth - 1)}`,
+      `${"[".repeat(depth)}${"]".repeat(depth)}`,
+      "The body may be nested at most 64 levels deep."
+    ],
     ["objects and lists", many(containers - 2, "{}"), many(containers - 1, "[]"), "The body may have at most 100000 objects and lists."],
     ["members and elements", many(parts, "1"), many(parts + 1, "1"), "The body may have at most 1000000 members and elements."],
     ["members of objects", namesOf(members - 2), namesOf(members - 1), "The body may have at most 250000 members of objects."],
