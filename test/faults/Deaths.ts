@@ -93,7 +93,7 @@ export const makeDeaths = () => {
         silent: (uid, since) => mortal("GpuHolds.silent", ofPod(uid), holds.silent(uid, since)),
         failing: (uid, failed) => mortal("GpuHolds.failing", ofPod(uid), holds.failing(uid, failed)),
         release: (uid, since) => mortal("GpuHolds.release", ofPod(uid), holds.release(uid, since)),
-        looked: mortal("GpuHolds.looked", "", holds.looked)
+        recordObservation: mortal("GpuHolds.recordObservation", "", holds.recordObservation)
       })
     })
   )

@@ -11,7 +11,7 @@ import { settled } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
 /** Writes that are about no run. */
-export const generalWrites = ["HostClasses.replaceAll", "GpuHolds.looked"] as const
+export const generalWrites = ["HostClasses.replaceAll", "GpuHolds.recordObservation"] as const
 
 const Price = Schema.Tuple([Schema.Struct({ price: Schema.String })])
 /** No row until somebody has looked for the first time. */

@@ -96,13 +96,13 @@ export class Allowances extends Context.Service<
         let keyIds = new Set<string>()
         const sums = shareRuns(
           Effect.suspend(() => {
-            const asked = [...keyIds]
+            const requested = [...keyIds]
             keyIds = new Set()
-            return Effect.orDie(connections.withPermits(1)(findSums({ orgId, keyIds: asked })))
+            return Effect.orDie(connections.withPermits(1)(findSums({ orgId, keyIds: requested })))
           }),
           fork
         )
-        const made: Readings = {
+        const created: Readings = {
           account: shareRuns(read(orgId), fork),
           sums: (account, keyId) =>
             Effect.suspend(() => {
@@ -113,8 +113,8 @@ export class Allowances extends Context.Service<
             }),
           users: 0
         }
-        readings.set(orgId, made)
-        return made
+        readings.set(orgId, created)
+        return created
       }
       const using = <A>(orgId: OrgId, use: (of: Readings) => Effect.Effect<A>) =>
         Effect.suspend(() => {
@@ -129,7 +129,7 @@ export class Allowances extends Context.Service<
         })
 
       const readAgain = (orgId: OrgId) =>
-        using(orgId, ({ account }) => account).pipe(Effect.catchCause((cause) => Effect.logWarning("an account could not be read", cause)))
+        using(orgId, ({ account }) => account).pipe(Effect.catchCause((cause) => Effect.logWarning("Could not read an account", cause)))
 
       yield* listen(sql, "spend").pipe(
         Stream.runForEach((event) =>
@@ -140,7 +140,7 @@ export class Allowances extends Context.Service<
             const { org, ...row } = yield* Effect.orDie(Schema.decodeUnknownEffect(SpendNotice)(event.payload))
             const account = cache.merge(org, row)
             if (account !== undefined) report(account, org, row.key === "" ? null : row.key)
-          }).pipe(Effect.catchCause((cause) => Effect.logError("a change of a sum could not be read", cause)))
+          }).pipe(Effect.catchCause((cause) => Effect.logError("Could not read a changed sum", cause)))
         ),
         Effect.forkScoped
       )

@@ -108,7 +108,7 @@ export class ApiKeys extends Context.Service<
       const fingerprints = new KeyFingerprints(maxFingerprints)
       const loadFingerprints = statements.joinFingerprints(maxFingerprints).pipe(
         Effect.map((joined) => fingerprints.addAll(joined)),
-        Effect.catch((error) => Effect.logWarning(`The API keys that exist could not be read; their look-ups may have to wait (${error.message})`))
+        Effect.catch((error) => Effect.logWarning(`Could not read the fingerprints of API keys; lookups may be delayed (${error.message})`))
       )
       yield* loadFingerprints
       const admitted = yield* AdmittedCallers.make({
@@ -123,7 +123,7 @@ export class ApiKeys extends Context.Service<
         Stream.runForEach(
           Effect.fnUntraced(function* (event) {
             if (event._tag === "Notified") {
-              fingerprints.hears(event.payload)
+              fingerprints.applyNotification(event.payload)
               cache.forget(event.payload)
               return admitted.changed(event.payload)
             }
@@ -149,7 +149,7 @@ export class ApiKeys extends Context.Service<
           FROM unnest(${text(uses.map(({ orgId }) => orgId))}::text[], ${text(uses.map(({ id }) => id))}::text[], ${times}::timestamptz[]) AS u (org_id, id, at)
           WHERE k.org_id = u.org_id AND k.id = u.id AND (k.last_used_at IS NULL OR k.last_used_at <= u.at - make_interval(secs => ${useInterval / 1_000}))`
       }).pipe(
-        Effect.catchCause((cause) => Effect.logWarning("The use of keys could not be written", cause)),
+        Effect.catchCause((cause) => Effect.logWarning("Could not record the use of API keys", cause)),
         Effect.forever,
         Effect.forkScoped
       )
@@ -185,7 +185,7 @@ export class ApiKeys extends Context.Service<
         if (live !== undefined) return admit(live, now)
         return cache.isUnknown(sha256, now) ? Option.none<Caller>() : sha256
       }
-      const admitFound = (now: number) => (found: LiveKey | undefined) => (found === undefined ? Option.none<Caller>() : admit(found, now))
+      const admitFound = (now: number) => (key: LiveKey | undefined) => (key === undefined ? Option.none<Caller>() : admit(key, now))
       const identify = (text: string, addressOf: () => string) => {
         const now = clock.currentTimeMillisUnsafe()
         const known = remembered(text, now)
@@ -196,7 +196,7 @@ export class ApiKeys extends Context.Service<
         writeAudit(sql, ids, { orgId, actorKind: "admin", resourceType: "api_key", resourceId: id, action, before, after, at })
 
       /** Invalidates the key in every server's cache; this process does not wait for its notification. */
-      const tell = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
+      const notifyKey = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
       const forget = (id: KeyId) =>
         Effect.sync(() => {
           cache.forget(id)
@@ -229,19 +229,19 @@ export class ApiKeys extends Context.Service<
             })
             .pipe(
               Effect.tap(() => notifySecret(sha256)),
-              Effect.tap((made) =>
+              Effect.tap((created) =>
                 audit(
                   input.orgId,
                   id,
                   "created",
                   null,
                   {
-                    name: made.name,
-                    prefix: made.prefix,
-                    last_four: made.lastFour,
-                    scopes: made.scopes,
-                    user_id: made.userId,
-                    expires_at: made.expiresAt
+                    name: created.name,
+                    prefix: created.prefix,
+                    last_four: created.lastFour,
+                    scopes: created.scopes,
+                    user_id: created.userId,
+                    expires_at: created.expiresAt
                   },
                   at
                 )
@@ -278,9 +278,9 @@ export class ApiKeys extends Context.Service<
             const before = yield* statements.lockLive({ orgId, id })
             if (Option.isNone(before) || (before.value.expiresAt !== null && Date.parse(before.value.expiresAt) <= at)) return Option.none()
             const key = yield* statements.rotate({ orgId, id, sha256, prefix, lastFour, until: overlapMillis > 0 ? at + overlapMillis : null })
-            const told = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_secret_expires_at: of.previousExpiresAt })
-            yield* audit(orgId, id, "updated", told(before.value), told(key), at)
-            yield* tell(id)
+            const auditFields = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_secret_expires_at: of.previousExpiresAt })
+            yield* audit(orgId, id, "updated", auditFields(before.value), auditFields(key), at)
+            yield* notifyKey(id)
             yield* notifySecret(sha256)
             return Option.some({ key, secret: Redacted.make(secret) })
           }).pipe(sql.withTransaction, Effect.orDie)
@@ -293,7 +293,7 @@ export class ApiKeys extends Context.Service<
             const key = yield* statements.revoke({ orgId, id, at })
             if (Option.isNone(key)) return key
             yield* audit(orgId, id, "revoked", { revoked_at: null }, { revoked_at: key.value.revokedAt }, at)
-            yield* tell(id)
+            yield* notifyKey(id)
             return key
           }).pipe(sql.withTransaction, Effect.orDie)
           yield* forget(id)

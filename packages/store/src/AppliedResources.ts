@@ -140,9 +140,9 @@ export class AppliedResources extends Context.Service<
 
       return AppliedResources.of({
         owner: Effect.fn("AppliedResources.owner")(function* (slug) {
-          const found = yield* Effect.orDie(findOwner(slug))
-          if (Option.isNone(found)) return Option.none()
-          const { spendLimited, ...owner } = found.value
+          const row = yield* Effect.orDie(findOwner(slug))
+          if (Option.isNone(row)) return Option.none()
+          const { spendLimited, ...owner } = row.value
           const usedUp = spendLimited ? (yield* Effect.orDie(readAccount(owner.orgId))).usedUp() : undefined
           return Option.some({ ...owner, usedUp: usedUp?.kind ?? null })
         }),

@@ -62,8 +62,8 @@ export class AuditEvents extends Context.Service<
           return pageOf(rows.map(recordOf), query.limit)
         }),
         find: Effect.fn("AuditEvents.find")(function* (orgId, id) {
-          const found = sql<AuditEventRow>`${sql.literal(selected)} WHERE org_id = ${orgId} AND created_at = ${new Date(idMillis(id))} AND id = ${id}`
-          return Option.map(Option.fromUndefinedOr((yield* Effect.orDie(found))[0]), recordOf)
+          const rows = sql<AuditEventRow>`${sql.literal(selected)} WHERE org_id = ${orgId} AND created_at = ${new Date(idMillis(id))} AND id = ${id}`
+          return Option.map(Option.fromUndefinedOr((yield* Effect.orDie(rows))[0]), recordOf)
         })
       })
     })

@@ -180,11 +180,11 @@ export class Billing extends Context.Service<
           return yield* Effect.gen(function* () {
             // Takes the same lock as every other change, so that two concurrent limits see each other.
             yield* lock(orgId)
-            const found = yield* lockKey({ orgId, keyId })
-            if (Option.isNone(found)) return found
-            const before = found.value
+            const key = yield* lockKey({ orgId, keyId })
+            if (Option.isNone(key)) return key
+            const before = key.value
             const after = withLimit(before, limit)
-            if (after.day === before.day && after.month === before.month) return found
+            if (after.day === before.day && after.month === before.month) return key
             yield* sql`UPDATE api_keys SET day_limit_micros = ${after.day}, month_limit_micros = ${after.month} WHERE org_id = ${orgId} AND id = ${keyId}`
             yield* limited(orgId)
             const event = { orgId, actorKind: "admin", resourceType: "api_key", resourceId: keyId, action: "updated" } as const
@@ -227,8 +227,8 @@ export class Billing extends Context.Service<
             if (before.suspended === suspended) return before
             const since = suspended ? new Date(at) : null
             yield* sql`UPDATE organizations SET billing_suspended_at = ${since}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
-            const told = (is: boolean) => ({ status: is ? "suspended" : "active" })
-            yield* audit(orgId, suspended ? "updated" : "resumed", told(before.suspended), told(suspended), at)
+            const auditFields = (isSuspended: boolean) => ({ status: isSuspended ? "suspended" : "active" })
+            yield* audit(orgId, suspended ? "updated" : "resumed", auditFields(before.suspended), auditFields(suspended), at)
             yield* announce(orgId)
             return { ...before, suspended }
           }).pipe(sql.withTransaction, Effect.orDie)

@@ -101,7 +101,7 @@ const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Servi
     Stream.buffer({ capacity: 1, strategy: "sliding" })
   )
   const read = find(across, across`m.visibility = 'public'`).pipe(
-    Effect.tapError((error) => Effect.logWarning(`The catalog could not be read; the last one stays in use (${error.message})`)),
+    Effect.tapError((error) => Effect.logWarning(`Could not read the catalog; using the previous one (${error.message})`)),
     Effect.retry(Schedule.spaced("500 millis")),
     Effect.orDie,
     Effect.withSpan("Catalog.published")
@@ -111,8 +111,8 @@ const make = (own: PgClient.PgClient, across: PgClient.PgClient): Catalog["Servi
     published: Stream.mapEffect(occasions, () => read),
     ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(own, own`m.org_id = ${orgId}`))),
     find: Effect.fn("Catalog.find")(function* (orgId, model) {
-      const [found] = yield* Effect.orDie(find(own, callableBy(own, orgId, model)))
-      if (found !== undefined || across === own) return Option.fromUndefinedOr(found)
+      const [row] = yield* Effect.orDie(find(own, callableBy(own, orgId, model)))
+      if (row !== undefined || across === own) return Option.fromUndefinedOr(row)
       const [published] = yield* Effect.orDie(find(across, across`${callableBy(across, orgId, model)} AND m.visibility = 'public'`))
       return Option.fromUndefinedOr(published)
     })

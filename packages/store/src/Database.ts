@@ -121,7 +121,7 @@ const migratesAtStart = Config.Boolean("DATABASE_MIGRATE").pipe(Config.withDefau
 const withSchema = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>, migrates: Config.Config<boolean>) =>
   Partitions.layerSql.pipe(Layer.provideMerge(Layer.unwrap(Effect.map(migrates, layerSchema))), Layer.provideMerge(client))
 
-const layerWith = (options: Partial<PoolOptions>) => Layer.unwrap(Effect.map(settings, (given) => connect({ ...given, ...options })))
+const layerWith = (options: Partial<PoolOptions>) => Layer.unwrap(Effect.map(settings, (configured) => connect({ ...configured, ...options })))
 
 /** Uses the privileges of the login even if the programs have roles. */
 const layerOwner = layerWith({ role: undefined })

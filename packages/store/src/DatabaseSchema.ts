@@ -28,7 +28,7 @@ const awaitSchema = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
     return state._tag === "Current"
   })
   // Polls only before the program serves: no notification exists for the migration of a new installation.
-  yield* Effect.repeat(isCurrent, { until: (current) => current, schedule: Schedule.spaced("1 second") })
+  yield* Effect.repeat(isCurrent, { until: (isDone) => isDone, schedule: Schedule.spaced("1 second") })
 })
 
 /**
@@ -46,11 +46,11 @@ export const layerSchema = (migrates: boolean) =>
       if (state._tag === "Behind") yield* migrates ? migrate : awaitSchema(sql)
       let problem: string | null = null
       const check = Effect.gen(function* () {
-        const found = yield* schemaProblem(sql)
-        if (found !== null && found !== problem) yield* Effect.logError(`This program is not ready: ${found}`)
-        if (found === null && problem !== null) yield* Effect.logInfo("The schema of the database fits this program again")
-        problem = found
-        return found
+        const current = yield* schemaProblem(sql)
+        if (current !== null && current !== problem) yield* Effect.logError(`This program is not ready: ${current}`)
+        if (current === null && problem !== null) yield* Effect.logInfo("The schema of the database fits this program again; it is ready")
+        problem = current
+        return current
       })
       return { check, problem: () => problem }
     })

@@ -199,7 +199,7 @@ export class Deployments extends Context.Service<
             )`
           ]
         })
-        return yield* Effect.map(Schema.decodeUnknownEffect(Schema.Array(OperationRow))(rows), (made) => made[0])
+        return yield* Effect.map(Schema.decodeUnknownEffect(Schema.Array(OperationRow))(rows), (operations) => operations[0])
       })
 
       /**
@@ -232,11 +232,11 @@ export class Deployments extends Context.Service<
           const { target } = input
           const insert =
             target._tag === "Redeploy" ? insertNext(input, target.modelId) : Effect.flatMap(Clock.currentTimeMillis, (now) => insertOnce(input, now))
-          const made = yield* insert.pipe(
+          const created = yield* insert.pipe(
             Effect.catchReason("SqlError", "UniqueViolation", () => new ModelNameTaken({ slug: target._tag === "NewModel" ? target.slug : "" }), Effect.die),
             Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
           )
-          if (made !== undefined) return { ...made, replayed: false }
+          if (created !== undefined) return { ...created, replayed: false }
           const earlier = yield* replayOf(input.caller.orgId, input.idempotencyKey, input.inputHash)
           if (Option.isNone(earlier)) return yield* new RecordNotFound()
           return earlier.value

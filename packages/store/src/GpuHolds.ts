@@ -71,7 +71,7 @@ export class GpuHolds extends Context.Service<
      */
     readonly release: (podUid: string, at: number | null) => Effect.Effect<void>
     /** Records that the operator has just observed all holds. */
-    readonly looked: Effect.Effect<void>
+    readonly recordObservation: Effect.Effect<void>
     /** GPU time on these days (UTC, both inclusive), by day and deployment. */
     readonly usage: (orgId: OrgId, from: string, to: string) => Effect.Effect<ReadonlyArray<GpuUsage>>
   }
@@ -128,14 +128,14 @@ export class GpuHolds extends Context.Service<
               least(silent_since, (SELECT seen_at FROM gpu_looks))))
             WHERE ${yield* leads(sql)} AND pod_uid = ${podUid} AND released_at IS NULL`)
         }),
-        looked: Effect.gen(function* () {
+        recordObservation: Effect.gen(function* () {
           const at = new Date(yield* Clock.currentTimeMillis)
           // An open hold is billed until the last observation. `least` prevents an operator with a fast clock from
           // billing time that has not passed yet.
           yield* Effect.orDie(sql`
             INSERT INTO gpu_looks (seen_at) SELECT least(${at}::timestamptz, now()) WHERE ${yield* leads(sql)}
             ON CONFLICT (singleton) DO UPDATE SET seen_at = greatest(gpu_looks.seen_at, excluded.seen_at)`)
-        }).pipe(Effect.withSpan("GpuHolds.looked")),
+        }).pipe(Effect.withSpan("GpuHolds.recordObservation")),
         usage: Effect.fn("GpuHolds.usage")((orgId, from, to) => Effect.orDie(usage({ orgId, from, to })))
       })
     })

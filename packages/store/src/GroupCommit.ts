@@ -18,9 +18,9 @@ export interface Fallback<Row> {
   /** Whether the row bypasses the database. */
   readonly diverts: (row: Row) => boolean
   /** Whether the row is stored separately: if there is no room for it, other rows may still fit. */
-  readonly apart: (row: Row) => boolean
+  readonly isSeparate: (row: Row) => boolean
   /** Stores the rows durably. `tried`: the database did not accept them in time. */
-  readonly keep: (rows: ReadonlyArray<Row>, tried: boolean) => Effect.Effect<void, SqlError>
+  readonly store: (rows: ReadonlyArray<Row>, tried: boolean) => Effect.Effect<void, SqlError>
 }
 
 export interface GroupCommitOptions<Row> {
@@ -68,19 +68,19 @@ export const isTransient = (error: SqlError): boolean => {
 }
 
 /** Retries a lost connection for about two seconds. */
-const patience = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 }))
+const retrySchedule = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 }))
 
 /** Number of waiting rows that justify a second concurrent transaction. */
-const many = 128
+const secondTransactionRows = 128
 
 /**
  * How long a row waits before it gets a transaction to itself, milliseconds: for the current transaction to end, or, if
  * it is not urgent, for a transaction to join.
  */
-const long = 5
+const maxWaitMillis = 5
 
 /** Timeout of the database if there is a fallback. */
-const limit = "2 seconds"
+const databaseTimeout = "2 seconds"
 
 /**
  * Collects rows that arrive during a transaction into the next one, so that many rows share a commit. One transaction
@@ -94,7 +94,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   let urgent = 0
   // Idle committers; each takes the rows that are waiting when it is woken.
   const idle: Array<() => void> = []
-  let calling = false
+  let isWaking = false
   let timer: NodeJS.Timeout | undefined
   let closed = false
 
@@ -108,9 +108,9 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const { fallback } = options
   const scope = yield* Effect.scope
 
-  const keepTogether = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean) =>
+  const storeTogether = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean) =>
     Effect.suspend(() =>
-      to.keep(
+      to.store(
         pending.map(({ row }) => row),
         tried
       )
@@ -119,29 +119,29 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
       Effect.flatMap((exit) => settle(pending, Exit.isSuccess(exit) ? Exit.void : Exit.die(Cause.squash(exit.cause))))
     )
 
-  const keep = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean): Effect.Effect<void> => {
-    const apart = pending.filter(({ row }) => to.apart(row))
-    if (apart.length === 0 || apart.length === pending.length) return keepTogether(pending, to, tried)
-    const others = pending.filter(({ row }) => !to.apart(row))
-    return Effect.andThen(keepTogether(others, to, tried), keepTogether(apart, to, tried))
+  const store = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean): Effect.Effect<void> => {
+    const separate = pending.filter(({ row }) => to.isSeparate(row))
+    if (separate.length === 0 || separate.length === pending.length) return storeTogether(pending, to, tried)
+    const remaining = pending.filter(({ row }) => !to.isSeparate(row))
+    return Effect.andThen(storeTogether(remaining, to, tried), storeTogether(separate, to, tried))
   }
 
   /**
    * The effect with a timeout. It continues in the background after the timeout, because it may wait for an event that
    * never comes.
    */
-  const limited = (effect: Effect.Effect<void, SqlError>) =>
+  const withTimeout = (effect: Effect.Effect<void, SqlError>) =>
     Effect.gen(function* () {
-      const fibre = yield* Effect.forkIn(effect, scope, { startImmediately: true, uninterruptible: false })
-      const exit = yield* Effect.interruptible(Effect.timeoutOption(Fiber.await(fibre), limit))
+      const fiber = yield* Effect.forkIn(effect, scope, { startImmediately: true, uninterruptible: false })
+      const exit = yield* Effect.interruptible(Effect.timeoutOption(Fiber.await(fiber), databaseTimeout))
       if (Option.isSome(exit)) return yield* exit.value
-      yield* Effect.forkIn(Fiber.interrupt(fibre), scope)
-      return yield* new SqlError({ reason: new ConnectionError({ cause: "no answer in time" }) })
+      yield* Effect.forkIn(Fiber.interrupt(fiber), scope)
+      return yield* new SqlError({ reason: new ConnectionError({ cause: "timeout" }) })
     })
 
   const attempt = (pending: ReadonlyArray<Pending<Row>>) => {
-    const tries = Effect.suspend(() => options.commit(pending.map(({ row }) => row))).pipe(Effect.retry({ while: isTransient, schedule: patience }))
-    return fallback === undefined ? tries : limited(tries)
+    const tries = Effect.suspend(() => options.commit(pending.map(({ row }) => row))).pipe(Effect.retry({ while: isTransient, schedule: retrySchedule }))
+    return fallback === undefined ? tries : withTimeout(tries)
   }
 
   const commit = (pending: ReadonlyArray<Pending<Row>>): Effect.Effect<void> =>
@@ -149,8 +149,8 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
       if (fallback === undefined) return toDatabase(pending)
       const diverted = pending.filter(({ row }) => fallback.diverts(row))
       if (diverted.length === 0) return toDatabase(pending)
-      const others = pending.filter(({ row }) => !fallback.diverts(row))
-      return Effect.andThen(keep(diverted, fallback, false), others.length === 0 ? Effect.void : toDatabase(others))
+      const direct = pending.filter(({ row }) => !fallback.diverts(row))
+      return Effect.andThen(store(diverted, fallback, false), direct.length === 0 ? Effect.void : toDatabase(direct))
     })
 
   const toDatabase = (pending: ReadonlyArray<Pending<Row>>): Effect.Effect<void> =>
@@ -160,7 +160,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
         if (Exit.isSuccess(exit)) return settle(pending, Exit.void)
         const failure = Cause.squash(exit.cause)
         const transient = exit.cause.reasons.some((reason) => Cause.isFailReason(reason) && isTransient(reason.error))
-        if (transient && fallback !== undefined) return keep(pending, fallback, true)
+        if (transient && fallback !== undefined) return store(pending, fallback, true)
         if (transient || pending.length === 1) return settle(pending, Exit.die(failure))
         const half = Math.ceil(pending.length / 2)
         return Effect.andThen(toDatabase(pending.slice(0, half)), toDatabase(pending.slice(half)))
@@ -177,37 +177,37 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const isDue = (underWay: number) => {
     const [first] = waiting
     if (first === undefined) return false
-    return (underWay === 0 && urgent > 0) || waiting.length >= many || performance.now() - first.since >= long
+    return (underWay === 0 && urgent > 0) || waiting.length >= secondTransactionRows || performance.now() - first.since >= maxWaitMillis
   }
   /**
    * Wakes a committer for the waiting rows, now or after the maximum wait. If none is idle, the next idle committer
    * checks the queue.
    */
-  const look = () => {
+  const wakeCommitter = () => {
     const [first] = waiting
-    if (first === undefined || calling || idle.length === 0) return
+    if (first === undefined || isWaking || idle.length === 0) return
     if (isDue(options.committers - idle.length)) idle.pop()?.()
-    else timer ??= setTimeout(lookAgain, Math.max(1, Math.ceil(first.since + long - performance.now())))
+    else timer ??= setTimeout(wakeAfterTimer, Math.max(1, Math.ceil(first.since + maxWaitMillis - performance.now())))
   }
-  const lookAgain = () => {
+  const wakeAfterTimer = () => {
     timer = undefined
-    look()
+    wakeCommitter()
   }
-  const call = () => {
-    calling = false
+  const wakeQueued = () => {
+    isWaking = false
     // A busy committer may already have taken the rows.
-    look()
+    wakeCommitter()
   }
   const enter = (row: Row, settled: Settled) => {
-    if (closed) return settled(Exit.die(new Error("Nothing is committed any more.")))
-    if (waiting.length >= options.capacity(row)) return settled(Exit.die(new Error("Too many rows wait for their commit.")))
+    if (closed) return settled(Exit.die(new Error("The group commit is closed.")))
+    if (waiting.length >= options.capacity(row)) return settled(Exit.die(new Error("Too many rows are waiting to be committed.")))
     waiting.push({ row, settled, since: performance.now() })
     if (options.urgent(row)) urgent++
-    if (calling || idle.length === 0) return
-    if (!isDue(options.committers - idle.length)) return look()
+    if (isWaking || idle.length === 0) return
+    if (!isDue(options.committers - idle.length)) return wakeCommitter()
     // Waits until all rows of this turn are queued: they share the commit.
-    calling = true
-    setImmediate(call)
+    isWaking = true
+    setImmediate(wakeQueued)
   }
   const write = (row: Row) => Effect.callback<void>((resume) => enter(row, resume))
 
@@ -216,7 +216,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     const wake = () => resume(Effect.void)
     idle.push(wake)
     // Rows that arrived while all committers were busy are still waiting.
-    look()
+    wakeCommitter()
     return Effect.sync(() => {
       // A committer that was already woken is no longer in the list.
       const at = idle.indexOf(wake)
@@ -236,7 +236,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     Effect.flatMap(restore(next), () => {
       const taken = take()
       // Rows beyond the batch size go to another committer.
-      look()
+      wakeCommitter()
       return taken.length === 0 ? Effect.void : commit(taken)
     })
   ).pipe(Effect.forever)

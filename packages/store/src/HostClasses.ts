@@ -46,14 +46,14 @@ export class HostClasses extends Context.Service<
         ),
         recordCapacities: Effect.fn("HostClasses.recordCapacities")(function* (capacities) {
           yield* Effect.orDie(sql`
-            UPDATE host_classes h SET capacity = given.value FROM jsonb_each(${sql.json(Object.fromEntries(capacities))}) given
-            WHERE ${yield* leads(sql)} AND h.name = given.key AND h.capacity IS DISTINCT FROM given.value`)
+            UPDATE host_classes h SET capacity = input.value FROM jsonb_each(${sql.json(Object.fromEntries(capacities))}) input
+            WHERE ${yield* leads(sql)} AND h.name = input.key AND h.capacity IS DISTINCT FROM input.value`)
         }),
         replaceAll: Effect.fn("HostClasses.replaceAll")(function* (classes) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(sql`
             WITH leads AS MATERIALIZED (SELECT ${yield* leads(sql)} AS yes),
-            wanted AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS given (spec)),
+            wanted AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS input (spec)),
             gone AS (DELETE FROM host_classes WHERE (SELECT yes FROM leads) AND name NOT IN (SELECT name FROM wanted))
             INSERT INTO host_classes (name, spec, updated_at) SELECT name, spec, ${at} FROM wanted WHERE (SELECT yes FROM leads)
             ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at WHERE host_classes.spec <> excluded.spec`)

@@ -143,8 +143,8 @@ export class HubConnections extends Context.Service<
         find: Effect.fn("HubConnections.find")((orgId, userId) =>
           find({ orgId, userId }).pipe(
             Effect.map(
-              (found): Option.Option<Redacted.Redacted<string>> =>
-                Option.map(found, ({ sealed }) => Redacted.make(unseal(keys, sealed, ownerOf(orgId, userId))))
+              (connection): Option.Option<Redacted.Redacted<string>> =>
+                Option.map(connection, ({ sealed }) => Redacted.make(unseal(keys, sealed, ownerOf(orgId, userId))))
             ),
             Effect.orDie
           )

@@ -116,7 +116,7 @@ export class Invitations extends Context.Service<
             if (members.length > 0) return yield* new InvitationConflict({ reason: "member" })
             const pending = (yield* list({ orgId: input.orgId, now })).some((sent) => sent.email === email && sent.status === "pending")
             if (pending) return yield* new InvitationConflict({ reason: "pending" })
-            const made = yield* insert({
+            const created = yield* insert({
               orgId: input.orgId,
               id,
               email,
@@ -132,10 +132,10 @@ export class Invitations extends Context.Service<
               resourceId: id,
               action: "invited",
               before: null,
-              after: { email, role: input.role, expires_at: made.expiresAt },
+              after: { email, role: input.role, expires_at: created.expiresAt },
               at
             })
-            return made
+            return created
           }).pipe(
             sql.withTransaction,
             Effect.catchIf((error) => error._tag !== "InvitationConflict", Effect.die)
@@ -167,12 +167,12 @@ export class Invitations extends Context.Service<
           const at = yield* Clock.currentTimeMillis
           const now = new Date(at)
           return yield* Effect.gen(function* () {
-            const found = yield* lockPending({ sha256: sha256Of(Redacted.value(token)), now })
-            if (Option.isNone(found)) return yield* new InvitationInvalid()
-            const { email, id, orgId, role } = found.value
+            const row = yield* lockPending({ sha256: sha256Of(Redacted.value(token)), now })
+            if (Option.isNone(row)) return yield* new InvitationInvalid()
+            const { email, id, orgId, role } = row.value
             const { user } = yield* join(sql, ids, { orgId, email, name: Option.getOrElse(name, () => email), role, invitationId: id, at })
             yield* sql`UPDATE invitations SET accepted_at = ${now}, accepted_user_id = ${user.id} WHERE org_id = ${orgId} AND id = ${id}`
-            const invitation: Invitation = { ...found.value, status: "accepted" }
+            const invitation: Invitation = { ...row.value, status: "accepted" }
             return { invitation, user }
           }).pipe(
             sql.withTransaction,

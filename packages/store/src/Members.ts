@@ -82,8 +82,8 @@ export class Members extends Context.Service<
       })
       const keepOwner = Effect.fnUntraced(function* (orgId: OrgId, member: Member) {
         if (member.role !== "owner") return
-        const others = yield* sql`SELECT 1 FROM memberships WHERE org_id = ${orgId} AND role = 'owner' AND user_id <> ${member.userId} LIMIT 1`
-        if (others.length === 0) return yield* new LastOwner()
+        const otherOwners = yield* sql`SELECT 1 FROM memberships WHERE org_id = ${orgId} AND role = 'owner' AND user_id <> ${member.userId} LIMIT 1`
+        if (otherOwners.length === 0) return yield* new LastOwner()
       })
       const inTransaction = <A, E>(effect: Effect.Effect<A, E>) => sql.withTransaction(effect)
 

@@ -69,12 +69,12 @@ const isEnd = (row: RecordRow): row is WholeRow => row.state === "completed"
 
 /** The relevant row of each ID: the first row that ends the request. An end also contains the data of the begin. */
 const oneOfEach = (rows: ReadonlyArray<RecordRow>): ReadonlyArray<RecordRow> => {
-  const seen = new Map<string, RecordRow>()
+  const rowById = new Map<string, RecordRow>()
   for (const row of rows) {
-    const known = seen.get(row.id)
-    if (known === undefined || known.state === "running") seen.set(row.id, row)
+    const known = rowById.get(row.id)
+    if (known === undefined || known.state === "running") rowById.set(row.id, row)
   }
-  return seen.size === rows.length ? rows : [...seen.values()]
+  return rowById.size === rows.length ? rows : [...rowById.values()]
 }
 
 /** The last row of each ID. */
@@ -144,10 +144,10 @@ export class Metering extends Context.Service<
               insert: (rows) => Effect.asVoid(commitRecords(oneOfEach(rows))),
               checkpoint: commitCheckpoints,
               end: Effect.fnUntraced(function* (rows) {
-                const whole = rows.flatMap((row) => ("state" in row ? [row] : []))
-                const others = new Map(rows.flatMap((row) => ("state" in row ? [] : [[row.id, row] as const])))
-                const swept: Array<EndRow> = whole.length === 0 ? [] : yield* commitRecords(oneOfEach(whole))
-                if (others.size > 0) swept.push(...(yield* findSwept([...others.values()], yield* endStatement(sql, [...others.values()], "running"))))
+                const complete = rows.flatMap((row) => ("state" in row ? [row] : []))
+                const endsById = new Map(rows.flatMap((row) => ("state" in row ? [] : [[row.id, row] as const])))
+                const swept: Array<EndRow> = complete.length === 0 ? [] : yield* commitRecords(oneOfEach(complete))
+                if (endsById.size > 0) swept.push(...(yield* findSwept([...endsById.values()], yield* endStatement(sql, [...endsById.values()], "running"))))
                 // The callers have already received these results.
                 if (swept.length > 0) yield* endStatement(sql, swept, "swept")
                 announceSums(rows)

@@ -106,12 +106,12 @@ export class ModelAdmin extends Context.Service<
           }).pipe(atOnce, Effect.catchTag("SqlError", Effect.die))
         ),
         publish: Effect.fn("ModelAdmin.publish")(function* (orgId, id, prices) {
-          const found = yield* Effect.orDie(find({ orgId, idOrSlug: id }))
+          const model = yield* Effect.orDie(find({ orgId, idOrSlug: id }))
           return yield* atOnce(setPublic(orgId, id, prices)).pipe(
             Effect.catchReason(
               "SqlError",
               "UniqueViolation",
-              () => new PublicNameTaken({ slug: Option.match(found, { onNone: () => id, onSome: ({ slug }) => slug }) }),
+              () => new PublicNameTaken({ slug: Option.match(model, { onNone: () => id, onSome: ({ slug }) => slug }) }),
               Effect.die
             )
           )

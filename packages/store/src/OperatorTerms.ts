@@ -26,7 +26,7 @@ export const whileLeading = <A, E, R>(sql: PgClient.PgClient, effect: Effect.Eff
   Effect.gen(function* () {
     if ((yield* OperatorTerm) === null) return yield* effect
     const rows = yield* sql`SELECT 1 WHERE ${yield* leads(sql)}`
-    return rows.length > 0 ? yield* effect : yield* Effect.die(new Error("another operator leads by now"))
+    return rows.length > 0 ? yield* effect : yield* Effect.die(new Error("Another operator leads."))
   }).pipe(sql.withTransaction)
 
 /** Decides which of several operators may write to Postgres. */

@@ -90,9 +90,9 @@ export class OrgModels extends Context.Service<
           return pageOf(rows.map(recordOf), query.limit)
         }),
         find: Effect.fn("OrgModels.find")(function* (orgId, id) {
-          const found = sql<OrgModelRow>`
+          const rows = sql<OrgModelRow>`
             SELECT ${sql.literal(columns)} FROM models m ${sql.literal(serving)} WHERE m.org_id = ${orgId} AND m.id = ${id} AND m.deleted_at IS NULL`
-          return Option.map(Option.fromUndefinedOr((yield* Effect.orDie(found))[0]), recordOf)
+          return Option.map(Option.fromUndefinedOr((yield* Effect.orDie(rows))[0]), recordOf)
         })
       })
     })

@@ -52,9 +52,9 @@ export class OwnModels extends Context.Service<
       const idOf = Effect.fnUntraced(function* ({ orgId, orgSlug }: ModelOwner, idOrName: string) {
         const idOrSlug = idOrName.startsWith(`${orgSlug}/`) ? idOrName.slice(orgSlug.length + 1) : idOrName
         // Postgres text cannot contain NUL.
-        const found = idOrSlug.includes("\0") ? Option.none() : yield* Effect.orDie(find({ orgId, idOrSlug }))
-        if (Option.isNone(found)) return yield* new ModelNotFound()
-        return found.value.id
+        const model = idOrSlug.includes("\0") ? Option.none() : yield* Effect.orDie(find({ orgId, idOrSlug }))
+        if (Option.isNone(model)) return yield* new ModelNotFound()
+        return model.value.id
       })
       /** Runs one change in one transaction, with the ID of the model. */
       const changing = <E>(owner: ModelOwner, idOrName: string, change: (id: ModelId) => Effect.Effect<unknown, E>) =>

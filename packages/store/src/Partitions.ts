@@ -19,7 +19,7 @@ export class Partitions extends Context.Service<Partitions, { readonly ensureAhe
       yield* Effect.orDie(ahead)
       // A failure is repeated after an hour: partitions for two more months exist.
       yield* ahead.pipe(
-        Effect.catchCause((cause) => Effect.logWarning("Partitions could not be made ahead", cause)),
+        Effect.catchCause((cause) => Effect.logWarning("Could not create partitions ahead", cause)),
         Effect.delay("1 hour"),
         Effect.forever,
         Effect.forkScoped

@@ -30,12 +30,14 @@ export const retireOldMonths = Effect.fn("retireOldMonths")(function* (sql: SqlC
       )
       if (row === undefined || row.name === null) break
       retired.push(row.name)
-      yield* Effect.logInfo("A month was detached; its sums are kept, and its table is dropped in a day").pipe(Effect.annotateLogs("partition", row.name))
+      yield* Effect.logInfo("A month was detached; its sums are stored, and its table will be dropped in a day").pipe(
+        Effect.annotateLogs("partition", row.name)
+      )
     }
   }
   const rows = yield* Effect.andThen(unlimited, sql<{ readonly name: string }>`SELECT drop_retired_months() AS name`).pipe(sql.withTransaction)
   const dropped = rows.map(({ name }) => name)
-  if (dropped.length > 0) yield* Effect.logInfo("Months that were detached a day ago were dropped").pipe(Effect.annotateLogs("tables", dropped.join(", ")))
+  if (dropped.length > 0) yield* Effect.logInfo("Dropped months that were detached a day ago").pipe(Effect.annotateLogs("tables", dropped.join(", ")))
   return { retired, dropped }
 })
 
@@ -46,7 +48,7 @@ export const layerRetention = (settings: RetentionSettings) =>
       const sql = yield* SqlClient.SqlClient
       if (settings.requests === null) return
       yield* retireOldMonths(sql, settings).pipe(
-        Effect.catchCause((cause) => Effect.logWarning("Old months could not be retired; the next attempt is in an hour", cause)),
+        Effect.catchCause((cause) => Effect.logWarning("Could not retire old months; retrying in an hour", cause)),
         Effect.andThen(Effect.sleep("1 hour")),
         Effect.forever,
         Effect.forkScoped

@@ -19,7 +19,7 @@ import { readableRows } from "./readableRows.ts"
 import { AbsentNames } from "./routes/AbsentNames.ts"
 import { measuredConcurrency, measuredStart } from "./routes/measuredFigures.ts"
 import { findName, makeNameLookUps } from "./routes/nameLookUps.ts"
-import { tellUse } from "./routes/tellUse.ts"
+import { recordUse } from "./routes/recordUse.ts"
 
 /** A pod that serves a revision. */
 export interface Endpoint {
@@ -220,7 +220,7 @@ export class Routes extends Context.Service<
           turn
             .withPermits(1)(reload)
             .pipe(
-              Effect.tapError((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)),
+              Effect.tapError((error) => Effect.logWarning(`Could not read the routes; using the previous ones (${error.message})`)),
               Effect.retry(Schedule.spaced("500 millis")),
               Effect.orDie
             )
@@ -261,12 +261,12 @@ export class Routes extends Context.Service<
 
       return Routes.of({
         find: Effect.fnUntraced(function* (orgId, model) {
-          const found = known(orgId, model)
-          if (found !== undefined && found.endpoints.length > 0) return Option.some(found)
+          const route = known(orgId, model)
+          if (route !== undefined && route.endpoints.length > 0) return Option.some(route)
           yield* lookUp(orgId, model)
           return Option.fromUndefinedOr(known(orgId, model))
         }),
-        use: tellUse(sql),
+        use: recordUse(sql),
         known,
         ofModel: (id) => current.ofModel.get(id),
         changes: Stream.map(Stream.fromPubSub(snapshots), () => undefined),

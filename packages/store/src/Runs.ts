@@ -35,7 +35,7 @@ import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
-import { earlierTrials, keptLikelihood } from "./runs/earlierTrials.ts"
+import { earlierTrials, trialLikelihood } from "./runs/earlierTrials.ts"
 import { enterPhase } from "./runs/enter.ts"
 import { avoidedNodes, noteNodeFault } from "./runs/nodeFaults.ts"
 import { observeRun } from "./runs/observe.ts"
@@ -270,7 +270,7 @@ export class Runs extends Context.Service<
       id: DeploymentId,
       orgId: OrgId,
       report: CheckReport,
-      kept?: {
+      results?: {
         /** The capabilities of the revision, if a check showed that a capability does not work. */
         readonly capabilities?: ModelCapabilities
         /** Log-probabilities of the suite's texts, by text and token. */
@@ -358,7 +358,7 @@ export class Runs extends Context.Service<
       /** Postgres may become unavailable after a notification; the stream must not end because of it. */
       const tolerant = <A>(effect: Effect.Effect<A>) =>
         Effect.tapCause(effect, (cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the outbox could not be read; it is tried again", Cause.pretty(cause))
+          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("Could not read the outbox; retrying", Cause.pretty(cause))
         ).pipe(Effect.sandbox)
       /** Everything that was missed without a listener: the rest of the outbox, then all live runs. */
       const missed = Effect.gen(function* () {
@@ -371,16 +371,16 @@ export class Runs extends Context.Service<
       )
       const decodeId = Schema.decodeOption(DeploymentId)
       /** Notifications that arrive together are taken from the outbox together. */
-      const heard = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
-        const found = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
+      const takeNotified = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
+        const notified = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
         // Rows that are not deleted are read again later.
-        if (found.length > 0)
-          yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", found)}`).pipe(tolerant, Effect.ignore)
-        return found
+        if (notified.length > 0)
+          yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", notified)}`).pipe(tolerant, Effect.ignore)
+        return notified
       })
-      const toldBy = Effect.fnUntraced(function* (events: ReadonlyArray<ListenEvent>) {
-        const anew = events.some(({ _tag }) => _tag === "Listening") ? yield* missed : []
-        return [...anew, ...(yield* heard(events.flatMap((event) => (event._tag === "Notified" ? [event.payload] : []))))]
+      const changedRuns = Effect.fnUntraced(function* (events: ReadonlyArray<ListenEvent>) {
+        const missedRuns = events.some(({ _tag }) => _tag === "Listening") ? yield* missed : []
+        return [...missedRuns, ...(yield* takeNotified(events.flatMap((event) => (event._tag === "Notified" ? [event.payload] : []))))]
       })
 
       return Runs.of({
@@ -390,7 +390,7 @@ export class Runs extends Context.Service<
         measuredStarts: measuredStarts(sql),
         earlierBenchmarks: earlierBenchmarks(sql),
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
-        changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(toldBy), Stream.flattenIterable),
+        changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(changedRuns), Stream.flattenIterable),
         enter: enterPhase(sql, ids),
         recordScreening: recordScreening(sql, ids),
         noteWeights: noteWeights(sql),
@@ -401,7 +401,7 @@ export class Runs extends Context.Service<
         avoidedNodes: avoidedNodes(sql),
         recordChecks: recordChecks(sql),
         earlierTrials: earlierTrials(sql),
-        likelihood: keptLikelihood(sql),
+        likelihood: trialLikelihood(sql),
         recordMeasured: recordResult(sql, "measured", "measuring"),
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
         publishEndpoints: publishEndpoints(sql),

@@ -7,15 +7,15 @@ import { storeMetrics } from "./metrics.ts"
  * increments a number.
  */
 export const countLookUps = Effect.fnUntraced(function* (cache: KeyCache) {
-  let told = { hits: 0, misses: 0 }
-  const tell = Effect.suspend(() => {
+  let reported = { hits: 0, misses: 0 }
+  const report = Effect.suspend(() => {
     const { hits, misses } = cache
-    const before = told
-    told = { hits, misses }
+    const before = reported
+    reported = { hits, misses }
     return Effect.andThen(
       storeMetrics.keyLookUps.update({ result: "hit" }, hits - before.hits),
       storeMetrics.keyLookUps.update({ result: "miss" }, misses - before.misses)
     )
   })
-  yield* Effect.forkScoped(Effect.repeat(tell, Schedule.spaced("5 seconds")))
+  yield* Effect.forkScoped(Effect.repeat(report, Schedule.spaced("5 seconds")))
 })

@@ -5,13 +5,13 @@ import type { FoundRow, RecordKey } from "./requests/statements.ts"
 interface LookUp<Row> extends Request.Request<Option.Option<Row>, SqlError>, RecordKey {}
 
 /** Maximum number of keys in one statement. */
-const most = 128
+const maxKeys = 128
 
 /** Timeout of a statement. A statement outlives its callers, and a broken network may never report an error. */
-const limit = "10 seconds"
+const timeout = "10 seconds"
 const overdue = Effect.fail(
   new SqlError({
-    reason: new StatementTimeoutError({ cause: new Error("no answer"), message: `Postgres did not answer within ${limit}.`, operation: "query" })
+    reason: new StatementTimeoutError({ cause: new Error("timeout"), message: `Postgres did not answer within ${timeout}.`, operation: "query" })
   })
 )
 
@@ -23,10 +23,10 @@ const overdue = Effect.fail(
 export const groupedLookUps = <Row extends FoundRow>(find: (keys: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<Row>, SqlError>) => {
   const LookUp = Request.of<LookUp<Row>>()
   const resolver = RequestResolver.make<LookUp<Row>>((entries) =>
-    Effect.map(Effect.timeoutOrElse(find(entries.map(({ request }) => request)), { duration: limit, orElse: () => overdue }), (rows) => {
+    Effect.map(Effect.timeoutOrElse(find(entries.map(({ request }) => request)), { duration: timeout, orElse: () => overdue }), (rows) => {
       for (const row of rows) entries[row.key]?.completeUnsafe(Exit.succeed(Option.some(row)))
       for (const entry of entries) entry.completeUnsafe(Exit.succeed(Option.none()))
     })
-  ).pipe(RequestResolver.batchN(most))
+  ).pipe(RequestResolver.batchN(maxKeys))
   return (key: RecordKey): Effect.Effect<Option.Option<Row>, SqlError> => Effect.request(LookUp(key), resolver)
 }

@@ -24,7 +24,7 @@ export const listen = (client: PgClient.PgClient, channel: string): Stream.Strea
     })
   ).pipe(
     Stream.catch((error) =>
-      Stream.fromEffect(Effect.as(Effect.logWarning(`Lost the database's notifications of ${channel}; connecting again (${error.message})`), lost))
+      Stream.fromEffect(Effect.as(Effect.logWarning(`Lost the connection for database notifications (${channel}); reconnecting (${error.message})`), lost))
     ),
     Stream.concat(Stream.drain(Stream.fromEffect(Effect.sleep(pause)))),
     Stream.forever

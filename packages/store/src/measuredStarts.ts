@@ -6,7 +6,7 @@ import { Effect, Option, Schema } from "effect"
  * How many of the newest starts are read, and how many of one key are returned: enough for a calibration, and no key
  * displaces another.
  */
-const looked = 512
+const maxStarts = 512
 const ofOneKey = 10
 
 const Row = Schema.Struct({
@@ -33,7 +33,7 @@ export const measuredStarts = (sql: PgClient.PgClient) => {
           SELECT created_at, gpu_pool, gpu_count, engine_version, settings, quantization, (estimate ->> 'weights_bytes')::float8 AS weights_bytes,
             estimate -> 'components' AS components, measured
           FROM revisions WHERE org_id = ${orgId} AND facts #>> '{config,architecture}' = ${architecture} AND measured IS NOT NULL
-          ORDER BY created_at DESC LIMIT ${looked}
+          ORDER BY created_at DESC LIMIT ${maxStarts}
         ) AS starts
         WHERE measured ->> 'kv_cache_bytes' IS NOT NULL AND components ->> 'stepTokens' IS NOT NULL
       ), ranked AS (
@@ -44,8 +44,8 @@ export const measuredStarts = (sql: PgClient.PgClient) => {
     return rows.flatMap((row): ReadonlyArray<Calibration> => {
       const start = Option.getOrNull(decode(row))
       if (start === null) return []
-      const { engineVersion, gpuCount, gpuPool, quantization, ...told } = start
-      const calibration = calibrationOf({ architecture, gpu_pool: gpuPool, gpu_count: gpuCount, engine_version: engineVersion, quantization }, told)
+      const { engineVersion, gpuCount, gpuPool, quantization, ...times } = start
+      const calibration = calibrationOf({ architecture, gpu_pool: gpuPool, gpu_count: gpuCount, engine_version: engineVersion, quantization }, times)
       return calibration === null ? [] : [calibration]
     })
   }, Effect.orDie)

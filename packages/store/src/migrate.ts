@@ -21,7 +21,7 @@ const repairGaps = (sql: SqlClient.SqlClient) =>
     for (const [key, migration] of Object.entries(migrations)) {
       const [id, name] = [Number(key.slice(0, 4)), key.slice(5)]
       if (id > latest || ids.has(id)) continue
-      yield* Effect.logWarning(`The database lacks migration ${key} although it has later ones; it is applied now`)
+      yield* Effect.logWarning(`The database lacks migration ${key} but has later ones; applying it now`)
       yield* Effect.mapError(migration, (cause) => new Migrator.MigrationError({ kind: "Failed", message: `Migration "${key}" failed`, cause }))
       yield* sql`INSERT INTO migrations (migration_id, name) VALUES (${id}, ${name})`
       repaired.push([id, name])

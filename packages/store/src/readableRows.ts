@@ -13,7 +13,7 @@ export const readableRows = <A, I>(schema: Schema.Codec<A, I>, what: string) => 
       if (Result.isSuccess(decoded)) read.push(decoded.success)
       else {
         const revision = Predicate.hasProperty(row, "revisionId") ? String(row.revisionId) : "no revision"
-        yield* Effect.logError(`${what} (${revision}) is left out: its row cannot be read: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
+        yield* Effect.logError(`${what} (${revision}) is omitted: its row cannot be decoded: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
       }
     }
     return read

@@ -3,7 +3,7 @@ import { Schema, SchemaGetter } from "effect"
 
 /** The 32 bytes of an encryption key, as base64. */
 const EncryptionKey = Schema.Uint8ArrayFromBase64.check(
-  Schema.makeFilter((bytes) => bytes.length === 32, { message: "Expected 32 bytes in base64, as `openssl rand -base64 32` makes them" })
+  Schema.makeFilter((bytes) => bytes.length === 32, { message: "Expected 32 bytes in base64, as printed by `openssl rand -base64 32`" })
 )
 
 /** The current key, then earlier keys for decryption only; separated by commas. */
@@ -20,8 +20,8 @@ export type EncryptionKeys = typeof EncryptionKeys.Type
  * The first byte of a sealed value is its format. The first format contains no key ID; its values are tried with each
  * configured key.
  */
-const unnamed = 1
-const named = 2
+const formatWithoutKeyId = 1
+const formatWithKeyId = 2
 const keyIdBytes = 8
 const nonceBytes = 12
 const tagBytes = 16
@@ -32,7 +32,7 @@ const keyId = (key: Uint8Array): Uint8Array => createHash("sha256").update("seat
  * The prefix of values that this key sealed: the format and the key's ID. The ID is derived from the key but does not
  * reveal it.
  */
-export const headerOf = (key: Uint8Array): Uint8Array => Buffer.concat([Uint8Array.of(named), keyId(key)])
+export const headerOf = (key: Uint8Array): Uint8Array => Buffer.concat([Uint8Array.of(formatWithKeyId), keyId(key)])
 
 /** Encrypts a text with the current key (AES-256-GCM), bound to its `owner`: header, random nonce, tag, ciphertext. */
 export const seal = ([key]: EncryptionKeys, text: string, owner: string): Uint8Array => {
@@ -52,21 +52,21 @@ const open = (key: Uint8Array, sealed: Uint8Array, start: number, aad: Uint8Arra
   return Buffer.concat([decipher.update(sealed.subarray(body + tagBytes)), decipher.final()]).toString("utf8")
 }
 
-const notOpened = "The value was sealed with a key that SEATRIAL_ENCRYPTION_KEY does not have, or for another owner, or it was changed"
+const unsealFailed = "The value cannot be decrypted: its key is not in SEATRIAL_ENCRYPTION_KEY, it belongs to another owner, or it was changed."
 
 /** Decrypts a sealed value. Throws if no key matches, if it was sealed for another owner, or if it was changed. */
 export const unseal = (keys: EncryptionKeys, sealed: Uint8Array, owner: string): string => {
-  if (sealed[0] === named) {
+  if (sealed[0] === formatWithKeyId) {
     const header = sealed.subarray(0, 1 + keyIdBytes)
     const key = keys.find((known) => Buffer.compare(headerOf(known), header) === 0)
-    if (key === undefined) throw new Error(notOpened)
+    if (key === undefined) throw new Error(unsealFailed)
     return open(key, sealed, header.length, Buffer.concat([header, Buffer.from(owner)]))
   }
-  if (sealed[0] !== unnamed) throw new Error(notOpened)
+  if (sealed[0] !== formatWithoutKeyId) throw new Error(unsealFailed)
   for (const key of keys) {
     try {
       return open(key, sealed, 1, Buffer.from(owner))
     } catch {}
   }
-  throw new Error(notOpened)
+  throw new Error(unsealFailed)
 }

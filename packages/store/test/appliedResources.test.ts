@@ -166,10 +166,10 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       yield* applied.adopt(input(orgId, "gone"))
       const gone = Option.getOrThrow(yield* applied.find(place("gone"))).modelId
       yield* applied.retire(place("gone"))
-      assert.deepInclude(foreign, { _tag: "NamedModelRefused", why: "NotFound", found: "" })
+      assert.deepInclude(foreign, { _tag: "NamedModelRefused", why: "NotFound", conflict: "" })
       assert.deepStrictEqual(yield* named("a", gone), foreign)
-      assert.deepInclude(yield* named("a", model, "other/repository"), { why: "OtherRepository", found: "seatrial/tiny-chat" })
-      assert.deepInclude(yield* named("a", ownModel), { why: "Applied", found: "seatrial/owner" })
+      assert.deepInclude(yield* named("a", model, "other/repository"), { why: "OtherRepository", conflict: "seatrial/tiny-chat" })
+      assert.deepInclude(yield* named("a", ownModel), { why: "Applied", conflict: "seatrial/owner" })
       assert.isTrue(Option.isNone(yield* applied.find(place("a"))))
       // Of two at once one is too late.
       const both = yield* Effect.forEach(["b", "c"], (name) => Effect.exit(applied.adopt(input(orgId, name, { modelId: model }))), { concurrency: "unbounded" })

@@ -94,7 +94,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
       yield* holds.silent("lost", start + 20_000)
       yield* holds.silent("well", start + 20_000)
       yield* holds.silent("well", null)
-      yield* holds.looked
+      yield* holds.recordObservation
       yield* TestClock.adjust("1 hour")
       for (const uid of ["gone", "lost", "well"]) yield* holds.release(uid, null)
       // Whatever a pod says, none is given back before it was taken.
@@ -114,7 +114,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.now() + 200 * 86_400_000)
       const sql = yield* PgClient.PgClient
-      yield* (yield* GpuHolds).looked
+      yield* (yield* GpuHolds).recordObservation
       assert.lengthOf(yield* sql`SELECT FROM gpu_looks WHERE seen_at > clock_timestamp()`, 0)
     }).pipe(Effect.provide(TestClock.layer()))
   )

@@ -55,7 +55,7 @@ layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
         holds.place({ ...placement, podUid: "late" }),
         holds.silent("held", 2_000),
         holds.release("held", 2_000),
-        holds.looked,
+        holds.recordObservation,
         (yield* HostClasses).replaceAll([]),
         applied.retire({ namespace: "seatrial", name: "tiny" })
       ]

@@ -115,10 +115,10 @@ it.live("records that are put aside are not charged: they no longer count as spe
       const start = yield* startOf({ orgId, keyId }, served)
       return endRow(endOf(start, { note }))
     })
-    const { keep } = spool.fallback<EndRow>((row) => ({ kind: "end", row }))
-    yield* keep([yield* endRowOf("x".repeat(maxPayload))], false)
+    const { store } = spool.fallback<EndRow>((row) => ({ kind: "end", row }))
+    yield* store([yield* endRowOf("x".repeat(maxPayload))], false)
     assert.strictEqual(costs.of(orgId), 0n)
-    yield* keep([yield* endRowOf(null)], false)
+    yield* store([yield* endRowOf(null)], false)
     assert.strictEqual(costs.of(orgId), 700n)
     yield* soon(Effect.sync(() => costs.of(orgId) === 0n))
     assert.isAbove(statSync(join(folder, "records.spool.refused")).size, maxPayload)
@@ -215,7 +215,7 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
         completed,
         ["running", null, undefined, null, undefined, undefined],
         ["refused", 503, "model_overloaded", "0", undefined, undefined],
-        [...completed.slice(0, 5), "The gateway was cut off from the database for longer than a lease and told this end later."]
+        [...completed.slice(0, 5), "The gateway was disconnected from the database for longer than its lease and reported this end later."]
       ]
       assert.deepStrictEqual(yield* seen, expected)
       const digestsOf = (ids: ReadonlyArray<{ readonly id: string }>) =>

@@ -25,9 +25,9 @@ export const notAdopted = (
     case "OtherRepository":
       return {
         reason: "Invalid",
-        message: `The model ${modelId} is of the repository ${error.found}: for another one apply a ModelDeployment without modelId, which makes a new model.`
+        message: `The model ${modelId} is of the repository ${error.conflict}: for another one apply a ModelDeployment without modelId, which makes a new model.`
       }
     case "Applied":
-      return { reason: "ModelTaken", message: `The ModelDeployment ${error.found} stands for the model ${modelId} already: change that one instead.` }
+      return { reason: "ModelTaken", message: `The ModelDeployment ${error.conflict} stands for the model ${modelId} already: change that one instead.` }
   }
 }

@@ -112,7 +112,7 @@ export const keepHolds = Effect.fnUntraced(function* (
   const queue = yield* WorkQueue.make({ name: "gpu-holds", concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
   for (const { pod } of keeper.held()) yield* queue.add(pod)
   // The record is current only if no change waits to be recorded.
-  const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.looked : Effect.void))
+  const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.recordObservation : Effect.void))
   const counted = countHeld(keeper.held)
   yield* Effect.addFinalizer(() => counted.none)
   yield* counted.count.pipe(

@@ -107,7 +107,7 @@ describe("an object that somebody applied", () => {
 })
 
 describe("an object that the records took no run for", () => {
-  const refused = (why: NamedModelRefused["why"], found = "") => notAdopted(new NamedModelRefused({ why, found }), object({}, { modelId }), "acme")
+  const refused = (why: NamedModelRefused["why"], conflict = "") => notAdopted(new NamedModelRefused({ why, conflict }), object({}, { modelId }), "acme")
   it("says what is in its way, and of a model that is not the organization's only that there is none", () => {
     assert.deepInclude(notAdopted(new ModelNameTaken({ slug: "tiny" }), object(), "acme"), { reason: "NameTaken" })
     assert.strictEqual(refused("NotFound").reason, "ModelUnknown")

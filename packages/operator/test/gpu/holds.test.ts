@@ -292,7 +292,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           } else if (step === "pass") {
             yield* pass
           } else if (step === "look" && (yield* pass)) {
-            yield* store.looked
+            yield* store.recordObservation
             for (const each of current.values()) if (each.placedAt !== null && each.finishedAt === null && silentSince === null) each.provenAt = now
           } else if (step === "crash") {
             writesLeft = seconds % 3

@@ -48,7 +48,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
       const earlier = keys.get(key)
       if (earlier !== undefined && bindings.has(name)) return earlier
       if (taken.has(name)) return yield* new ModelNameTaken({ slug: name })
-      if (modelId !== null && modelId !== run.modelId) return yield* new NamedModelRefused({ why: "NotFound", found: "" })
+      if (modelId !== null && modelId !== run.modelId) return yield* new NamedModelRefused({ why: "NotFound", conflict: "" })
       const before = bindings.get(name)
       if (before !== undefined) {
         yield* end(before.deploymentId, "Its ModelDeployment was changed.")

@@ -51,7 +51,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const worked: Array<string> = []
   const classes: Array<string> = []
   let released = 0
-  /** Whether another operator leads by now, so that none of this one's writes to Postgres changes anything. */
+  /** Whether Another operator leads., so that none of this one's writes to Postgres changes anything. */
   let superseded = false
   /** Whether, as in Postgres, no write of the operator itself notifies it of the run. */
   let isQuiet = false
@@ -327,7 +327,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       release: () => Effect.void,
       silent: () => Effect.void,
       failing: () => Effect.void,
-      looked: Effect.void
+      recordObservation: Effect.void
     }),
     Layer.mock(Hub)({}),
     FetchHttpClient.layer

@@ -34,10 +34,10 @@ const policiesOf = (table: string): ReadonlyArray<string> => {
 
 const grantsOf = (object: string, grants: Partial<Record<Role, ReadonlyArray<string>>>): ReadonlyArray<string> =>
   roles.flatMap((role) => {
-    const given = grants[role]
+    const privileges = grants[role]
     return [
       `REVOKE ALL ON ${object} FROM ${roleName(role)}`,
-      ...(given === undefined || given.length === 0 ? [] : [`GRANT ${given.join(", ")} ON ${object} TO ${roleName(role)}`])
+      ...(privileges === undefined || privileges.length === 0 ? [] : [`GRANT ${privileges.join(", ")} ON ${object} TO ${roleName(role)}`])
     ]
   })
 
@@ -123,7 +123,7 @@ export const applyAccess = Effect.gen(function* () {
   yield* applyViews(sql)
   if (!(yield* ensureRoles(sql))) {
     return yield* Effect.logWarning(
-      `The roles ${roles.map(roleName).join(", ")} are missing, and the migrating role may not create them. Create them (NOLOGIN), or give it CREATEROLE, and run \`seatrial migrate\` again. Until then programs have the rights of their login.`
+      `The roles ${roles.map(roleName).join(", ")} are missing, and the migrating role may not create them. Create them (NOLOGIN), or give it CREATEROLE, and run \`seatrial migrate\` again. Until then programs have the privileges of their login.`
     )
   }
   const dropPolicies = Effect.fnUntraced(function* (object: string) {

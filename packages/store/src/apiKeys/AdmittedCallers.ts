@@ -98,7 +98,7 @@ export class AdmittedCallers {
 
   #recheck(sha256: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => this.#options.findExpiry(sha256, now)).pipe(
-      Effect.tapCause((cause) => Effect.logWarning("A key whose requests are under way could not be looked up; it is tried again", cause)),
+      Effect.tapCause((cause) => Effect.logWarning("Could not look up the API key of running requests; retrying", cause)),
       Effect.sandbox,
       Effect.retry(Schedule.spaced("1 second")),
       Effect.orDie,

@@ -38,7 +38,7 @@ export class KeyFingerprints {
   }
 
   /** Handles a notification. Whether it announced a new secret, which is then in the set. */
-  hears(payload: string): boolean {
+  applyNotification(payload: string): boolean {
     if (!payload.startsWith("+")) return false
     this.add(payload.slice(1))
     return true

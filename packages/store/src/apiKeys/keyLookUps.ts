@@ -27,7 +27,7 @@ type Found = LiveKey | undefined
 interface UnderWay {
   /** The cache's generation at the start of the query: its result does not include later changes. */
   readonly generation: number
-  readonly found: Deferred.Deferred<Found>
+  readonly result: Deferred.Deferred<Found>
 }
 
 /**
@@ -48,14 +48,14 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
   let waiting = 0
 
   const start = (sha256: string, lookUp: Effect.Effect<Found>): Effect.Effect<Found> => {
-    const entry = { generation: cache.generation, found: Deferred.makeUnsafe<Found>() }
+    const entry = { generation: cache.generation, result: Deferred.makeUnsafe<Found>() }
     underWay.set(sha256, entry)
     const settled = Effect.onExit(lookUp, (exit) => {
       if (underWay.get(sha256) === entry) underWay.delete(sha256)
-      return Deferred.done(entry.found, exit)
+      return Deferred.done(entry.result, exit)
     })
     // Waiting callers also get a defect.
-    return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.found))
+    return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.result))
   }
 
   const queryInTurn = (sha256: string, address: string): Effect.Effect<Found> => {
@@ -89,7 +89,7 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
   return (sha256: string, now: number, addressOf: () => string): Effect.Effect<Found, KeyLookUpRefused> =>
     Effect.suspend(() => {
       const shared = underWay.get(sha256)
-      if (shared !== undefined && shared.generation === cache.generation) return Deferred.await(shared.found)
+      if (shared !== undefined && shared.generation === cache.generation) return Deferred.await(shared.result)
       if (fingerprints.has(sha256)) return start(sha256, query(sha256, now))
       if (waiting >= maxWaiting) return refuse(1)
       const address = addressOf()

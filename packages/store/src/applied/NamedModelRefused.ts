@@ -7,5 +7,5 @@ import { Data } from "effect"
 export class NamedModelRefused extends Data.TaggedError("NamedModelRefused")<{
   readonly why: "NotFound" | "OtherRepository" | "Applied"
   /** The model's repository, or `namespace/name` of the other object; empty for `NotFound`. */
-  readonly found: string
+  readonly conflict: string
 }> {}

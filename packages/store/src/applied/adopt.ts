@@ -17,7 +17,7 @@ const operation = "modeldeployments.apply"
 
 /** Creates the run for a version of an object, once. */
 export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): AppliedResources["Service"]["adopt"] => {
-  const findMade = SqlSchema.findOneOption({
+  const findAdopted = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, key: Schema.String, name: Schema.String, namespace: Schema.String }),
     Result: Schema.Struct({ id: DeploymentId }),
     // If the object's model was deleted, its binding was deleted too, and the same version starts a new run.
@@ -76,13 +76,13 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
    * The model that the object names, locked until the transaction ends, so that only one of two concurrent objects gets
    * it.
    */
-  const namedModel = Effect.fnUntraced(function* (orgId: OrgId, modelId: ModelId, { resource, source }: AdoptInput) {
-    const named = yield* findNamed({ orgId, modelId })
-    if (Option.isNone(named)) return yield* new NamedModelRefused({ why: "NotFound", found: "" })
-    if (named.value.repo !== source.repo) return yield* new NamedModelRefused({ why: "OtherRepository", found: named.value.repo })
-    const other = yield* findOtherObject({ orgId, modelId, name: resource.name, namespace: resource.namespace })
-    if (Option.isSome(other)) return yield* new NamedModelRefused({ why: "Applied", found: other.value.place })
-    return named.value
+  const lockNamedModel = Effect.fnUntraced(function* (orgId: OrgId, modelId: ModelId, { resource, source }: AdoptInput) {
+    const model = yield* findNamed({ orgId, modelId })
+    if (Option.isNone(model)) return yield* new NamedModelRefused({ why: "NotFound", conflict: "" })
+    if (model.value.repo !== source.repo) return yield* new NamedModelRefused({ why: "OtherRepository", conflict: model.value.repo })
+    const otherObject = yield* findOtherObject({ orgId, modelId, name: resource.name, namespace: resource.namespace })
+    if (Option.isSome(otherObject)) return yield* new NamedModelRefused({ why: "Applied", conflict: otherObject.value.place })
+    return model.value
   })
   const cancel = cancelApplied(sql)
 
@@ -92,15 +92,15 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       const { generation, name, namespace, uid } = resource
       const key = `${uid}:${generation}`
       yield* lockResource(sql, resource)
-      const made = yield* findMade({ orgId, key, name, namespace })
-      if (Option.isSome(made)) return made.value.id
+      const adopted = yield* findAdopted({ orgId, key, name, namespace })
+      if (Option.isSome(adopted)) return adopted.value.id
       const clock = yield* Clock.currentTimeMillis
-      const named = input.modelId === null ? null : yield* namedModel(orgId, input.modelId, input)
-      const known = named === null ? yield* findModel({ orgId, name, namespace }) : Option.some(named)
-      const modelId = Option.isSome(known) ? known.value.id : yield* makeModel(input, clock)
-      const ref = input.source.ref ?? named?.ref ?? null
-      const kept = named !== null && Object.keys(input.serving).length === 0 ? named : null
-      const serving = kept?.settings ?? input.serving
+      const namedModel = input.modelId === null ? null : yield* lockNamedModel(orgId, input.modelId, input)
+      const existing = namedModel === null ? yield* findModel({ orgId, name, namespace }) : Option.some(namedModel)
+      const modelId = Option.isSome(existing) ? existing.value.id : yield* makeModel(input, clock)
+      const ref = input.source.ref ?? namedModel?.ref ?? null
+      const previous = namedModel !== null && Object.keys(input.serving).length === 0 ? namedModel : null
+      const serving = previous?.settings ?? input.serving
       // Runs of a model are ordered by `created_at`, even if the clocks of their creators differ.
       const newest = yield* findNewest({ orgId, modelId })
       const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
@@ -114,7 +114,7 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
         expressions: [sql`model AS (SELECT org_id, id FROM models WHERE org_id = ${orgId} AND id = ${modelId})`],
         ref: sql`${ref}`,
         serving: sql`${sql.json(serving)}`,
-        keptChoices: kept === null || kept.choices === null ? sql`NULL` : sql`${sql.json(kept.choices)}`,
+        keptChoices: previous === null || previous.choices === null ? sql`NULL` : sql`${sql.json(previous.choices)}`,
         serve,
         applied: { namespace, name }
       })
@@ -124,21 +124,21 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
         ON CONFLICT (org_id, operation, key) DO UPDATE SET input_hash = ${specHash}, deployment_id = ${id}, created_at = ${at}`
       yield* sql`
         INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
-        VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${named !== null}, ${id}, ${at}, ${at})
+        VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${namedModel !== null}, ${id}, ${at}, ${at})
         ON CONFLICT (namespace, name) DO UPDATE SET org_id = ${orgId}, uid = ${uid}, generation = ${generation}, spec_hash = ${specHash}, model_id = ${modelId},
-          names_model = ${named !== null}, deployment_id = ${id}, updated_at = ${at}`
+          names_model = ${namedModel !== null}, deployment_id = ${id}, updated_at = ${at}`
       yield* writeAudit(sql, ids, {
         orgId,
         actorKind: "system",
         resourceType: "model_config",
         resourceId: modelId,
-        action: Option.isSome(known) ? "updated" : "created",
+        action: Option.isSome(existing) ? "updated" : "created",
         before: null,
         after: {
           deployment_id: id,
           serve,
           serving,
-          slug: named?.slug ?? name,
+          slug: namedModel?.slug ?? name,
           repo: input.source.repo,
           ref,
           applied: { namespace, name, uid, generation }

@@ -28,14 +28,14 @@ export interface SpoolStatements {
 }
 
 /** Maximum number of rows in a transaction. */
-const batch = 500
+const maxBatch = 500
 
 /** Timeout of a replay statement; it is then repeated. */
-const statementPatience = "20 seconds"
+const statementTimeout = "20 seconds"
 
 const isBegin = ({ kind, row }: SpoolRow) => kind === "insert" && row.state === "running"
 
-const away = (cause: unknown) => new SqlError({ reason: new ConnectionError({ cause }) })
+const unavailable = (cause: unknown) => new SqlError({ reason: new ConnectionError({ cause }) })
 
 interface Waiting {
   readonly row: SpoolRow
@@ -50,7 +50,7 @@ interface Waiting {
  */
 export class Spool {
   /** Whether the last write to the database failed. */
-  #away = false
+  #isUnavailable = false
   readonly #file: SpoolFile
   readonly #maxBytes: number
   readonly #statements: SpoolStatements
@@ -75,44 +75,44 @@ export class Spool {
     )
     const spool = new Spool(file, settings.maxBytes, statements, yield* ProcessSpooledCosts)
     if (file.size > 0) {
-      yield* Effect.logInfo("records of an earlier gateway are written to the database").pipe(Effect.annotateLogs("bytes", file.size))
-      yield* spool.#replay.pipe(Effect.catch(spool.#stillAway))
+      yield* Effect.logInfo("Writing the spooled records of an earlier process to the database").pipe(Effect.annotateLogs("bytes", file.size))
+      yield* spool.#replay.pipe(Effect.catch(spool.#remainUnavailable))
     }
     yield* Effect.addFinalizer(() => (file.size === 0 ? Effect.void : Effect.ignore(Effect.timeout(spool.#replay, "4 seconds"))))
-    yield* Effect.forkScoped(spool.#forEver)
+    yield* Effect.forkScoped(spool.#replayForever)
     return spool
   })
 
   /** The fallback of a group commit for rows of that kind. */
   fallback<Row extends SpoolRow["row"]>(name: (row: Row) => SpoolRow): Fallback<Row> {
     return {
-      diverts: ({ id }) => this.#away || this.#unwritten.has(id),
+      diverts: ({ id }) => this.#isUnavailable || this.#unwritten.has(id),
       // Ends may use the space that begins may not.
-      apart: (row) => isBegin(name(row)),
-      keep: (rows, tried) => Effect.andThen(this.#keep(rows.map(name)), tried ? this.#noteAway : Effect.asVoid(this.#filled.open))
+      isSeparate: (row) => isBegin(name(row)),
+      store: (rows, tried) => Effect.andThen(this.#store(rows.map(name)), tried ? this.#markUnavailable : Effect.asVoid(this.#filled.open))
     }
   }
 
-  #keep(rows: ReadonlyArray<SpoolRow>): Effect.Effect<void, SqlError> {
+  #store(rows: ReadonlyArray<SpoolRow>): Effect.Effect<void, SqlError> {
     return Effect.suspend(() => {
       const begun = rows.flatMap((row) => (isBegin(row) ? [row.row.id] : []))
       const all = rows.map((row) => ({ row, payload: toPayload(row) }))
       const payloads = all.flatMap(({ payload }) => (payload.length <= maxPayload ? [payload] : []))
       const bytes = payloads.reduce((sum, { length }) => sum + length, 0)
-      if (this.#file.size + bytes > (begun.length > 0 ? this.#maxBytes * 0.75 : this.#maxBytes)) return Effect.fail(away("the spool is full"))
+      if (this.#file.size + bytes > (begun.length > 0 ? this.#maxBytes * 0.75 : this.#maxBytes)) return Effect.fail(unavailable("the spool is full"))
       // Must run before the replay sees the begins, because the replay deletes them from the set.
       for (const id of begun) this.#unwritten.add(id)
       const ends = rows.flatMap(({ kind, row }) => (kind === "end" ? [row] : []))
       this.#costs.add(ends)
-      return Effect.tryPromise({ try: () => this.#file.append(payloads), catch: away }).pipe(
+      return Effect.tryPromise({ try: () => this.#file.append(payloads), catch: unavailable }).pipe(
         Effect.tapError((error) => {
           for (const id of begun) this.#unwritten.delete(id)
           this.#costs.remove(ends.map(({ id }) => id))
-          return Effect.logError("the spool cannot be written", error)
+          return Effect.logError("Could not write to the spool", error)
         }),
         Effect.andThen(
           // A row that is too large to be read again must not block other rows, and must not be lost silently.
-          Effect.suspend(() => (payloads.length === all.length ? Effect.void : this.#putAside(all.filter(({ payload }) => payload.length > maxPayload))))
+          Effect.suspend(() => (payloads.length === all.length ? Effect.void : this.#setAside(all.filter(({ payload }) => payload.length > maxPayload))))
         ),
         Effect.andThen(
           Effect.suspend(() => {
@@ -124,16 +124,16 @@ export class Spool {
     })
   }
 
-  readonly #noteAway = Effect.suspend(() => {
-    const wasAway = this.#away
-    this.#away = true
+  readonly #markUnavailable = Effect.suspend(() => {
+    const wasUnavailable = this.#isUnavailable
+    this.#isUnavailable = true
     return Effect.andThen(
-      wasAway ? Effect.void : Effect.logWarning("the database does not take records: they are kept in the spool until it does"),
+      wasUnavailable ? Effect.void : Effect.logWarning("The database does not accept records; they are spooled until it does"),
       Effect.asVoid(this.#filled.open)
     )
   })
 
-  readonly #stillAway = (_: SqlError) => this.#noteAway
+  readonly #remainUnavailable = (_: SqlError) => this.#markUnavailable
 
   /** Writes rows of one kind. A row that the database rejects permanently is isolated and set aside. */
   #write<Row>(
@@ -143,7 +143,7 @@ export class Spool {
   ): Effect.Effect<void, SqlError> {
     if (rows.length === 0) return Effect.void
     return statement(rows).pipe(
-      Effect.timeoutOrElse({ duration: statementPatience, orElse: () => Effect.fail(away("no answer")) }),
+      Effect.timeoutOrElse({ duration: statementTimeout, orElse: () => Effect.fail(unavailable("timeout")) }),
       Effect.catch((error) => {
         if (isTransient(error)) return Effect.fail(error)
         const [first] = rows
@@ -158,11 +158,11 @@ export class Spool {
    * Sets aside records that cannot be written. They are not billed, so their costs are no longer pending; `row` is
    * undefined if the record cannot be decoded.
    */
-  #putAside(records: ReadonlyArray<{ readonly payload: Buffer; readonly row: SpoolRow | undefined }>) {
-    return Effect.promise(() => this.#file.putAside(records.map(({ payload }) => payload))).pipe(
+  #setAside(records: ReadonlyArray<{ readonly payload: Buffer; readonly row: SpoolRow | undefined }>) {
+    return Effect.promise(() => this.#file.setAside(records.map(({ payload }) => payload))).pipe(
       Effect.andThen(Effect.sync(() => this.#costs.remove(records.flatMap(({ row }) => (row?.kind === "end" ? [row.row.id] : []))))),
       Effect.andThen(storeMetrics.spoolRefusedRows.update({}, records.length)),
-      Effect.andThen(Effect.logError("records of the spool could not be written and were put aside in records.spool.refused")),
+      Effect.andThen(Effect.logError("Could not write spooled records; they were moved to records.spool.refused")),
       Effect.annotateLogs("records", records.length)
     )
   }
@@ -170,22 +170,22 @@ export class Spool {
   /** Writes begins, then rejected requests, then usage, then ends, so that the rows of one request stay in order. */
   #writeAll(waiting: ReadonlyArray<Waiting>) {
     const recordOf = new Map<unknown, Waiting>(waiting.map((record) => [record.row.row, record]))
-    const aside = (row: unknown) => this.#putAside([recordOf.get(row) ?? { row: undefined, payload: Buffer.alloc(0) }])
+    const setAside = (row: unknown) => this.#setAside([recordOf.get(row) ?? { row: undefined, payload: Buffer.alloc(0) }])
     const inserts = waiting.flatMap(({ row }) => (row.kind === "insert" ? [row.row] : []))
     const checkpoints = waiting.flatMap(({ row }) => (row.kind === "checkpoint" ? [row.row] : []))
     const ends = waiting.flatMap(({ row }) => (row.kind === "end" ? [row.row] : []))
     const { checkpoint, end, insert } = this.#statements
     const begun = inserts.filter(({ state }) => state === "running")
     return Effect.gen({ self: this }, function* () {
-      yield* this.#write(begun, insert, aside)
+      yield* this.#write(begun, insert, setAside)
       for (const { id } of begun) this.#unwritten.delete(id)
       yield* this.#write(
         inserts.filter(({ state }) => state === "refused"),
         insert,
-        aside
+        setAside
       )
-      yield* this.#write(checkpoints, checkpoint, aside)
-      yield* this.#write(ends, end, aside)
+      yield* this.#write(checkpoints, checkpoint, setAside)
+      yield* this.#write(ends, end, setAside)
     })
   }
 
@@ -205,13 +205,13 @@ export class Spool {
     let written = 0
     while (true) {
       const at = this.#replayed
-      const { damaged, next, payloads } = yield* Effect.promise(() => this.#file.read(at, batch))
-      if (damaged > 0) yield* Effect.logError("a part of the spool is damaged").pipe(Effect.annotateLogs("bytes", damaged))
+      const { damaged, next, payloads } = yield* Effect.promise(() => this.#file.read(at, maxBatch))
+      if (damaged > 0) yield* Effect.logError("A part of the spool is damaged and was skipped").pipe(Effect.annotateLogs("bytes", damaged))
       const rows = payloads.map((payload) => ({ payload, row: fromPayload(payload) }))
       const unreadable = rows.filter(({ row }) => Option.isNone(row))
-      if (unreadable.length > 0) yield* this.#putAside(unreadable.map(({ payload }) => ({ payload, row: undefined })))
+      if (unreadable.length > 0) yield* this.#setAside(unreadable.map(({ payload }) => ({ payload, row: undefined })))
       yield* this.#writeAll(rows.flatMap(({ payload, row }) => (Option.isSome(row) ? [{ payload, row: row.value }] : [])))
-      this.#away = false
+      this.#isUnavailable = false
       written += payloads.length
       if (next > at) {
         this.#replayed = next
@@ -220,18 +220,18 @@ export class Spool {
       if (yield* Effect.promise(() => this.#clear(at))) break
     }
     yield* storeMetrics.spoolBytes.update({}, 0)
-    yield* Effect.logInfo("the records of the spool are in the database").pipe(
+    yield* Effect.logInfo("The spooled records were written to the database").pipe(
       Effect.annotateLogs({ records: written, milliseconds: (yield* Clock.currentTimeMillis) - startedAt })
     )
   })
 
-  readonly #forEver: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
+  readonly #replayForever: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     yield* this.#filled.await
     yield* Effect.sleep("250 millis")
     yield* Effect.sync(() => this.#filled.closeUnsafe())
-    yield* Effect.catch(this.#replay, this.#stillAway)
+    yield* Effect.catch(this.#replay, this.#remainUnavailable)
   }).pipe(
-    Effect.catchCause((cause) => Effect.andThen(Effect.logError("the spool could not be replayed", cause), this.#noteAway)),
+    Effect.catchCause((cause) => Effect.andThen(Effect.logError("Could not replay the spool", cause), this.#markUnavailable)),
     Effect.forever
   )
 }

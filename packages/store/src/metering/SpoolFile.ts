@@ -35,24 +35,24 @@ const readFrames = (bytes: Buffer, limit: number) => {
   let at = 0
   let damaged = 0
   // The possible start of an incomplete frame.
-  let torn = -1
+  let incompleteAt = -1
   while (at + headLength <= bytes.length && payloads.length < limit) {
     const length = bytes.readUInt32LE(at + 4)
-    const whole = mark.equals(bytes.subarray(at, at + mark.length)) && length <= maxPayload
+    const hasHeader = mark.equals(bytes.subarray(at, at + mark.length)) && length <= maxPayload
     const end = at + headLength + length
-    if (whole && end <= bytes.length && crc32(bytes.subarray(at + headLength, end)) === bytes.readUInt32LE(at + 8)) {
+    if (hasHeader && end <= bytes.length && crc32(bytes.subarray(at + headLength, end)) === bytes.readUInt32LE(at + 8)) {
       payloads.push(bytes.subarray(at + headLength, end))
       at = end
-      torn = -1
+      incompleteAt = -1
       continue
     }
-    if (whole && end > bytes.length && torn === -1) torn = at
+    if (hasHeader && end > bytes.length && incompleteAt === -1) incompleteAt = at
     const next = bytes.indexOf(mark, at + 1)
     if (next === -1) break
     damaged += next - at
     at = next
   }
-  return { payloads, length: torn === -1 ? at : torn, damaged: torn === -1 ? damaged : Math.max(0, damaged - (at - torn)) }
+  return { payloads, length: incompleteAt === -1 ? at : incompleteAt, damaged: incompleteAt === -1 ? damaged : Math.max(0, damaged - (at - incompleteAt)) }
 }
 
 /**
@@ -113,7 +113,7 @@ export class SpoolFile {
    * if one of them is too long to be read again.
    */
   async append(payloads: ReadonlyArray<Buffer>): Promise<void> {
-    if (payloads.some(({ length }) => length > maxPayload)) throw new Error(`A payload has more than ${maxPayload} bytes.`)
+    if (payloads.some(({ length }) => length > maxPayload)) throw new Error(`A payload exceeds ${maxPayload} bytes.`)
     const bytes = Buffer.concat(payloads.map(frameOf))
     return this.#inTurn(async () => {
       // The remains of a failed write must be removed before the next one.
@@ -154,7 +154,7 @@ export class SpoolFile {
   }
 
   /** Appends unusable payloads to a separate file in the same folder. */
-  async putAside(payloads: ReadonlyArray<Buffer>): Promise<void> {
+  async setAside(payloads: ReadonlyArray<Buffer>): Promise<void> {
     await writeFile(`${this.path}.refused`, Buffer.concat(payloads.map(frameOf)), { flag: "a", mode: 0o600, flush: true })
   }
 

@@ -89,12 +89,12 @@ const createdAt = ({ id }: { readonly id: string }) => idMillis(id)
  * them.
  */
 const digestParts = <Row>(sql: PgClient.PgClient, rows: ReadonlyArray<Row>, digestsOf: (row: Row) => ReceiptDigests | null | undefined) => {
-  if (!rows.some((row) => digestsOf(row) != null)) return { values: sql``, column: sql``, given: sql``, update: sql`` }
+  if (!rows.some((row) => digestsOf(row) != null)) return { values: sql``, column: sql``, input: sql``, update: sql`` }
   const texts = column(rows)(textOid, (row) => {
     const digests = digestsOf(row)
     return digests == null ? null : JSON.stringify(digests)
   })
-  return { values: sql`, ${texts}`, column: sql`, digests`, given: sql`, given.digests::jsonb`, update: sql`, digests = excluded.digests` }
+  return { values: sql`, ${texts}`, column: sql`, digests`, input: sql`, input.digests::jsonb`, update: sql`, digests = excluded.digests` }
 }
 
 // All statements lock requests in this order, so that they cannot deadlock.
@@ -116,7 +116,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
   const digests = digestParts(sql, rows, (row) => (row.state === "completed" ? row.digests : null))
   const ended = (oid: number, valueOf: (row: WholeRow) => unknown) => of(oid, (row) => (row.state === "completed" ? valueOf(row) : null))
   return sql<{ readonly id: string }>`
-    WITH given AS (
+    WITH input AS (
       SELECT * FROM unnest(
         ${of(textOid, ({ orgId }) => orgId)},
         ${of(timestamptz, createdAt)},
@@ -147,7 +147,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         ${ended(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}${digests.values}
-      ) AS given (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
+      ) AS input (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
         error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
         engine_version, input_price, output_price, cache_read_price, cache_write_price${digests.column})
     ),
@@ -157,7 +157,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       SELECT org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
         error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason,
         CASE state WHEN 'running' THEN now() + ${sql.literal(lease)} END
-      FROM given ORDER BY ${sql.literal(lockOrder)}
+      FROM input ORDER BY ${sql.literal(lockOrder)}
       ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = excluded.state, status_code = excluded.status_code, cost_micros = excluded.cost_micros,
         latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
         input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
@@ -169,8 +169,8 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
       cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note${digests.column})
     SELECT org_id, created_at, id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason, input_tokens, output_tokens,
-      cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note${digests.given}
-    FROM given WHERE (org_id, id) IN (SELECT org_id, id FROM written WHERE ended)
+      cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note${digests.input}
+    FROM input WHERE (org_id, id) IN (SELECT org_id, id FROM written WHERE ended)
     RETURNING request_id AS id`
 }
 
@@ -181,10 +181,10 @@ const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
 }
 
 /** Locks the matching requests of `input` in order, before an update reaches them in the order of its plan. */
-const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: string }>, those: Statement.Fragment): Statement.Fragment => sql`
+const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: string }>, condition: Statement.Fragment): Statement.Fragment => sql`
     locked AS (
-      SELECT r.org_id, r.created_at, r.id FROM requests r JOIN given ON r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id
-      WHERE ${those} AND ${within(sql, rows)}
+      SELECT r.org_id, r.created_at, r.id FROM requests r JOIN input ON r.org_id = input.org_id AND r.created_at = input.created_at AND r.id = input.id
+      WHERE ${condition} AND ${within(sql, rows)}
       ORDER BY r.${sql.literal(lockOrder)} FOR NO KEY UPDATE OF r
     )`
 
@@ -195,19 +195,19 @@ const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
  */
 type EndOf = "running" | "lost" | "swept"
 
-const heard = "The gateway was cut off from the database for longer than a lease and told this end later."
+const lateEndNote = "The gateway was disconnected from the database for longer than its lease and reported this end later."
 
 /** Ends requests and writes their receipts in one statement. Other requests do not change. */
 export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
   const digests = digestParts(sql, rows, (row) => row.digests)
-  const those =
+  const condition =
     which === "swept"
       ? sql`r.state = 'completed' AND r.error_code = ${gatewayLost}`
       : which === "lost"
         ? sql`r.state = 'running' AND r.lease_until <= now()`
         : sql`r.state = 'running'`
-  const anew = sql`
+  const replaceReceipt = sql`
     ON CONFLICT (org_id, created_at, request_id) DO UPDATE SET hf_revision = excluded.hf_revision, engine_version = excluded.engine_version,
       status_code = excluded.status_code, finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
       cache_read_tokens = excluded.cache_read_tokens, cache_write_tokens = excluded.cache_write_tokens, input_micros_per_mtok = excluded.input_micros_per_mtok,
@@ -215,7 +215,7 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       cache_write_micros_per_mtok = excluded.cache_write_micros_per_mtok, cost_micros = excluded.cost_micros, ttft_ms = excluded.ttft_ms,
       latency_ms = excluded.latency_ms, note = excluded.note${digests.update}`
   return sql<{ readonly id: string }>`
-    WITH given AS (
+    WITH input AS (
       SELECT * FROM unnest(
         ${of(textOid, ({ orgId }) => orgId)},
         ${of(timestamptz, createdAt)},
@@ -239,28 +239,28 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
         ${of(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
         ${of(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}${digests.values}
-      ) AS given (org_id, created_at, id, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, ttft_ms, latency_ms,
+      ) AS input (org_id, created_at, id, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, ttft_ms, latency_ms,
         finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, input_price, output_price, cache_read_price, cache_write_price${digests.column})
     ),
-    ${locked(sql, rows, those)},
+    ${locked(sql, rows, condition)},
     ended AS (
-      UPDATE requests r SET state = 'completed', status_code = given.status_code, input_tokens = given.input_tokens, output_tokens = given.output_tokens,
-        cache_read_tokens = given.cache_read_tokens, cache_write_tokens = given.cache_write_tokens, cost_micros = given.cost_micros,
-        ttft_ms = given.ttft_ms, latency_ms = given.latency_ms, finish_reason = given.finish_reason, error_code = given.error_code,
-        error_message = given.error_message, error_param = given.error_param, lease_until = NULL
-      FROM given JOIN locked USING (org_id, created_at, id)
-      WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${those} AND ${within(sql, rows)}
+      UPDATE requests r SET state = 'completed', status_code = input.status_code, input_tokens = input.input_tokens, output_tokens = input.output_tokens,
+        cache_read_tokens = input.cache_read_tokens, cache_write_tokens = input.cache_write_tokens, cost_micros = input.cost_micros,
+        ttft_ms = input.ttft_ms, latency_ms = input.latency_ms, finish_reason = input.finish_reason, error_code = input.error_code,
+        error_message = input.error_message, error_param = input.error_param, lease_until = NULL
+      FROM input JOIN locked USING (org_id, created_at, id)
+      WHERE r.org_id = input.org_id AND r.created_at = input.created_at AND r.id = input.id AND ${condition} AND ${within(sql, rows)}
       RETURNING r.*
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
       cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note${digests.column})
-    SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, ended.model, ended.endpoint, ended.streamed, given.hf_revision, given.engine_version,
-      ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, given.input_price,
-      given.output_price, given.cache_read_price, given.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms,
-      ${which === "swept" ? sql`concat_ws(' ', given.note, ${heard}::text)` : sql`given.note`}${digests.given}
-    FROM ended JOIN given ON given.org_id = ended.org_id AND given.id = ended.id
-    ${which === "swept" ? anew : sql``}
+    SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, ended.model, ended.endpoint, ended.streamed, input.hf_revision, input.engine_version,
+      ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, input.input_price,
+      input.output_price, input.cache_read_price, input.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms,
+      ${which === "swept" ? sql`concat_ws(' ', input.note, ${lateEndNote}::text)` : sql`input.note`}${digests.input}
+    FROM ended JOIN input ON input.org_id = ended.org_id AND input.id = ended.id
+    ${which === "swept" ? replaceReceipt : sql``}
     RETURNING request_id AS id`
 }
 
@@ -269,8 +269,8 @@ export const sweptStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRo
   const of = column(rows)
   return sql<{ readonly id: string }>`
     SELECT r.id FROM requests r
-    JOIN unnest(${of(textOid, ({ orgId }) => orgId)}, ${of(timestamptz, createdAt)}, ${of(textOid, ({ id }) => id)}) AS given (org_id, created_at, id)
-      ON r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id
+    JOIN unnest(${of(textOid, ({ orgId }) => orgId)}, ${of(timestamptz, createdAt)}, ${of(textOid, ({ id }) => id)}) AS input (org_id, created_at, id)
+      ON r.org_id = input.org_id AND r.created_at = input.created_at AND r.id = input.id
     WHERE r.error_code = ${gatewayLost} AND ${within(sql, rows)}`
 }
 
@@ -279,7 +279,7 @@ export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<
   const of = column(rows)
   const running = sql`r.state = 'running'`
   return sql`
-    WITH given AS (
+    WITH input AS (
       SELECT * FROM unnest(
         ${of(textOid, ({ orgId }) => orgId)},
         ${of(timestamptz, createdAt)},
@@ -288,13 +288,13 @@ export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<
         ${of(int4, ({ outputTokens }) => outputTokens)},
         ${of(int4, ({ cacheReadTokens }) => cacheReadTokens)},
         ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)}
-      ) AS given (org_id, created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
+      ) AS input (org_id, created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
     ),
     ${locked(sql, rows, running)}
-    UPDATE requests r SET input_tokens = given.input_tokens, output_tokens = given.output_tokens, cache_read_tokens = given.cache_read_tokens,
-      cache_write_tokens = given.cache_write_tokens, lease_until = now() + ${sql.literal(lease)}
-    FROM given JOIN locked USING (org_id, created_at, id)
-    WHERE ${running} AND r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${within(sql, rows)}`
+    UPDATE requests r SET input_tokens = input.input_tokens, output_tokens = input.output_tokens, cache_read_tokens = input.cache_read_tokens,
+      cache_write_tokens = input.cache_write_tokens, lease_until = now() + ${sql.literal(lease)}
+    FROM input JOIN locked USING (org_id, created_at, id)
+    WHERE ${running} AND r.org_id = input.org_id AND r.created_at = input.created_at AND r.id = input.id AND ${within(sql, rows)}`
 }
 
 /**

@@ -33,9 +33,9 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
   })
   /** Reads the model and locks it until the transaction ends. */
   const locked = Effect.fnUntraced(function* (orgId: OrgId, id: ModelId) {
-    const found = yield* Effect.orDie(lock({ orgId, id }))
-    if (Option.isNone(found)) return yield* new ModelNotFound()
-    return found.value
+    const model = yield* Effect.orDie(lock({ orgId, id }))
+    if (Option.isNone(model)) return yield* new ModelNotFound()
+    return model.value
   })
 
   /** Notifies the gateways, and the operator about every run of the serving revision. */

@@ -45,8 +45,8 @@ export const trialFigures = (sql: PgClient.PgClient): ((orgId: OrgId, id: ModelI
   })
   const kinds = ["cold", "warm"] as const
   return Effect.fn("ModelAdmin.figures")(function* (orgId, id) {
-    const found = yield* Effect.orDie(find({ orgId, id }))
-    return Option.map(found, ({ starts, ...figures }) => ({
+    const row = yield* Effect.orDie(find({ orgId, id }))
+    return Option.map(row, ({ starts, ...figures }) => ({
       ...figures,
       starts: kinds.flatMap((kind) => {
         const parts = starts.filter((start) => start.kind === kind).map((start) => start.parts)

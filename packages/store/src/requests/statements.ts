@@ -52,14 +52,14 @@ export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: Req
   if (to !== undefined) clauses.push(sql`created_at < ${timeBound(to)}`)
   const range = (of: Statement.Fragment) =>
     sql`SELECT * FROM organization_requests AS requests WHERE ${sql.and([of, ...clauses])} ${sql.literal(order)} LIMIT ${limit + 1}`
-  const named = [modelId, apiKeyId].filter((name) => name !== undefined)
+  const filters = [modelId, apiKeyId].filter((name) => name !== undefined)
   const key = rangeKeys[modelId === undefined ? (apiKeyId === undefined ? "class" : "key") : apiKeyId === undefined ? "model" : "model_key"]
-  const inClass = (name: string) => sql`${sql.literal(key)} = tenant.org_id || ${["", name, ...named].join(" ")}`
+  const inClass = (name: string) => sql`${sql.literal(key)} = tenant.org_id || ${["", name, ...filters].join(" ")}`
   const merged = () => sql.join(") UNION ALL (", false)(everyClass.map((name) => range(inClass(name))))
   const page =
     status !== undefined
       ? range(sql`${inClass(classes[status].name)} AND ${sql.literal(classes[status].bound)}`)
-      : named.length === 0
+      : filters.length === 0
         ? range(sql`org_id = tenant.org_id`)
         : sql`SELECT * FROM ((${merged()})) AS merged ${sql.literal(order)} LIMIT ${limit + 1}`
   return sql<PageRow>`
@@ -90,11 +90,11 @@ export interface FoundRow {
 const byKeys = <Row extends FoundRow>(sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<Row> => {
   const text = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
   return sql<Row>`
-    SELECT (k.number - 1)::int AS key, found.*
+    SELECT (k.number - 1)::int AS key, record.*
     FROM unnest(${text(keys.map(({ orgId }) => orgId))}::text[], ${keys.map(({ id }) => new Date(idMillis(id)))}::timestamptz[], ${text(keys.map(({ id }) => id))}::text[])
       WITH ORDINALITY AS k (org_id, at, id, number)
     CROSS JOIN LATERAL ${tenantOf(sql, sql`k.org_id`)}
-    CROSS JOIN LATERAL (${of} LIMIT 1) AS found`
+    CROSS JOIN LATERAL (${of} LIMIT 1) AS record`
 }
 
 /** A receipt, and its digests as JSON text. */

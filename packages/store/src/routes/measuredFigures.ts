@@ -15,9 +15,9 @@ export const measuredConcurrency = `
 export const measuredStart = `
   coalesce(
     CASE WHEN jsonb_exists(r.settings, 'hold_seconds') THEN
-      (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seen.seconds) FROM (
+      (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY recent.seconds) FROM (
         SELECT coalesce((s.parts ->> 'image_pull')::float8, 0) + coalesce((s.parts ->> 'weights_to_node')::float8, 0)
           + (s.parts ->> 'process_to_loaded')::float8 + (s.parts ->> 'loaded_to_ready')::float8 AS seconds
-        FROM engine_starts s WHERE s.org_id = r.org_id AND s.revision_id = r.id ORDER BY s.created_at DESC, s.pod_uid LIMIT 5) seen)
+        FROM engine_starts s WHERE s.org_id = r.org_id AND s.revision_id = r.id ORDER BY s.created_at DESC, s.pod_uid LIMIT 5) recent)
     END,
     (r.measured ->> 'load_seconds')::float8 + coalesce((r.measured ->> 'boot_seconds')::float8, 0))`

@@ -60,7 +60,7 @@ export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, qu
       const entry = { generation: absent.generation, done: Deferred.makeUnsafe<void>() }
       underWay.set(name, entry)
       const settled = lookUp(orgId, model).pipe(
-        Effect.catch((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)),
+        Effect.catch((error) => Effect.logWarning(`Could not read the routes; using the previous ones (${error.message})`)),
         Effect.onExit((exit) => {
           if (underWay.get(name) === entry) underWay.delete(name)
           return Deferred.done(entry.done, exit)

@@ -47,9 +47,9 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
     const at = new Date(now)
     const own = yield* isOwnWrite
     return yield* Effect.gen(function* () {
-      const found = yield* lockRun({ orgId, id, from })
-      if (Option.isNone(found)) return false
-      const run = found.value
+      const locked = yield* lockRun({ orgId, id, from })
+      if (Option.isNone(locked)) return false
+      const run = locked.value
       if (from !== "activating" && (run.serve || !(from === "benchmarking" || (run.verified && from === "screening")))) return false
       if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
       yield* transition(sql, {

@@ -3,7 +3,7 @@ import { Benchmark, type BenchmarkKey, type OrgId } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 
 /** How many of the newest benchmarks are read. */
-const looked = 20
+const maxBenchmarks = 20
 
 /**
  * The organization's benchmarks of that key. Benchmarks of other organizations must not be visible, not even through a
@@ -15,7 +15,7 @@ export const earlierBenchmarks = (sql: PgClient.PgClient) => {
     const rows = yield* Effect.orDie(sql`
       SELECT benchmark FROM revisions
       WHERE org_id = ${orgId} AND hf_revision = ${key.adapter_commit ?? key.commit} AND benchmark IS NOT NULL AND benchmark -> 'key' = ${sql.json(key)}
-      ORDER BY created_at DESC LIMIT ${looked}`)
+      ORDER BY created_at DESC LIMIT ${maxBenchmarks}`)
     return rows.flatMap((row) => Option.toArray(Option.map(decode(row), ({ benchmark }) => benchmark)))
   })
 }

@@ -4,10 +4,10 @@ import { Effect, Option, Schema } from "effect"
 import type { RunRevision, Runs } from "../Runs.ts"
 
 /** Settings that do not reach the engine and therefore do not change its answers. */
-const notTheEngines = ["host_class", "hold_seconds"]
+const settingsWithoutEffect = ["host_class", "hold_seconds"]
 
 /** How many of the newest trials are read. */
-const looked = 8
+const maxTrials = 8
 
 const Row = Schema.Struct({
   otherEngine: Schema.NullOr(Schema.String),
@@ -38,9 +38,9 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
       WHERE org_id = ${orgId} AND hf_repo = ${facts.repo} AND hf_revision = ${facts.commit} AND gpu_pool = ${estimate.gpu_pool} AND gpu_count = ${estimate.gpu_count}
         AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND (engine_version = ${engineVersion} OR ${isUnquantized(revision)} AND
           EXISTS (SELECT 1 FROM models WHERE models.org_id = revisions.org_id AND models.id = revisions.model_id AND deleted_at IS NULL))
-        AND settings - ${notTheEngines}::text[] = ${sql.json(settings)} - ${notTheEngines}::text[]
+        AND settings - ${settingsWithoutEffect}::text[] = ${sql.json(settings)} - ${settingsWithoutEffect}::text[]
         AND base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
-      ORDER BY engine_version = ${engineVersion} DESC, created_at DESC LIMIT ${looked}`)
+      ORDER BY engine_version = ${engineVersion} DESC, created_at DESC LIMIT ${maxTrials}`)
     return rows.flatMap((row) => {
       const trial = Option.getOrNull(decode(row))
       // Another version of the suite may contain other requests.
@@ -60,11 +60,11 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
   })
 }
 
-const Kept = Row.mapFields(({ likelihood }) => ({ likelihood, suiteVersion: Schema.Int }))
+const LikelihoodRow = Row.mapFields(({ likelihood }) => ({ likelihood, suiteVersion: Schema.Int }))
 
 /** The likelihoods of a revision's own trial, and the version of its suite. */
-export const keptLikelihood = (sql: PgClient.PgClient): Runs["Service"]["likelihood"] => {
-  const decode = Schema.decodeUnknownOption(Kept)
+export const trialLikelihood = (sql: PgClient.PgClient): Runs["Service"]["likelihood"] => {
+  const decode = Schema.decodeUnknownOption(LikelihoodRow)
   return Effect.fn("Runs.likelihood")(function* (orgId, revision) {
     const [row] = yield* Effect.orDie(sql`
       SELECT likelihood, (checks ->> 'suite_version')::int AS "suiteVersion" FROM revisions WHERE org_id = ${orgId} AND id = ${revision}`)

@@ -19,7 +19,7 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
       ),
       wanted AS (
         SELECT DISTINCT ON (url) url, pod
-        FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))}) AS given (url, pod) ORDER BY url, pod
+        FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))}) AS input (url, pod) ORDER BY url, pod
       ),
       gone AS (
         DELETE FROM endpoints e USING run
@@ -40,7 +40,7 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
           AND f.org_id = d.org_id AND f.deployment_id = d.id AND f.code = ${startsDiffer}
         RETURNING f.org_id, f.deployment_id, f.node, f.at
       ),
-      kept AS (
+      renamed AS (
         INSERT INTO node_faults (org_id, deployment_id, node, code, at) SELECT org_id, deployment_id, node, 'fingerprints_differ', at FROM cured
         ON CONFLICT DO NOTHING
       )

@@ -44,12 +44,12 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
         return true
       }
       yield* sql`
-        WITH made AS (INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
+        WITH inserted AS (INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
           max_model_len, gpu_pool, gpu_count, capabilities, base_hf_repo, base_hf_revision, adapter_content_hash, created_at, updated_at)
         VALUES (${revisionId}, ${orgId}, ${modelId}, 'draft', ${facts.repo}, ${facts.commit}, ${sql.json(facts)}, ${sql.json(settings)}, ${settings.runtime},
           ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
           ${estimate.gpu_count}, ${sql.json(capabilities)}, ${base?.repo ?? null}, ${base?.commit ?? null}, ${facts.adapter?.content_hash ?? null}, ${at}, ${at})),
-        known AS (UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL)
+        model AS (UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL)
         UPDATE deployments SET revision_id = ${revisionId}, placements = ${placements.length > 1 ? sql.json(placements) : null}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
       yield* writeAudit(sql, ids, {
         orgId,

@@ -107,20 +107,20 @@ export class Account {
     const today = this.#today
     const period = { day: today, month: monthOf(today) }
     const spentBy = (kind: "day" | "month" | "total") => this.#organization.sumOf(kind, today) + gpuMicros[kind] + spooled.organization
-    const found: Array<Allowance> = []
-    if (isPrepaid) found.push({ of: "organization", kind: "balance", limit: fundsMicros, spent: spentBy("total"), period: String(fundsMicros) })
+    const result: Array<Allowance> = []
+    if (isPrepaid) result.push({ of: "organization", kind: "balance", limit: fundsMicros, spent: spentBy("total"), period: String(fundsMicros) })
     for (const kind of ["day", "month"] as const) {
       const most = limit[kind]
-      if (most !== null) found.push({ of: "organization", kind, limit: most, spent: spentBy(kind), period: period[kind] })
+      if (most !== null) result.push({ of: "organization", kind, limit: most, spent: spentBy(kind), period: period[kind] })
     }
     const spend = keyId === null ? undefined : this.#keys.get(keyId)
     const ofKey = keyId === null ? undefined : keyLimits.get(keyId)
-    if (spend === undefined || ofKey === undefined) return found
+    if (spend === undefined || ofKey === undefined) return result
     for (const kind of ["day", "month"] as const) {
       const most = ofKey[kind]
-      if (most !== null) found.push({ of: "key", kind, limit: most, spent: spend.sumOf(kind, today) + spooled.key, period: period[kind] })
+      if (most !== null) result.push({ of: "key", kind, limit: most, spent: spend.sumOf(kind, today) + spooled.key, period: period[kind] })
     }
-    return found
+    return result
   }
 
   get largest(): bigint {

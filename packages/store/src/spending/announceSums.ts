@@ -48,7 +48,7 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
         return Effect.catchCause(announce(orgIds), (cause) => {
           for (const orgId of orgIds) changed.add(orgId)
           hasChanged.openUnsafe()
-          return Effect.logWarning("changed sums could not be announced", cause)
+          return Effect.logWarning("Could not announce changed sums", cause)
         })
       })
     ),

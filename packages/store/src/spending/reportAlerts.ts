@@ -33,7 +33,7 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
       VALUES (${orgId}, ${keyId}, ${kind}, ${period}, ${percent}, ${limit.toString()}::numeric, now()) ON CONFLICT DO NOTHING RETURNING 1`
     if (written.length === 0) return
     yield* storeMetrics.spendAlerts.update({ of, allowance: kind, percent: String(percent) }, 1)
-    yield* Effect.logWarning(`${percent} percent of an allowance to spend are used`).pipe(
+    yield* Effect.logWarning(`${percent} percent of a spending allowance is used`).pipe(
       Effect.annotateLogs({
         org_id: orgId,
         api_key_id: keyId === "" ? null : keyId,
@@ -50,7 +50,7 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
       Effect.catchCause(write(alert), (cause) => {
         // The next request that reaches the percentage repeats the attempt.
         known.delete(alert.name)
-        return Effect.logError("an alert could not be written", cause)
+        return Effect.logError("Could not record a spending alert", cause)
       })
     ),
     Effect.forever,

@@ -19,15 +19,15 @@ const templateOf = (base: string): Promise<string> => {
   const known = templates.get(base)
   if (known !== undefined) return known
   const name = uniqueName("template")
-  const made = Effect.runPromise(
+  const template = Effect.runPromise(
     Effect.gen(function* () {
       yield* administer(base, (sql) => sql`CREATE DATABASE ${sql(name)}`)
       yield* migrate.pipe(Effect.provide(PgClient.layer({ url: address(base, name), maxConnections: 1 })))
       return name
     })
   )
-  templates.set(base, made)
-  return made
+  templates.set(base, template)
+  return template
 }
 
 /** A new database without tables; see `makeTestDatabase`. */
