@@ -35,7 +35,7 @@ const startDemo = Effect.fnUntraced(function* (folder: string, settings: Readonl
     child.once("close", (code, signal) => resolve(code ?? signal))
   })
   return {
-    said: output,
+    output,
     hasEnded: () => child.exitCode !== null || child.signalCode !== null,
     ended: Effect.promise(() => ended),
     signalGroup: (name: NodeJS.Signals) => Effect.sync(() => process.kill(-(child.pid ?? 0), name))
@@ -58,13 +58,13 @@ it.live(
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
-      const { ended, said } = yield* startDemo(folder)
-      assert.strictEqual(yield* ended, 0, said.err)
-      assert.strictEqual(said.err, "")
-      const headings = said.out.split(/^\d+\. /m).slice(1)
+      const { ended, output } = yield* startDemo(folder)
+      assert.strictEqual(yield* ended, 0, output.err)
+      assert.strictEqual(output.err, "")
+      const headings = output.out.split(/^\d+\. /m).slice(1)
       const about = (start: string) => {
         const section = headings.find((each) => each.startsWith(start))
-        assert.isDefined(section, `${start}: ${said.out}`)
+        assert.isDefined(section, `${start}: ${output.out}`)
         return section
       }
       assert.match(about("A preview of a model that is too large"), /refused +does_not_fit: .+\n +remedy +\S/)
@@ -91,12 +91,12 @@ it.live(
       const receipt = about("Its receipt")
       assert.match(receipt, /weights +commit [0-9a-f]{40}\n[\s\S]*engine +reference-[\s\S]*verified by +(\d+) of \1 checks passed/)
       assert.deepStrictEqual(idsIn(receipt, "req"), idsIn(record, "req"))
-      const again = about("The same create once more")
+      const again = about("The same create request again")
       assert.include(again, "(200, replayed: true)")
       assert.deepStrictEqual(idsIn(again, "dep"), idsIn(about("Create the deployment"), "dep"))
       assert.include(about("Try it yourself"), "get mdep")
       // Without a terminal there are no colors and no overwritten lines.
-      for (const control of ["\u001b", "\r"]) assert.notInclude(said.out, control)
+      for (const control of ["\u001b", "\r"]) assert.notInclude(output.out, control)
       assert.deepStrictEqual([processesOf(folder), readdirSync(folder)], [[], []])
     }).pipe(Effect.scoped),
   600_000
@@ -107,18 +107,18 @@ it.live(
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
-      const { ended, hasEnded, said, signalGroup } = yield* startDemo(folder)
+      const { ended, hasEnded, output, signalGroup } = yield* startDemo(folder)
       yield* eventually(
         "a phase is over",
-        Effect.sync(() => said.out + said.err),
+        Effect.sync(() => output.out + output.err),
         (text) => hasEnded() || text.includes("   screening ")
       )
-      assert.include(said.out, "Its phases", said.err)
+      assert.include(output.out, "Its phases", output.err)
       yield* signalGroup("SIGINT")
       // A few seconds are acceptable at a terminal. Processes that do not exit are killed after fifteen.
       const code = yield* ended.pipe(Effect.timeoutOrElse({ duration: "5 minutes", orElse: () => Effect.die(new Error("the demo does not end")) }))
-      assert.deepStrictEqual([code, said.err], [130, ""])
-      assert.notInclude(said.out, "activated")
+      assert.deepStrictEqual([code, output.err], [130, ""])
+      assert.notInclude(output.out, "activated")
       assert.deepStrictEqual([processesOf(folder), readdirSync(folder)], [[], []])
     }).pipe(Effect.scoped),
   600_000
@@ -130,11 +130,11 @@ it.live(
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
       const HF_ENDPOINT = `http://127.0.0.1:${yield* closedPort}`
-      const { ended, said } = yield* startDemo(folder, { HF_ENDPOINT })
-      assert.strictEqual(yield* ended, 1, said.out)
-      assert.match(said.err, /^The step "refused preview" failed: .*hub/)
-      const log = /^Read (.+)\.$/m.exec(said.err)?.[1] ?? ""
-      assert.isTrue(log.startsWith(folder), said.err)
+      const { ended, output } = yield* startDemo(folder, { HF_ENDPOINT })
+      assert.strictEqual(yield* ended, 1, output.out)
+      assert.match(output.err, /^The step "refused preview" failed: .*hub/)
+      const log = /^Read (.+)\.$/m.exec(output.err)?.[1] ?? ""
+      assert.isTrue(log.startsWith(folder), output.err)
       assert.isNotEmpty(readFileSync(log, "utf8"))
       assert.deepStrictEqual(processesOf(folder), [])
     }).pipe(Effect.scoped),
