@@ -181,7 +181,7 @@ topologySpreadConstraints:
     labelSelector:
       matchLabels:
         {{- $selector | nindent 8 }}
-    # Each revision by itself, or a roll-out would count the pods that it replaces.
+    # Each revision separately; otherwise a roll-out would count the pods that it replaces.
     matchLabelKeys: [pod-template-hash]
   {{- end }}
 {{- end }}
