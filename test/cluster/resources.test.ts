@@ -61,20 +61,20 @@ it.live(
       yield* verdict(command, modelDeployment("named", { source, modelId }))
       yield* verdict(command, hostClass("small", hostClassCases[0]?.[1] ?? {}))
       const refused: ReadonlyArray<readonly [kind: string, name: string, patch: object, says: string]> = [
-        ["mdep", "tiny", { spec: { source: { repo: "seatrial/other" } } }, "a model keeps its repository: for another one"],
+        ["mdep", "tiny", { spec: { source: { repo: "seatrial/other" } } }, "the repository of a model is immutable"],
         ["mdep", "tiny", { spec: { organization: "other" } }, "organization cannot be changed"],
         ["mdep", "tiny", { spec: { deploymentId: id } }, "deploymentId is set by Seatrial"],
-        ["mdep", "tiny", { spec: { modelId } }, "modelId is neither changed, added nor taken away"],
-        ["mdep", "named", { spec: { modelId: otherModel } }, "modelId is neither changed, added nor taken away"],
-        ["mdep", "named", { spec: { modelId: null } }, "modelId is neither changed, added nor taken away"],
+        ["mdep", "tiny", { spec: { modelId } }, "modelId is immutable"],
+        ["mdep", "named", { spec: { modelId: otherModel } }, "modelId is immutable"],
+        ["mdep", "named", { spec: { modelId: null } }, "modelId is immutable"],
         ["mdep", "named", { spec: { modelId: "first" } }, "spec.modelId"],
-        ["mdep", "named", { spec: { model: "named" } }, "modelId names the model: leave model and deploymentId out"],
-        ["mdep", own, { spec: { serve: false } }, "this object shows a run of the API"],
+        ["mdep", "named", { spec: { model: "named" } }, "modelId names the model: omit model and deploymentId"],
+        ["mdep", own, { spec: { serve: false } }, "this object shows an API run"],
         ["mdep", "tiny", { spec: { serving: { yarn: { factor: 1 } } } }, "spec.serving.yarn.factor: Invalid value: 1"],
         ["mdep", "tiny", { spec: { serving: { holdSeconds: 86_401 } } }, "spec.serving.holdSeconds"],
         ["mdep", "tiny", { spec: { serving: { maxContext: 0 } } }, "spec.serving.maxContext"],
-        ["hc", "small", { spec: { gpuCount: 2 } }, "make another HostClass"],
-        ["hc", "small", { spec: { gpuPool: "NVIDIA-H100-80GB-HBM3" } }, "make another HostClass"],
+        ["hc", "small", { spec: { gpuCount: 2 } }, "create another HostClass"],
+        ["hc", "small", { spec: { gpuPool: "NVIDIA-H100-80GB-HBM3" } }, "create another HostClass"],
         [
           "hc",
           "small",
@@ -106,14 +106,14 @@ it.live(
       const command = yield* definitions
       const explain = (path: string) => command("kubectl", ["explain", path])
       const words: ReadonlyArray<readonly [path: string, ...says: ReadonlyArray<string>]> = [
-        ["mdep", "A model from a hub repository", "delete it to retire the model"],
-        ["mdep.spec", "changing it starts another run", "Whether the verified revision takes the model's traffic"],
+        ["mdep", "A model from a hub repository", "and delete it to retire the model"],
+        ["mdep.spec", "Changing the specification starts a new run", "Whether the verified revision gets the model's traffic"],
         ["mdep.spec.source.ref", "Branch, tag or commit"],
-        ["mdep.spec.serving.yarn", "How many times the original context"],
+        ["mdep.spec.serving.yarn", "Factor by which the original context is extended"],
         ["mdep.status.queue", "Place in the queue of the host class", "enum: OlderRun, OrganizationLimit, HostClass, Capacity"],
         ["mdep.status.cause", "Unschedulable, ImagePullBackOff, OOMKilled"],
         ["mdep.status.conditions", "When the status last changed"],
-        ["hc.spec", "Kind of card", "Price of one GPU for one hour"]
+        ["hc.spec", "GPU type", "Price of one GPU for one hour"]
       ]
       for (const [path, ...says] of words) {
         const text = (yield* explain(path)).replaceAll(/\s+/g, " ")
@@ -233,7 +233,7 @@ it.live(
 
       yield* apply("elsewhere", { source, organization: "other" })
       yield* kubectl("wait", "--for=condition=Accepted=false", "mdep/elsewhere", "--timeout=300s")
-      assert.include(yield* read("elsewhere", ".status.message"), "leave spec.organization out")
+      assert.include(yield* read("elsewhere", ".status.message"), "Remove spec.organization")
 
       const broken = {
         runtimes: [{ runtime: "reference", image: "nowhere.invalid/engine:1" }],

@@ -5,7 +5,7 @@ export const operatorSettings = [
   { name: "OPERATOR_NAMESPACE", description: "Namespace of deployments, their pods and Jobs", default: "seatrial" },
   {
     name: "OPERATOR_ORGANIZATION",
-    description: "Slug of the organization whose models are the ModelDeployments that somebody applies in the namespace; without it they are refused"
+    description: "Slug of the organization that owns the ModelDeployments applied in the namespace; if unset, applied objects are refused"
   },
   {
     name: "OPERATOR_ORGANIZATIONS",
@@ -13,32 +13,31 @@ export const operatorSettings = [
   },
   {
     name: "OPERATOR_REQUIRE_FIRST_PURCHASE",
-    description: "Whether such an organization has to make a purchase before it deploys; as SERVER_REQUIRE_FIRST_PURCHASE",
+    description: "Whether such an organization must make a purchase before it deploys; the same as SERVER_REQUIRE_FIRST_PURCHASE",
     default: true
   },
-  { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from one that is silent; at least 3", default: 15 },
+  { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from an unresponsive one; at least 3", default: 15 },
   { name: "OPERATOR_CONCURRENCY", description: "Runs that are reconciled at once", default: 16 },
   {
     name: "OPERATOR_KEEP_FINISHED_DAYS",
-    description:
-      "Days that the ModelDeployment of an API's run that is over stays in the cluster; its record stays, and so do objects that somebody applied. 0: for ever",
+    description: "Days to keep the ModelDeployment of a finished API run in the cluster. Its record and applied objects are never deleted. 0 keeps it forever",
     default: 30
   },
   {
     name: "OPERATOR_FAILED_CAPABILITY",
-    description: "What a capability does that its check did not see working: withdraw (the model is served without it) or fail (the run ends)",
+    description: "What happens if a capability fails its check: withdraw (the model is served without it) or fail (the run fails)",
     default: "withdraw"
   },
-  { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
+  { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job; it must contain the seatrial command", default: "ghcr.io/seatrial/seatrial:0.1.0" },
   {
     name: "OPERATOR_PULL_SECRETS",
-    description: "Secrets with which download Jobs and engine pods pull their images, by name, separated by commas; none by default"
+    description: "Names of the image pull secrets of download Jobs and engine pods, separated by commas; none by default"
   },
-  { name: "OPERATOR_FETCH_SECONDS", description: "Longest time of a download in seconds", default: 21_600 },
-  { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
+  { name: "OPERATOR_FETCH_SECONDS", description: "Time limit of a download in seconds", default: 21_600 },
+  { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights if a HostClass names none", default: "seatrial-weights" },
   {
     name: "OPERATOR_CA_CONFIG_MAP",
-    description: "ConfigMap whose ca.crt holds certificates that download Jobs trust besides the usual ones; none by default"
+    description: "ConfigMap whose ca.crt holds additional certificates that download Jobs trust; none by default"
   },
   { name: "OPERATOR_HOST", description: "Address that /healthz, /readyz and /metrics listen on", default: "0.0.0.0" },
   { name: "OPERATOR_PORT", description: "Port of /healthz, /readyz and /metrics; 0 for none", default: 9090 },

@@ -81,7 +81,7 @@ export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled 
   const recover = Effect.fnUntraced(function* (id: DeploymentId, { dueAt, pass }: Expectation, now: number) {
     yield* operatorMetrics.lostWakeUps.update({ phase: pass?.phase ?? "unknown" }, 1)
     const late = Math.round((now - dueAt) / 1_000)
-    yield* Effect.logWarning(`no pass over ${id} came, although one was due ${late} s ago; it is enqueued now. Its last pass:`, pass).pipe(
+    yield* Effect.logWarning(`the pass over ${id} is ${late} s overdue and was not queued; it is enqueued now. Its last pass:`, pass).pipe(
       Effect.annotateLogs({ deployment: id })
     )
     yield* enqueue(id)

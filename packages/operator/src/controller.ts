@@ -88,7 +88,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     const classes = objects.flatMap((object) => Option.toArray(toPodClass(object)))
     for (const { hostClass, nodes } of classes) {
       if (nodes > 1)
-        yield* Effect.logWarning(`nothing is deployed on host class ${hostClass.name}: its engines span ${nodes} nodes, which no engine can use yet`)
+        yield* Effect.logWarning(`nothing is deployed on host class ${hostClass.name}: its engines span ${nodes} nodes, which no engine supports yet`)
     }
     yield* hostClasses.replaceAll(classes.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : [])))
     return Option.none()
@@ -168,7 +168,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       yield* Effect.andThen(lookAtEngine(deploymentOf(metadata.labels)), holds.enqueue(metadata.name))
   })
 
-  yield* Effect.logInfo(`the operator drives namespace ${settings.namespace}`)
+  yield* Effect.logInfo(`the operator manages namespace ${settings.namespace}`)
   return yield* Effect.all(
     [
       Stream.runForEach(runs.changes, queue.add),

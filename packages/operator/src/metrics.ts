@@ -8,22 +8,22 @@ export const operatorMetrics = {
   deployments: gauge("seatrial_operator_deployments", {
     labels: ["phase"],
     unit: "deployments",
-    meaning: "Deployments that the leader attends to, by phase: the unfinished, those that serve or are held, and finished ones until they are cleaned up"
+    meaning: "Deployments that the leader manages, by phase: unfinished, serving and held ones, and finished ones until their objects are deleted"
   }),
   modelsUnavailable: gauge("seatrial_operator_models_unavailable", {
     labels: [],
     unit: "models",
-    meaning: "Models that should serve and have no engine that is ready and may have traffic, as the leader saw them last; those that idle are none of them"
+    meaning: "Models that should serve but have no ready engine with traffic, as last observed by the leader; idle models do not count"
   }),
   lostWakeUps: counter("seatrial_operator_lost_wakeups_total", {
     labels: ["phase"],
     unit: "runs",
-    meaning: "Runs whose next pass was more than a minute late and was in no queue, by phase. Each was enqueued then. Each is a fault of the operator"
+    meaning: "Runs whose next pass was more than a minute overdue and not queued, by phase. Each was enqueued again. Each indicates a bug in the operator"
   }),
   phaseSeconds: histogram("seatrial_operator_phase_seconds", long, {
     labels: ["phase", "outcome"],
     unit: "seconds",
-    meaning: "How long a deployment was in a phase that the operator ended: passed, requeued or failed"
+    meaning: "Duration of a phase of a deployment, by outcome: passed, requeued or failed"
   }),
   failures: counter("seatrial_operator_failures_total", {
     labels: ["code"],
@@ -33,37 +33,38 @@ export const operatorMetrics = {
   backgroundSeconds: histogram("seatrial_operator_background_seconds", long, {
     labels: ["kind", "outcome"],
     unit: "seconds",
-    meaning: "How long screening, checks, measurements and benchmarks took: done, refused, unavailable or fault"
+    meaning: "Duration of screening, checks, measurements and benchmarks, by outcome: done, refused, unavailable or fault"
   }),
   fitError: histogram("seatrial_fit_error_ratio", [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], {
     labels: ["host_class", "inside"],
     unit: "ratio",
-    meaning: "How far the KV cache that an engine had was from the middle of its estimate, as a share of it; inside: whether within the estimate"
+    meaning: "Relative difference between the measured KV cache and the middle of its estimate; inside: whether it was within the estimate"
   }),
   benchmarkTokens: gauge("seatrial_benchmark_output_tokens_per_second", {
     labels: ["organization", "model", "concurrency"],
     unit: "tokens/s",
-    meaning: "Output tokens a second of what a model serves, as its trial's benchmark measured them at that concurrency; none where the figures are void"
+    meaning: "Output tokens per second of the serving revision, measured by its trial's benchmark at that concurrency; absent if the figures are not valid"
   }),
   benchmarkTtft: gauge("seatrial_benchmark_ttft_seconds", {
     labels: ["organization", "model", "concurrency", "quantile"],
     unit: "seconds",
-    meaning: "Time to first token of the same benchmark; a quantile is there where the sample bounds it"
+    meaning: "Time to first token in the same benchmark; a quantile is absent if the sample is too small"
   }),
   benchmarkTpot: gauge("seatrial_benchmark_tpot_seconds", {
     labels: ["organization", "model", "concurrency", "quantile"],
     unit: "seconds",
-    meaning: "Time per output token of the same benchmark"
+    meaning: "Time per output token in the same benchmark"
   }),
   gpusHeld: gauge("seatrial_gpus_held", { labels: ["organization", "host_class"], unit: "GPUs", meaning: "GPUs that engine pods hold" }),
   gpuSeconds: counter("seatrial_gpu_seconds_total", {
     labels: ["organization", "host_class"],
     unit: "seconds",
-    meaning: "GPU-seconds held while this operator led, to ten seconds; exact ones by deployment are in the database (seatrial admin usage gpu)"
+    meaning:
+      "GPU-seconds held while this operator led, with a resolution of ten seconds; exact figures by deployment are in the database (seatrial admin usage gpu)"
   }),
   deploymentGpuSeconds: counter("seatrial_deployment_gpu_seconds_total", {
     labels: ["organization", "deployment"],
     unit: "seconds",
-    meaning: "The same by deployment, of those that hold GPUs or gave them back within the last ten minutes"
+    meaning: "The same by deployment, for deployments that hold GPUs or released them within the last ten minutes"
   })
 }

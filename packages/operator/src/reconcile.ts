@@ -87,7 +87,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const told = { organization: run.orgSlug, phase: run.phase }
   const applied = yield* applyActions(reconciler, gathered, decision.actions).pipe(
     Effect.annotateLogs(told),
-    Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refuses an object of ${id}: ${error.message}`), error.message))
+    Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refused an object of ${id}: ${error.message}`), error.message))
   )
   const refused = typeof applied === "string" ? applied : null
   const after = typeof applied === "string" ? null : applied.run

@@ -97,7 +97,7 @@ it.live(
       yield* eventually("its host class is known", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ status }) => status === 200)
       const dropped = yield* caller.finished((yield* caller.deploy({ source, serving, model_name: "dropped" })).id)
       assert.strictEqual(dropped.status, "failed")
-      assert.match(dropped.failure_detail ?? "", /^adapter_not_applied: adapter_effect: .* Failed too: fidelity\. /)
+      assert.match(dropped.failure_detail ?? "", /^adapter_not_applied: adapter_effect: .* Also failed: fidelity\. /)
       assert.match(
         dropped.checks.find(({ name }) => name === "fidelity")?.detail ?? "",
         /^adapter_not_applied: The outputs equal the base model's in (\d+) of \1 items/

@@ -46,11 +46,11 @@ const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["
   usedUp === "balance"
     ? {
         reason: "BalanceUsedUp",
-        message: `The prepaid balance of the organization ${organization} is used up, so no GPU is requested: record a purchase (seatrial admin purchases record --org ${organization} <micro-dollars>) or grant a credit. It is deployed within a minute after that.`
+        message: `The prepaid balance of the organization ${organization} is used up, so no GPU is requested. Record a purchase (seatrial admin purchases record --org ${organization} <micro-dollars>) or grant a credit. It is deployed within a minute after that.`
       }
     : {
         reason: "SpendLimitReached",
-        message: `The spend limit of the ${usedUp} of the organization ${organization} is used up, so no GPU is requested: raise it (seatrial admin limits set --org ${organization} --${usedUp} <micro-dollars>), or wait until the next ${usedUp} begins (UTC).`
+        message: `The spend limit of the ${usedUp} of the organization ${organization} is used up, so no GPU is requested. Raise it (seatrial admin limits set --org ${organization} --${usedUp} <micro-dollars>), or wait until the next ${usedUp} begins (UTC).`
       }
 
 /** Why the specification is refused, and what to do; null if it is not. */
@@ -60,32 +60,38 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
   if (organization === null) {
     return {
       reason: "NoOrganization",
-      message: `The namespace ${namespace} is mapped to no organization: set OPERATOR_ORGANIZATION of the operator to an organization's slug (OPERATOR_ORGANIZATIONS for other namespaces than its own), or deploy through the API.`
+      message: `The namespace ${namespace} is not mapped to an organization. Set the operator's OPERATOR_ORGANIZATION to an organization's slug (OPERATOR_ORGANIZATIONS for other namespaces), or deploy through the API.`
     }
   }
   if (owner === null) {
     return {
       reason: "OrganizationUnknown",
-      message: `There is no organization ${organization}: make it with seatrial admin orgs create ${organization}, or correct the operator's setting.`
+      message: `The organization ${organization} does not exist. Create it with seatrial admin orgs create ${organization}, or correct the operator's setting.`
     }
   }
   if (spec?.organization !== undefined && spec.organization !== organization) {
     return {
       reason: "OrganizationMismatch",
-      message: `The namespace ${namespace} belongs to the organization ${organization}, not to ${spec.organization}: leave spec.organization out (it may be taken away), or use another namespace.`
+      message: `The namespace ${namespace} belongs to the organization ${organization}, not to ${spec.organization}. Remove spec.organization, or use another namespace.`
     }
   }
   if (binding !== null && !binding.modelDeleted && binding.orgSlug !== organization) {
     return {
       reason: "OrganizationMismatch",
-      message: `The model belongs to the organization ${binding.orgSlug}, and the namespace to ${organization} by now: delete this object and apply it again.`
+      message: `The model belongs to the organization ${binding.orgSlug}, but the namespace now belongs to ${organization}. Delete this object and apply it again.`
     }
   }
   if (!owner.active)
-    return { reason: "OrganizationSuspended", message: `The organization ${organization} is suspended: seatrial admin orgs resume ${organization}.` }
+    return {
+      reason: "OrganizationSuspended",
+      message: `The organization ${organization} is suspended. Resume it with seatrial admin orgs resume ${organization}.`
+    }
   if (problem !== null) return { reason: "Invalid", message: problem }
   if (binding !== null && !binding.modelDeleted && binding.repo !== spec?.source.repo) {
-    return { reason: "Invalid", message: `The model is of the repository ${binding.repo}: for another one apply a ModelDeployment of another name.` }
+    return {
+      reason: "Invalid",
+      message: `The model uses the repository ${binding.repo}. To deploy another repository, apply a ModelDeployment with another name.`
+    }
   }
   if (requireFirstPurchase && !owner.firstPurchase) {
     return {

@@ -13,21 +13,21 @@ export const notAdopted = (
   if (error._tag === "ModelNameTaken") {
     return {
       reason: "NameTaken",
-      message: `The organization ${organization} has a model ${name} already: give this object another name, or delete that model first. To revise that model, apply an object with its id as spec.modelId.`
+      message: `The organization ${organization} already has a model ${name}. Give this object another name, or delete that model first. To revise that model, apply an object with its id as spec.modelId.`
     }
   }
   switch (error.why) {
     case "NotFound":
       return {
         reason: "ModelUnknown",
-        message: `The organization ${organization} has no model ${modelId}: apply another object with the right spec.modelId (seatrial models list), or without one for a new model.`
+        message: `The organization ${organization} has no model ${modelId}. Apply another object with the right spec.modelId (seatrial models list), or without spec.modelId for a new model.`
       }
     case "OtherRepository":
       return {
         reason: "Invalid",
-        message: `The model ${modelId} is of the repository ${error.conflict}: for another one apply a ModelDeployment without modelId, which makes a new model.`
+        message: `The model ${modelId} uses the repository ${error.conflict}. To deploy another repository, apply a ModelDeployment without modelId, which creates a new model.`
       }
     case "Applied":
-      return { reason: "ModelTaken", message: `The ModelDeployment ${error.conflict} stands for the model ${modelId} already: change that one instead.` }
+      return { reason: "ModelTaken", message: `The ModelDeployment ${error.conflict} already represents the model ${modelId}. Change that object instead.` }
   }
 }

@@ -83,7 +83,7 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
   const podClasses = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const wide = podClasses.find(({ hostClass, nodes }) => nodes > 1 && classOrder(serving)?.includes(hostClass.name) === true)
   if (wide !== undefined) {
-    return `Engines of the host class ${wide.hostClass.name} span ${wide.nodes} nodes, which is planned and not available yet: choose one with nodes: 1.`
+    return `Engines of the host class ${wide.hostClass.name} span ${wide.nodes} nodes, which is not supported yet. Choose a class with nodes: 1.`
   }
   const classes = podClasses.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : []))
   const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
@@ -165,7 +165,7 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
         const current = Option.getOrElse(yield* cluster.deployments.get(name, namespace), () => resource)
         return (yield* refuse(current, reason, message)) ? later : soon
       }
-      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} in generation ${generation} is ${made.success}`)
+      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} at generation ${generation} became deployment ${made.success}`)
       yield* look(made.success)
       return Option.none()
     }

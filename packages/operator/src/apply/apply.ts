@@ -89,7 +89,7 @@ const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, Ku
     making,
     (error) => error.reason !== "Retryable",
     (error) =>
-      Effect.as(error.reason === "Conflict" ? Effect.void : Effect.logWarning(`the ModelDeployment of ${id} cannot be made again: ${error.message}`), null)
+      Effect.as(error.reason === "Conflict" ? Effect.void : Effect.logWarning(`the ModelDeployment of ${id} cannot be created again: ${error.message}`), null)
   )
 
 /**
@@ -147,7 +147,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
   const notOurs = Effect.fnUntraced(function* (name: string, error: KubeError) {
     const there = yield* cluster.pods.get(name, namespace)
     if (Option.isNone(there) || there.value.metadata.labels?.[deploymentLabel] === engineRun) return yield* error
-    return yield* new KubeError({ reason: "Invalid", message: `There is a pod ${name} already that is none of Seatrial's. Delete it.` })
+    return yield* new KubeError({ reason: "Invalid", message: `A pod ${name} that does not belong to Seatrial already exists. Delete it.` })
   })
 
   for (const action of actions) {
@@ -227,7 +227,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
           const { message, reason } = action
           const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })
           // The actions that follow concern the engine and do not wait for a server that cannot store events.
-          yield* Effect.catch(tellEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be made: ${error.message}`))
+          yield* Effect.catch(tellEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be recorded: ${error.message}`))
         }
         yield* Effect.logWarning(`${id}: ${action.message}`)
         break

@@ -44,6 +44,6 @@ export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Pick<Gathered
     const parts = [before.slice(-length), saidByNode(pod), log.slice(-length)]
     const text = withoutSecrets(parts.filter((part) => part.trim() !== "").join("\n"))
     if (text === "") continue
-    yield* Effect.logWarning(`${run.id} fails with ${code}; the end of what ${name} said:\n${text}`)
+    yield* Effect.logWarning(`${run.id} fails with ${code}; the last output of ${name}:\n${text}`)
   }
 })

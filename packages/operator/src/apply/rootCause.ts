@@ -31,7 +31,7 @@ const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | un
   const fault = gpuFault.exec(exit.message ?? "")?.[0]
   if (fault !== undefined) return { reason: "GpuFault", message: cut(fault) }
   if (exit.reason === "OOMKilled")
-    return { reason: "OOMKilled", message: `The container used more memory than it may, and was killed with exit code ${exit.exitCode}.` }
+    return { reason: "OOMKilled", message: `The container exceeded its memory limit and was killed with exit code ${exit.exitCode}.` }
   return {
     reason: exit.reason === undefined || exit.reason === "Error" ? "ContainerEnded" : exit.reason,
     message: `The container ended with exit code ${exit.exitCode}.`
@@ -77,7 +77,7 @@ const deviceFault = (pod: WatchedPod): Said | null => {
       const bad = resources.find(({ health }) => health === "Unhealthy")
       if (bad !== undefined) {
         const why = bad.message === undefined || bad.message === null || bad.message === "" ? "" : `: ${bad.message}`
-        return { reason: "GpuFault", message: cut(`The device plugin calls ${name} ${bad.resourceID} unhealthy${why}`) }
+        return { reason: "GpuFault", message: cut(`The device plugin reports ${name} ${bad.resourceID} as unhealthy${why}`) }
       }
     }
   }
@@ -116,7 +116,7 @@ const copyTrouble = (pod: WatchedPod): Said | null => {
     return reason === undefined || patience.has(reason) ? null : { reason, message: cut(message ?? "The container cannot be started.") }
   }
   if (ended.reason === "OOMKilled") return exitOf(ended)
-  const [reason, what] = first === checkContainer ? ["WeightsNotVerified", "look at"] : ["WeightsNotCopied", "copy of"]
+  const [reason, what] = first === checkContainer ? ["WeightsNotVerified", "check of"] : ["WeightsNotCopied", "copy of"]
   return { reason, message: cut(lastWords(ended.message ?? "")?.text ?? `The ${what} the weights ended with exit code ${ended.exitCode}.`) }
 }
 
@@ -128,12 +128,12 @@ const saidOf = (pod: WatchedPod, fault: Said | null): Said | null => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const disrupted = condition("DisruptionTarget")
   if (disrupted?.status === "True" && fault !== null) return fault
-  if (disrupted?.status === "True") return { reason: disrupted.reason ?? "Disrupted", message: cut(disrupted.message ?? "The pod is evicted.") }
+  if (disrupted?.status === "True") return { reason: disrupted.reason ?? "Disrupted", message: cut(disrupted.message ?? "The pod was evicted.") }
   if (pod.status?.reason !== undefined && pod.status.phase === "Failed") {
-    return fault ?? { reason: pod.status.reason, message: cut(pod.status.message ?? "The pod was ended.") }
+    return fault ?? { reason: pod.status.reason, message: cut(pod.status.message ?? "The pod was terminated.") }
   }
   const scheduling = condition("PodScheduled")
-  if (scheduling?.status === "False") return { reason: scheduling.reason ?? "Unschedulable", message: cut(scheduling.message ?? "No node takes the pod.") }
+  if (scheduling?.status === "False") return { reason: scheduling.reason ?? "Unschedulable", message: cut(scheduling.message ?? "No node can take the pod.") }
   const copy = copyTrouble(pod)
   if (copy !== null) return copy
   const container = pod.status?.containerStatuses?.[0]
@@ -143,7 +143,7 @@ const saidOf = (pod: WatchedPod, fault: Said | null): Said | null => {
   if (!starting && waiting.reason !== "CrashLoopBackOff") return { reason: waiting.reason, message: cut(waiting.message ?? "The container cannot be started.") }
   if (ended !== undefined && ended.exitCode !== 0 && container?.ready !== true) return withFault(exitOf(ended), fault)
   if (container?.started === true && !container.ready && container.state?.running !== undefined) {
-    return fault ?? { reason: "NotReady", message: cut(condition("Ready")?.message ?? "The engine does not answer its readiness probe.") }
+    return fault ?? { reason: "NotReady", message: cut(condition("Ready")?.message ?? "The engine fails its readiness probe.") }
   }
   return null
 }
@@ -162,7 +162,7 @@ export const rootCause = (pods: ReadonlyArray<WatchedPod>, nodeSilent: boolean, 
     if (own !== null) return { ...own, object: `Pod/${pod.metadata.name}` }
     const fault = isEngine(pod) && name === node?.metadata.name ? gpuFaultOfNode(node) : null
     if (nodeSilent && isEngine(pod) && name !== undefined) {
-      return fault ?? { reason: "NodeNotReady", message: `The node ${name} does not answer.`, object: `Node/${name}` }
+      return fault ?? { reason: "NodeNotReady", message: `The node ${name} does not respond.`, object: `Node/${name}` }
     }
     const said = saidOf(pod, fault)
     if (said !== null) return said === fault ? fault : { ...said, object: `Pod/${pod.metadata.name}` }

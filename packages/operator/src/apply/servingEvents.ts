@@ -42,7 +42,7 @@ export const servingEvents = ({ now, pod, resource, run, status }: Input): Reado
   if (outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")) {
     const anew =
       before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
-        ? "The engine's pod went away, and another was made. "
+        ? "The engine's pod was deleted, and a new one was created. "
         : ""
     const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
     const message = `${anew}${status.message ?? after.message}${why}`

@@ -37,8 +37,8 @@ const camelCase = (code: string) => code.split("_").map(capitalized).join("")
 /** The result of the run. The later state of the engine is shown by `Ready`. */
 const activatedAs = ({ serve }: Run): string =>
   serve
-    ? "The run ended well: its revision was verified and took the model's traffic."
-    : "The run ended well: its revision was verified. It takes no traffic (serve: false)."
+    ? "The run succeeded: its revision was verified and took over the model's traffic."
+    : "The run succeeded: its revision was verified. It takes no traffic (serve: false)."
 
 /** The generation for which the run was created. */
 const generationOf = ({ generation, run }: StatusInput): number => run.applied?.current?.generation ?? generation
@@ -55,7 +55,7 @@ const accepted = (input: StatusInput): Condition | undefined => {
     type: "Accepted",
     status: "True",
     reason: "Accepted",
-    message: `It is the deployment ${run.id}.`,
+    message: `Accepted as deployment ${run.id}.`,
     lastTransitionTime: earlier?.status === "True" ? earlier.lastTransitionTime : iso(now),
     observedGeneration: generation
   }
@@ -170,7 +170,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   // The failure of the change is shown, because the person who changed the specification waits for it.
   const message =
     refused?.status === "False"
-      ? `The specification as it is now was refused: ${refused.message} What was accepted before goes on: ${input.message}`
+      ? `The current specification was refused: ${refused.message} The previously accepted one continues: ${input.message}`
       : input.message
   const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
   const modelServed = run.applied !== null && run.activeRevisionId !== null && !run.modelDisabled && !run.modelDeleted

@@ -34,7 +34,7 @@ const tellAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event
 
 /**
  * Creates an event once: its name follows from its content. An event with the annotation is counted again if its
- * content has changed. If the API server refuses the event (a quota, a webhook, a missing namespace), the operator logs
+ * content has changed. If the API server refused the event (a quota, a webhook, a missing namespace), the operator logs
  * that and continues, because the status contains the same information.
  */
 export const tellEvent = Effect.fnUntraced(function* (event: Event) {
@@ -48,7 +48,7 @@ export const tellEvent = Effect.fnUntraced(function* (event: Event) {
     ),
     Effect.catchIf(
       (error) => error.reason !== "Retryable" && error.reason !== "Gone",
-      (error) => Effect.logWarning(`the API server refuses the event ${event.reason} of ${event.involvedObject.name}: ${error.message}`)
+      (error) => Effect.logWarning(`the API server refused the event ${event.reason} of ${event.involvedObject.name}: ${error.message}`)
     )
   )
 })

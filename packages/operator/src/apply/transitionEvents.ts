@@ -122,7 +122,15 @@ export const downloadEvents = (run: Run, resource: ModelDeployment, download: Mo
       ? [aboutResource(resource, { name, type: "Normal", reason: "Downloading", message: `${there}, ${bytesPerSecond} bytes/s${left}.`, at })]
       : []),
     ...(download.stalled === true && before?.stalled !== true
-      ? [aboutResource(resource, { name: `${name}.stalled`, type: "Warning", reason: "DownloadStalled", message: `${there}; nothing came for a minute.`, at })]
+      ? [
+          aboutResource(resource, {
+            name: `${name}.stalled`,
+            type: "Warning",
+            reason: "DownloadStalled",
+            message: `${there}; nothing arrived for a minute.`,
+            at
+          })
+        ]
       : [])
   ]
 }

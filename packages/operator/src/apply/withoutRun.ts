@@ -6,7 +6,7 @@ import type { Cluster } from "../gather/Cluster.ts"
 import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 
 const message =
-  "Nothing is deployed by this object: it is one that Seatrial makes for a run of the API, and there is no such run. Delete it, or apply one that is named after the model and has no deploymentId."
+  "This object deploys nothing: it has the form of an object that Seatrial creates for an API run, and that run does not exist. Delete it, or apply an object that is named after the model and has no deploymentId."
 
 /**
  * Handles objects with the id of a run that Postgres does not contain. While a custom resource shows the run, its
@@ -41,7 +41,7 @@ export const withoutRun = Effect.fnUntraced(function* (
   }
   const engine = (yield* cluster.pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
   if (engine === undefined || engine.metadata.deletionTimestamp !== undefined) return Option.none()
-  yield* Effect.logWarning(`the engine of ${id} is removed: neither a deployment nor a custom resource of it is known`)
+  yield* Effect.logWarning(`the engine of ${id} is deleted: it has neither a deployment nor a custom resource`)
   const { uid } = engine.metadata
   yield* gone(kube.remove(Pod, engine.metadata.name, namespace, uid === undefined ? {} : { uid }))
   return Option.none()

@@ -55,20 +55,22 @@ interface Verdict {
 /** Whether models can be deployed on the class, and why not. */
 const verdictOf = (object: HostClassResource, podClass: PodClass | null): Verdict => {
   const no = (reason: string, message: string): Verdict => ({ accepted: false, reason, message })
-  if (podClass === null) return no("InvalidName", "The name of a host class has at most 63 lower-case letters, digits and hyphens, and is not any.")
+  if (podClass === null)
+    return no("InvalidName", "The name of a host class must consist of at most 63 lowercase letters, digits and hyphens, and must not be any.")
   if (podClass.nodes > 1) {
     return no(
       "SeveralNodesNotAvailable",
-      `Its engines span ${podClass.nodes} nodes, which is planned and not available yet: nothing is deployed on it. Make a HostClass with nodes: 1.`
+      `Its engines span ${podClass.nodes} nodes, which is not supported yet, so nothing is deployed on it. Create a HostClass with nodes: 1.`
     )
   }
   const selector = nodeSelectorProblem(object.spec.nodeSelector ?? {})
-  if (selector !== null) return no("InvalidNodeSelector", `${selector}: no pod can be made for it.`)
+  if (selector !== null) return no("InvalidNodeSelector", `${selector}, so no pod can be created for it.`)
   const broken = brokenRule(hostClassRules, object)
   if (broken !== null) return no("Invalid", `${broken}.`)
   const { runtimes } = podClass.hostClass
   const unknown = runtimes.filter(({ runtime }) => engineFor(runtime) === undefined).map(({ runtime }) => runtime)
-  if (unknown.length === runtimes.length) return no("NoRuntimeAdapter", `There is no adapter for ${unknown.join(", ")}: nothing can be deployed on it.`)
+  if (unknown.length === runtimes.length)
+    return no("NoRuntimeAdapter", `Seatrial does not support the runtime ${unknown.join(", ")}, so nothing can be deployed on it.`)
   return { accepted: true, reason: "Accepted", message: "Models can be deployed on it." }
 }
 
@@ -110,8 +112,8 @@ export const hostClassStatus = ({ capacity, models, namespace, now, object }: St
         inUse,
         inUse ? "Deployed" : "Unused",
         inUse
-          ? `Used by ${users}. Without it no engine of theirs can be started again, so it must stay until they are deployed elsewhere or deleted.`
-          : "No model is deployed on it: it may be deleted."
+          ? `Used by ${users}. Keep it until they are deployed elsewhere or deleted: without it their engines cannot restart.`
+          : "No model is deployed on it, so it can be deleted."
       )
     ],
     observedGeneration

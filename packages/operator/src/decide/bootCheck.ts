@@ -8,7 +8,7 @@ const mostStarts = 2
 
 /** The message for an engine that gives other answers than the verified ones. */
 export const answersOtherwise = (seen: Observation): string =>
-  `The engine answers otherwise than the one that was verified: ${seen.boot?.verdict?.message ?? ""} It gets no traffic.`
+  `The engine's answers differ from the verified ones: ${seen.boot?.verdict?.message ?? ""} It gets no traffic.`
 
 /**
  * Replaces the pod if its answers differ after its container was restarted in place. The init container that checks the
@@ -18,7 +18,7 @@ export const answersOtherwise = (seen: Observation): string =>
 export const inAnotherPod = (seen: Observation): Decision | null => {
   const { boot, pod } = seen
   if (boot === null || pod === null || pod.restarts === 0 || boot.failures >= mostStarts) return null
-  const message = `${answersOtherwise(seen)} It was started again in its pod, where nothing looked at its weights first. Another pod is made, which does.`
+  const message = `${answersOtherwise(seen)} It restarted in its pod, where nothing checked its weights first. A new pod is created, which checks them.`
   return act(message, Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 
@@ -40,8 +40,8 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
     const ended = endedOf(seen, "boot")
     if (ended !== null && ended.attempts >= trialAttempts) return null
     const next = ended === null ? now : ended.at + backoff(ended.attempts)
-    if (work.running === null && now < next) return wait(`${ended?.message} Tries again.`, next)
-    return { ...wait("Compares what the engine answers with what was verified."), work: "boot" }
+    if (work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
+    return { ...wait("Compares the engine's answers with the verified ones."), work: "boot" }
   }
   if (boot.verdict.outcome !== "differs") return null
   const message = answersOtherwise(seen)
@@ -57,7 +57,7 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
   if (another !== null) return another
   // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
   const noted = run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (boot.verdict?.at ?? 0))
-  return act(`${message} Deploy it again, or delete its pod, so that it is tried anew.`, ...(noted ? [] : [told, Action.NoteNodeFault({ code: startsDiffer })]))
+  return act(`${message} Deploy it again, or delete its pod to start a new comparison.`, ...(noted ? [] : [told, Action.NoteNodeFault({ code: startsDiffer })]))
 }
 
 /** Events to record when a restarted engine gets its first traffic. */
@@ -65,7 +65,11 @@ export const toldOfBoot = ({ boot, pod }: Observation): ReadonlyArray<Action> =>
   if (boot === null || pod === null) return []
   if (boot.verdict === null)
     return [
-      Action.Tell({ reason: "StartNotCompared", about: pod.uid, message: "The engine could not be asked what it was verified with. It serves all the same." })
+      Action.Tell({
+        reason: "StartNotCompared",
+        about: pod.uid,
+        message: "The engine's answers could not be compared with the verified ones. It serves anyway."
+      })
     ]
   return boot.verdict.outcome === "drifted" ? [Action.Tell({ reason: "FingerprintDrift", about: pod.uid, message: boot.verdict.message })] : []
 }

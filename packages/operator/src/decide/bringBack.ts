@@ -21,10 +21,10 @@ export const bringBack = (seen: Observation, now: number): Decision | null => {
   const { fetch, pod, weights } = seen
   const failure = pod?.copy?.failure ?? null
   if (pod === null || failure === null || !lostWeights(seen)) return null
-  const lost = `The weights are not served: ${failure.text}`
+  const lost = `The engine cannot use its weights: ${failure.text}`
   switch (fetch._tag) {
     case "Absent":
-      return act(`${lost} They are downloaded once more.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())
+      return act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())
     case "Active":
       return fetch.outdated === true ? replaceFetch : waitForDownload(seen, fetch, now, `${lost} `)
     case "Leaving":
@@ -32,11 +32,11 @@ export const bringBack = (seen: Observation, now: number): Decision | null => {
     case "Failed": {
       const again = (fetch.endedAt ?? now) + fetchAgain
       const message = `${lost} They could not be downloaded: ${fetch.failure.text}`
-      return now < again ? wait(`${message} That is tried again.`, again) : act(`${message} That is tried again now.`, Action.RemoveFetch())
+      return now < again ? wait(`${message} The download is retried later.`, again) : act(`${message} The download is retried now.`, Action.RemoveFetch())
     }
     case "Succeeded":
       return act(
-        "Its weights are there again. Starts the engine once more.",
+        "The weights are available again. Restarts the engine.",
         Action.RemovePod({ uid: pod.uid, force: false }),
         Action.NoteWeights(),
         Action.RemoveFetch()

@@ -10,14 +10,14 @@ import { progressTold } from "./progressTold.ts"
 export const copyTold = (copy: CopySeen | null): string | null => {
   if (copy === null || copy.done) return null
   if (copy.checks === true) {
-    if (copy.running) return "Looks whether the weights are what was downloaded; what has changed is verified again."
-    return copy.failure === null ? null : `The weights are not served: ${copy.failure.text}`
+    if (copy.running) return "Checks whether the weights are unchanged since the download. Changed files are verified again."
+    return copy.failure === null ? null : `The engine cannot use its weights: ${copy.failure.text}`
   }
-  if (copy.failure !== null && !copy.running) return `The weights could not be copied to the node: ${copy.failure.text} It is tried again.`
+  if (copy.failure !== null && !copy.running) return `The weights could not be copied to the node: ${copy.failure.text} The copy is retried.`
   if (!copy.running) return null
-  if (copy.progress === null) return "Copies the weights to its node."
-  if (copy.progress.waiting) return "Another pod copies the same weights to the node; waits for it."
-  return `Copies the weights to its node: ${progressTold(copy.progress)}`
+  if (copy.progress === null) return "Copies the weights to the node."
+  if (copy.progress.waiting) return "Waits for another pod that copies the same weights to the node."
+  return `Copies the weights to the node: ${progressTold(copy.progress)}`
 }
 
 /**
@@ -27,10 +27,10 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
   const cache = podClass?.weightsCache ?? null
   const bytes = run.revision === null ? 0 : weightsSize(run.revision)
   if (cache === null || cache.claimName !== null || cache.sizeBytes === null || bytes <= cache.sizeBytes) return null
-  const allowed = `host class ${podClass?.hostClass.name} gives ${sizeInWords(cache.sizeBytes)} (${cache.sizeBytes} bytes) to the copy on its node (weightsCache.sizeBytes)`
+  const allowed = `host class ${podClass?.hostClass.name} allows ${sizeInWords(cache.sizeBytes)} (${cache.sizeBytes} bytes) for the copy on its node (weightsCache.sizeBytes)`
   return fail(
     "weights_store_full",
-    `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), and ${allowed}. Choose another host class, or have that enlarged.`
+    `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), but ${allowed}. Choose another host class, or ask the cluster's operator to raise that.`
   )
 }
 
@@ -43,10 +43,13 @@ export const copying = (seen: Observation, now: number): Decision | null => {
     const { code, text } = copy.failure
     const looked = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch") ? lookForWeights(seen, now) : null
     if (copy.checks === true)
-      return looked ?? fail(code, `${text} Deploy it again, which downloads what has changed, and find out who writes to the weights store.`)
+      return looked ?? fail(code, `${text} Deploy it again to download the changed files, and find out what writes to the weights store.`)
     return (
       looked ??
-      fail(code, `${text} It was to be copied to a node of host class ${podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`)
+      fail(
+        code,
+        `${text} The weights could not be copied to a node of host class ${podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`
+      )
     )
   }
   const told = copyTold(copy)

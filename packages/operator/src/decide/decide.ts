@@ -52,7 +52,7 @@ const withNode = (seen: Observation, now: number): Observation => {
   const { pod } = seen
   const at = lostAt(seen)
   if (pod === null || at === null || now < at) return seen
-  return { ...seen, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not answer" } }
+  return { ...seen, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not respond" } }
 }
 
 const rule = (seen: Observation, now: number): Decision =>

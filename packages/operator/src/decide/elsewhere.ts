@@ -32,10 +32,10 @@ const backToQueue = ({ run }: Observation, code: string, reason: string): Decisi
  * fault.
  */
 export const leaveFailedCard = (seen: Observation): Decision => {
-  if (seen.run.requeues < maxRequeues) return backToQueue(seen, gpuFault, "A GPU failed under the engine. Tries another node.")
+  if (seen.run.requeues < maxRequeues) return backToQueue(seen, gpuFault, "A GPU of the engine failed. Another node is tried.")
   const failed = earlier(seen, gpuFault).length + 1
   const nodes = failed === 1 ? "A node" : `${failed} nodes`
-  return fail("node_fault", `${nodes} failed under this model (GPU). No fault of the model was found; try again later, or another host class.`)
+  return fail("node_fault", `${nodes} failed under this model (GPU). The model is not at fault; try again later, or choose another host class.`)
 }
 
 /** Tries another node once, if there is one and no fault of this kind was recorded before. Otherwise null. */
@@ -50,6 +50,6 @@ export const judge = (seen: Observation, code: FailureCode, text: string): Decis
   if (seen.pod?.gpuFault === true && mayBeCard.has(code)) return leaveFailedCard(seen)
   if (!oncePerNode.has(code)) return fail(code, text)
   const before = earlier(seen, code).length
-  const there = onceElsewhere(seen, code, `Found on one node: ${code}. Tries another node, which shows whose fault it is.`)
-  return there ?? fail(code, before === 0 ? text : `${text} So it was on two tries${seen.elsewhere ? ", on two nodes" : ""}.`)
+  const there = onceElsewhere(seen, code, `${code} on one node. Another node is tried, to find out whether the node or the model is at fault.`)
+  return there ?? fail(code, before === 0 ? text : `${text} Reproduced on two attempts${seen.elsewhere ? ", on two nodes" : ""}.`)
 }

@@ -19,12 +19,12 @@ export const noteImage = ({ pod, run }: Observation): ReadonlyArray<Action> => {
 export const replaceChanged = ({ merged, pod, run }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } | null => {
   if (pod !== null && pod.merge !== null && merged === "none") {
     return {
-      message: "The engine serves what the adapter was compared with. The adapter takes its place.",
+      message: "The engine serves the merged model. The adapter replaces it.",
       actions: [Action.RemovePod({ uid: pod.uid, force: false })]
     }
   }
   const tried = run.revision?.engineDigest ?? null
   if (pod === null || pod.imagePinned || tried === null || pod.imageDigest === null || pod.imageDigest === tried) return null
-  const message = `The image ${pod.image} is ${pod.imageDigest} now, and ${tried} was tried. The engine is replaced by one of that.`
+  const message = `The image ${pod.image} now has the digest ${pod.imageDigest}, but ${tried} was verified. The engine is replaced with the verified image.`
   return { message, actions: [Action.Tell({ reason: "EngineImageChanged", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })] }
 }

@@ -20,7 +20,7 @@ const isImageTrouble = (reason: string) =>
  */
 const requeue = (seen: Observation, why: string): Decision => {
   if (seen.run.requeues >= maxRequeues) {
-    return fail("capacity_lost", `GPUs were lost ${seen.run.requeues + 1} times before the engine was ready. No fault of the model was found; try again later.`)
+    return fail("capacity_lost", `The engine lost its GPUs ${seen.run.requeues + 1} times before it was ready. The model is not at fault; try again later.`)
   }
   return enter("queued", why, ...(seen.pod === null || seen.pod.gated ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
 }
@@ -31,7 +31,7 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
   const code = isImageTrouble(pod.blocked) ? "image_unavailable" : "container_blocked"
   if (neverPullable.has(pod.blocked) || now >= since + imageDeadline) {
-    return fail(code, `${text} (${pod.blocked}). The node's own words are in status.cause of its ModelDeployment.`)
+    return fail(code, `${text} (${pod.blocked}). The node's message is in status.cause of its ModelDeployment.`)
   }
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
@@ -39,9 +39,9 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
 /** Why the GPUs that were free when the pod was created are no longer free. */
 const lostPlace = ({ setAside, shortage }: Observation): string =>
   shortage !== null
-    ? `No node takes the engine any more: ${shortage}.`
+    ? `No node can take the engine any more: ${shortage}.`
     : setAside
-      ? "The GPUs were set aside for others before the engine had a node."
+      ? "The GPUs were reserved for other organizations before the engine had a node."
       : "The GPUs were taken before the engine had a node."
 
 /**
@@ -49,27 +49,27 @@ const lostPlace = ({ setAside, shortage }: Observation): string =>
  */
 const unplaced = (seen: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
   const { freeSlots, podClass, predecessorHolds, run } = seen
-  if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has ended its requests and given its GPUs up.`)
+  if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has finished its requests and released its GPUs.`)
   if (podClass?.autoscaling === true) {
-    const text = "No node takes the engine yet, and one may be on its way"
+    const text = "No node can take the engine yet, but one may be on its way"
     return wait(`${text}: ${message}`, null, `${text}.`)
   }
   const patience = countedFrom(seen, since) + schedulingPatience
   if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(seen, lostPlace(seen))
-  return wait(`No node takes the engine yet: ${message}`, now < patience ? patience : null, "No node takes the engine yet.")
+  return wait(`No node can take the engine yet: ${message}`, now < patience ? patience : null, "No node can take the engine yet.")
 }
 
 /** Creates the engine's pod and waits until its container runs. */
 export const provisioning = (seen: Observation, now: number): Decision => {
   const { pod, podClass, run } = seen
   if (pod === null) {
-    return podClass === null ? classAway(seen) : (tooLargeToCopy(seen) ?? act("Asks for a GPU pod.", Action.EnsurePod()))
+    return podClass === null ? classAway(seen) : (tooLargeToCopy(seen) ?? act("Requests a GPU pod.", Action.EnsurePod()))
   }
   if (pod.deleting) return leaving(pod)
-  if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
+  if (pod.lost !== null) return requeue(seen, `The engine was evicted: ${pod.lost}.`)
   if (pod.started) return enter("booting", "The engine's container runs.")
   if (seen.outdated) return replaceOutdated(pod)
-  if (pod.gated) return requeue(seen, "Its place was taken, and it waits in Kueue's queue again.")
+  if (pod.gated) return requeue(seen, "Its GPUs were taken, and it waits in Kueue's queue again.")
   if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
   const copied = copying(seen, now)
   if (copied !== null) return copied
@@ -80,11 +80,11 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.scheduled && now >= deadline)
     return fail(
       "provisioning_timeout",
-      "The engine's container was not started within 30 minutes. Try again, or choose another host class; the node's own words are in status.cause of its ModelDeployment."
+      "The engine's container was not started within 30 minutes. Try again, or choose another host class. The node's message is in status.cause of its ModelDeployment."
     )
   return (
     blockedFor(pod, countedFrom(seen, since, seen.blockedSince), now) ??
-    (pod.scheduled ? wait("Its node prepares the container.", deadline) : wait("Waits for a node."))
+    (pod.scheduled ? wait("The node prepares the container.", deadline) : wait("Waits for a node."))
   )
 }
 
@@ -93,7 +93,7 @@ const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
 export const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
 
 /** The remedy if an engine exceeds its host memory. */
-export const moreMemory = "Choose a host class with more of it, or ask the cluster's operator to raise its memoryBytes."
+export const moreMemory = "Choose a host class with more memory, or ask the cluster's operator to raise its memoryBytes."
 
 /** Start failures that missing weights may cause. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
@@ -101,12 +101,12 @@ const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing"
 /** Waits until the engine reports that it accepts requests. */
 export const booting = (seen: Observation, now: number): Decision => {
   const { engine, pod, podClass, run } = seen
-  if (pod === null) return requeue(seen, "The engine's pod went away before it was ready.")
-  if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
-  if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  if (pod === null) return requeue(seen, "The engine's pod was deleted before it was ready.")
+  if (pod.lost !== null) return requeue(seen, `The engine was evicted: ${pod.lost}.`)
+  if (pod.deleting) return wait("Waits for an earlier engine to end.")
   if (pod.ready) return reuses(seen) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
   if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
-    if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine was killed for its use of host memory while it started. ${moreMemory}`)
+    if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine exceeded its host memory while it started and was killed. ${moreMemory}`)
     const failure = engine?.bootFailure(seen.bootLog ?? "") ?? {
       code: "engine_start_failed",
       text: "The engine ended before it was ready. Choose another runtime or revision."
@@ -118,7 +118,7 @@ export const booting = (seen: Observation, now: number): Decision => {
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.startedAt) + seconds * 1_000
   if (now >= deadline)
-    return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class that lets it take longer.`)
+    return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class with a longer bootDeadlineSeconds.`)
   const restarted = pod.restarts === 0 ? "" : ` It ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
   return wait(`The engine loads the model.${restarted}`, deadline)
 }

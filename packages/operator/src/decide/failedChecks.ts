@@ -20,28 +20,27 @@ const codes: Readonly<Record<string, FailureCode>> = {
 
 /** The remedy for each code, as a sentence. */
 const remedies: Partial<Record<FailureCode, string>> = {
-  checks_failed: "The engine does not serve this model as it should; try another runtime or revision.",
-  weights_mismatch: "Deploy again, so that the files are brought anew.",
-  weights_incomplete: "Choose a revision whose files fit its configuration.",
-  template_mismatch: "The engine does not serve this repository's tokenizer or template as they are; try another runtime.",
+  checks_failed: "The engine does not serve this model correctly; try another runtime or revision.",
+  weights_mismatch: "Deploy again, to download the files again.",
+  weights_incomplete: "Choose a revision whose files match its configuration.",
+  template_mismatch: "The engine does not apply this repository's tokenizer or template correctly; try another runtime.",
   output_garbage: "The checkpoint, or its support in this engine, is broken; try another revision or runtime.",
-  adapter_not_applied: "The engine answers as the base alone does; try another runtime, or an adapter for this very base.",
-  fidelity_failed:
-    "What is served with the adapter is not base and adapter merged; try another runtime, or a repository with the adapter merged into its base.",
-  fidelity_not_run: "Deploy again; if it stays, name a repository with the adapter merged into its base.",
-  nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
-  engine_hung: "Its process runs, and the engine computes nothing under the checks; where its node has processor time to spare, try another runtime.",
+  adapter_not_applied: "The engine answers like the base alone; try another runtime, or an adapter for exactly this base.",
+  fidelity_failed: "The engine with the adapter does not match the merged model; try another runtime, or a repository with the adapter merged into its base.",
+  fidelity_not_run: "Deploy again; if the problem persists, use a repository with the adapter merged into its base.",
+  nondeterministic_output: "The engine's answers are not deterministic; try another host class or runtime.",
+  engine_hung: "Its process runs, but the engine computed nothing during the checks. If its node has spare CPU time, try another runtime.",
   trial_unavailable:
-    "The engine still computed, and nothing was found against the model: deploy again while its node has processor time to spare, on a faster host class, or with a smaller max_context.",
-  cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
+    "The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a smaller max_context.",
+  cross_request_leak: "The engine mixes up requests and must not serve. Contact the cluster's operator."
 }
 
 /** The remedy if the cause is more specific than the code. */
 const closerRemedies: Readonly<Record<NonNullable<CheckOutcome["cause"]> | "engine_error", string>> = {
   other_engine_version:
-    "Two versions of the engine compute the same commit otherwise. Where this one is wrong, try another runtime; where that one was, delete the models that it was verified with, and deploy again.",
-  adapter_without_effect: "The adapter itself changes nothing, as one that was never trained (lora_B of zeros): name another revision or repository of it.",
-  engine_error: "The engine breaks where numbers turn into NaN, as wrong weights make them: try another revision; if they are right, another runtime."
+    "Two versions of the engine give different answers for the same commit. If this version is wrong, try another runtime. If the other one was, delete the models that were verified with it, and deploy again.",
+  adapter_without_effect: "The adapter itself has no effect, as if it was never trained (lora_B of zeros). Use another revision or repository of it.",
+  engine_error: "The engine breaks when numbers turn into NaN, which wrong weights cause. Try another revision; if the weights are right, try another runtime."
 }
 
 interface FailedCheck {
@@ -107,6 +106,6 @@ export const failedChecks = (report: CheckReport): NamedFailure => {
   const { code, outcome } = first
   const { detail = "failed", name } = outcome
   const others = reasons.filter((reason) => reason !== first).map((reason) => reason.outcome.name)
-  const parts = [`${name}: ${detail}.`, ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]), remedyOf(first)]
+  const parts = [`${name}: ${detail}.`, ...(others.length === 0 ? [] : [`Also failed: ${others.join(", ")}.`]), remedyOf(first)]
   return { code, text: parts.filter((part) => part !== undefined).join(" ") }
 }

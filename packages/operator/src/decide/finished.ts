@@ -34,7 +34,8 @@ const ended = (seen: Observation): Decision => {
   return act(message, ...withdraw(seen), ...pod, ...download)
 }
 
-const classGone = (seen: Observation): string => `The host class ${chosenClass(seen)} does not exist now: the engine cannot be started again.`
+const classGone = (seen: Observation): string =>
+  `The host class ${chosenClass(seen)} does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one.`
 
 const isUp = (pod: PodSeen): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
 
@@ -47,15 +48,15 @@ const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen
       : (pod.unschedulable?.message ??
         pod.blocked ??
         copyTold(pod.copy) ??
-        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
+        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`))
 
 /** The same for API callers, without quotations of the scheduler, Kueue or the node. */
 const whyNotReadyInPublic = (pod: PodSeen): string => {
   if (pod.gated) return "It waits in the cluster's queue."
-  if (pod.deleting) return "It ends and is started again."
+  if (pod.deleting) return "It is being replaced."
   if (pod.unschedulable !== null) return "It waits for a node with free GPUs."
   if (pod.blocked !== null) return "The cluster cannot start it yet."
-  return copyTold(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`)
+  return copyTold(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`)
 }
 
 const notReady = (seen: Observation, pod: PodSeen): Decision => ({
@@ -71,12 +72,12 @@ const serving = (seen: Observation, now: number): Decision => {
   }
   if (pod.lost !== null)
     return {
-      ...act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true })),
-      publicMessage: "The engine lost its place and is replaced."
+      ...act(`The engine was evicted: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true })),
+      publicMessage: "The engine was evicted and is replaced."
     }
   if (!pod.deleting && !pod.ready && pod.gpuFault && pod.restarts >= bootRestarts)
     return act(
-      "A GPU failed under the engine, which does not start again on it. It is replaced.",
+      "A GPU of the engine failed, and the engine does not restart on it. It is replaced.",
       ...withdraw(seen),
       Action.NoteNodeFault({ code: "gpu_fault" }),
       Action.RemovePod({ uid: pod.uid, force: false })
@@ -92,7 +93,7 @@ const serving = (seen: Observation, now: number): Decision => {
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
   // A published endpoint may still respond, and gateways turn away from one that does not. Nothing new gets traffic
   // because of a status from before the node became unresponsive.
-  if (!current && pod.nodeDownSince !== null) return act("The engine's node does not answer.", ...withdraw(seen))
+  if (!current && pod.nodeDownSince !== null) return act("The engine's node does not respond.", ...withdraw(seen))
   // An engine with traffic was compared before it got any.
   const known = run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const first = known ? null : compareFirst(seen, now)
@@ -125,7 +126,7 @@ const draining = (seen: Observation, now: number, message: string): Decision => 
 const candidate = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const [by] = run.reusedBy
-  if (by !== undefined) return wait(`Verified. ${by} brings it to its traffic.`)
+  if (by !== undefined) return wait(`Verified. ${by} makes it the serving revision.`)
   const until = heldUntil(countedAs(seen, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
   if (now < until && seen.pod !== null && seen.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
@@ -134,16 +135,16 @@ const candidate = (seen: Observation, now: number): Decision => {
 /** The state of an engine that this run serves with and another run owns. */
 const engineOfOther = (seen: Observation, now: number): string => {
   const { pod, podClass, run } = seen
-  const whose = `the engine of ${run.engineRun}, whose revision this is`
+  const engine = `The engine of ${run.engineRun}, which this run reuses,`
   if (run.modelDisabled) return "The model is disabled; its weights stay."
-  if (run.replacedBy !== null) return `Its GPUs went to ${run.replacedBy}, which is to replace it. It starts again where that fails.`
-  if (isIdle(seen, now)) return "Idle: nobody asked for the model for a while. The next request starts its engine."
-  if (pod === null) return podClass === null ? classGone(seen) : `Not ready is ${whose}: it is started again.`
-  if (pod.lost !== null) return `Lost its place has ${whose}: ${pod.lost}. It is replaced.`
-  if (!isUp(pod)) return `Not ready is ${whose}: ${whyNotReady(seen, pod)}`
+  if (run.replacedBy !== null) return `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`
+  if (isIdle(seen, now)) return "Idle: the model had no requests for a while. The next request starts its engine."
+  if (pod === null) return podClass === null ? classGone(seen) : `${engine} is not ready: it is being restarted.`
+  if (pod.lost !== null) return `${engine} was evicted: ${pod.lost}. It is replaced.`
+  if (!isUp(pod)) return `${engine} is not ready: ${whyNotReady(seen, pod)}`
   const kept = withheld(seen)
-  if (kept === null) return `Serves with ${whose}.`
-  return kept === "AnswersDiffer" ? answersOtherwise(seen) : `Not ready is ${whose}: what it answers is compared with what was verified.`
+  if (kept === null) return `Serves with the engine of ${run.engineRun}, which this run reuses.`
+  return kept === "AnswersDiffer" ? answersOtherwise(seen) : `${engine} is not ready: its answers are compared with the verified ones.`
 }
 
 /** A run that reused a revision has no engine of its own. The earlier run owns the engine. */
@@ -156,7 +157,7 @@ const reused = (seen: Observation, now: number): Decision => {
         ? "Cancelled."
         : isServed(seen)
           ? engineOfOther(seen, now)
-          : `Activated with the revision of ${run.engineRun}, which has the engine.`
+          : `Activated with the revision and the engine of ${run.engineRun}.`
   const withdrawn = run.phase !== "activated" && run.revision?.status === "draft" && run.reusedBy.length === 0 && run.endpoints.length > 0
   return act(message, ...(withdrawn ? [Action.Publish({ endpoints: [] })] : []))
 }
@@ -196,8 +197,8 @@ const rule = (seen: Observation, now: number): Decision => {
   if (run.revision?.status === "superseded") return draining(seen, now, "Replaced by a newer revision.")
   if (run.revision?.status !== "active") return candidate(seen, now)
   if (run.modelDisabled) return draining(seen, now, "The model is disabled; its weights stay.")
-  if (run.replacedBy !== null) return draining(seen, now, `Its GPUs went to ${run.replacedBy}, which is to replace it. It starts again where that fails.`)
-  return isIdle(seen, now) ? draining(seen, now, "Idle: nobody asked for the model for a while. The next request starts its engine.") : held(seen, now)
+  if (run.replacedBy !== null) return draining(seen, now, `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`)
+  return isIdle(seen, now) ? draining(seen, now, "Idle: the model had no requests for a while. The next request starts its engine.") : held(seen, now)
 }
 
 /** The serving revision: decides when it may idle, and when its engine hangs. */

@@ -15,7 +15,7 @@ export const hungAt = (seen: Observation): number | null => {
 
 /** Logs that the engine hangs, and deletes its pod. */
 export const replaceHung = ({ pod, podClass }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } => {
-  const message = `The engine was not ready for ${podClass?.bootDeadlineSeconds} seconds, though its container runs. It is replaced.`
+  const message = `The engine was not ready for ${podClass?.bootDeadlineSeconds} seconds, although its container runs. It is replaced.`
   return {
     message,
     actions: pod === null ? [] : [Action.Tell({ reason: "EngineReplaced", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false })]

@@ -12,9 +12,9 @@ import { progressTold, stallTold } from "./progressTold.ts"
 /** A sentence about the progress of the download. */
 const told = (size: string, progress: DownloadState | null): string => {
   if (progress === null) return `Downloads and verifies ${size}.`
-  if (progress.waiting) return "Another download brings the same files; waits for it."
+  if (progress.waiting) return "Waits for another download of the same files."
   const { stalledSeconds } = progress
-  if (stalledSeconds !== null) return `The download stalls: ${stallTold(progress, stalledSeconds)} It asks again over new connections.`
+  if (stalledSeconds !== null) return `The download stalled: ${stallTold(progress, stalledSeconds)} It is retried over new connections.`
   return `Downloads and verifies: ${progressTold(progress)}`
 }
 
@@ -29,9 +29,9 @@ export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: Fet
   const { lastFailure, obstacle, progress, runsSince } = fetch
   if (obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil)) return `The download cannot start: ${obstacle.says}`
   if (progress !== null) return null
-  if (lastFailure !== undefined) return `The download is tried again. The try before ended: ${lastFailure.code}: ${forItsReader(run, lastFailure.text)}`
+  if (lastFailure !== undefined) return `The download is retried. The previous attempt failed: ${lastFailure.code}: ${forItsReader(run, lastFailure.text)}`
   if (runsSince === undefined || now < runsSince + fetchStart) return null
-  return "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
+  return "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
 }
 
 /** A sentence about the progress of a running download, or about its obstacle. */
@@ -53,7 +53,7 @@ export const waitForDownload = (seen: Observation, fetch: Extract<FetchSeen, { r
  * and continues with the files that it left.
  */
 export const replaceFetch: Decision = act(
-  "The download was started with other settings than hold now. Starts it anew; what came is kept.",
+  "The settings of the download have changed since it started. It is restarted and keeps the files that it has.",
   Action.RemoveFetch()
 )
 
@@ -92,7 +92,7 @@ export const lookForWeights = (seen: Observation, now: number): Decision | null 
       return own
         ? null
         : act(
-            `The engine did not start. Looks whether all ${sizeOf(seen)} of its weights are still there.`,
+            `The engine did not start. Checks whether all ${sizeOf(seen)} of its weights are still in the store.`,
             ...(seen.weights === null ? [] : [Action.ForgetWeights()]),
             Action.EnsureFetch()
           )
@@ -104,7 +104,7 @@ export const lookForWeights = (seen: Observation, now: number): Decision | null 
       return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
     case "Succeeded":
       return act(
-        "Its weights are there. Starts the engine once more.",
+        "The weights are complete. Starts the engine again.",
         ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
         Action.NoteWeights(),
         Action.RemoveFetch()

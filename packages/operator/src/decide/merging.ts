@@ -14,12 +14,12 @@ export const merging = (seen: Observation, now: number): Decision | null => {
   const merge = pod?.merge ?? null
   if (pod === null || merge === null || merge.done) return null
   if (merge.failure !== null && (merge.final === true || merge.failures > bootRestarts)) return fail(merge.failure.code, merge.failure.text)
-  if (!merge.running) return merge.failure === null ? null : wait(`The adapter could not be merged into its base: ${merge.failure.text} It is tried again.`)
+  if (!merge.running) return merge.failure === null ? null : wait(`The adapter could not be merged into its base: ${merge.failure.text} It is retried.`)
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
   if (now >= deadline)
     return fail(
       "fidelity_not_run",
-      `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours. Deploy again; if it stays, name a repository with the adapter merged into its base.`
+      `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours. Deploy again; if the problem persists, use a repository with the adapter merged into its base.`
     )
-  return wait("Merges the adapter into its base, which is what the adapter is compared with.", deadline)
+  return wait("Merges the adapter into its base, to compare the adapter with the merged model.", deadline)
 }

@@ -3,7 +3,7 @@ import type { PodSeen } from "./Observation.ts"
 
 /** Replaces a pod that never started if its host class has changed since. The change may remove the cause. */
 export const replaceOutdated = ({ uid }: PodSeen, ...before: ReadonlyArray<Action>): Decision =>
-  act("The host class has changed since its pod was asked for: another is asked for.", ...before, Action.RemovePod({ uid, force: false }))
+  act("The host class has changed since its pod was requested. Another pod is requested.", ...before, Action.RemovePod({ uid, force: false }))
 
 /**
  * A pod that is being deleted still holds its name and its GPUs. If its node is gone, no kubelet confirms its end, so
@@ -11,5 +11,5 @@ export const replaceOutdated = ({ uid }: PodSeen, ...before: ReadonlyArray<Actio
  */
 export const leaving = ({ lost, uid }: PodSeen): Decision =>
   lost === null
-    ? wait("Waits for an earlier engine to be gone.")
-    : act(`Waits for an earlier engine to be gone, which lost its place meanwhile: ${lost}.`, Action.RemovePod({ uid, force: true }))
+    ? wait("Waits for an earlier engine to end.")
+    : act(`Waits for an earlier engine to end, which was evicted: ${lost}.`, Action.RemovePod({ uid, force: true }))

@@ -25,7 +25,7 @@ const count = (number: number, one: string, many = `${one}s`) => `${number} ${nu
 
 const takesOver = ({ run }: Observation, because: string): Placement => ({
   phase: "provisioning",
-  reason: `${because} Takes the GPUs of ${run.predecessor?.run ?? "its predecessor"}, which ${run.predecessor?.differs === true ? "answers otherwise than what was verified and has no traffic" : "serves until then: the model has a gap"}.`,
+  reason: `${because} Takes the GPUs of ${run.predecessor?.run ?? "its predecessor"}, which ${run.predecessor?.differs === true ? "has no traffic because its answers differ from the verified ones" : "serves until then; the model is unavailable in between"}.`,
   replaces: true
 })
 
@@ -37,13 +37,13 @@ const heldBack = (seen: Observation): Placement | null => {
   if (run.gpuLimit === null || organizationGpus + need <= run.gpuLimit) return null
   const limit = `its organization's limit of ${count(run.gpuLimit, "GPU")}`
   if (canReplace(seen) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
-    return takesOver(seen, `Within ${limit} there is one engine only.`)
+    return takesOver(seen, `The organization's limit of ${count(run.gpuLimit, "GPU")} allows only one engine.`)
   if (need > run.gpuLimit)
     return goes(
       "waiting",
-      `Waits for an administrator: its engine takes ${count(need, "GPU")}, and its organization may hold ${run.gpuLimit} at once (seatrial admin limits set).`
+      `Waits for an administrator: its engine needs ${count(need, "GPU")}, but its organization may hold only ${run.gpuLimit} at once. Raise the limit with seatrial admin limits set.`
     )
-  const held = organizationGpus === 0 ? "holds none" : `has ${organizationGpus} in use or asked for`
+  const held = organizationGpus === 0 ? "holds none" : `uses or has requested ${organizationGpus}`
   return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}${candidatesInTheWay(seen, true)}`)
 }
 
@@ -69,30 +69,30 @@ const placementOn = (seen: Observation): Placement => {
   if (podClass === null) return goes("queued", classAway(seen).message)
   const { autoscaling, maxGpus, nodes, queueName } = podClass
   if (nodes > 1)
-    return goes("queued", `Waits for the host class ${podClass.hostClass.name} to change: its engines span ${nodes} nodes, which no engine can use yet.`)
-  if (queueName !== null) return goes("queued", `Asks Kueue's queue ${queueName} for its GPUs.`)
+    return goes("queued", `Waits for the host class ${podClass.hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`)
+  if (queueName !== null) return goes("queued", `Requests its GPUs from Kueue's queue ${queueName}.`)
   const { gpu_count, gpu_pool } = podClass.hostClass
   const gpus = `${count(gpu_count, "GPU")} of ${gpu_pool}`
   if (freeSlots > ahead) return goes("provisioning", `${gpus} ${gpu_count === 1 ? "is" : "are"} free.`)
   const full = maxGpus !== null && classGpus + gpu_count > maxGpus
-  if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Asks for a node: none has ${gpus} free.`)
+  if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Requests a node: none has ${gpus} free.`)
   if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
   const here = { name: podClass.hostClass.name, gpus: seen.nodeGpus, freeGpus: seen.freeGpus }
   const other = seen.roomOn === null ? "" : ` Class ${here.name} has ${here.freeGpus} of ${here.gpus} GPUs free.${otherClass(seen)}`
   const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${other}`
   if (shortage !== null) {
-    const publicReason = `Waits for ${gpus}: no node of the host class can take them now.${inTheWay}`
+    const publicReason = `Waits for ${gpus}: no node of the host class can provide them now.${inTheWay}`
     return { ...goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`), publicReason }
   }
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
   const why = !autoscaling
     ? seen.setAside
-      ? " Those that are free are set aside."
+      ? " The free GPUs are reserved for other organizations."
       : ""
     : full
-      ? ` The host class may have ${maxGpus}.`
+      ? ` The host class is limited to ${maxGpus} GPUs.`
       : asked > 0
-        ? ` ${count(asked, "engine has", "engines have")} asked for a node and ${asked === 1 ? "is" : "are"} served before the next.`
+        ? ` ${count(asked, "engine has", "engines have")} requested a node and ${asked === 1 ? "gets" : "get"} one first.`
         : ""
   return goes("queued", `Waits for ${gpus}: ${place}${why}${inTheWay}`)
 }
@@ -178,8 +178,8 @@ const withoutPod = (seen: Observation, decision: Decision): Decision =>
   seen.pod === null || (seen.pod.deleting && seen.pod.lost === null)
     ? decision
     : seen.run.engineRun !== seen.run.id && seen.pod.lost === null && (seen.boot?.verdict?.outcome !== "differs" || seen.run.endpoints.length > 0)
-      ? enter("provisioning", "Its engine is there already.")
-      : act("Removes an engine that lost its place.", Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null }))
+      ? enter("provisioning", "Its engine already exists.")
+      : act("Deletes an engine that was evicted.", Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null }))
 
 /** The queue within the organization. */
 export const waiting = (seen: Observation): Decision => {
@@ -190,15 +190,15 @@ export const waiting = (seen: Observation): Decision => {
 /** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
 const admission = (seen: Observation, queue: string): Decision => {
   const { admission, outdated, pod, run } = seen
-  if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
-  if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
+  if (pod === null) return act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod())
+  if (pod.lost !== null) return act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true }))
   if (outdated) return replaceOutdated(pod)
   // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes
   // times are whole seconds.
   if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
-    return act("Removes the engine of the try before.", Action.RemovePod({ uid: pod.uid, force: false }))
+    return act("Deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false }))
   }
-  if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
+  if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} admitted the run.`)
   const waits = `Waits in Kueue's queue ${queue}`
   const said = `${waits}${admission === null ? "." : `: ${admission}`}`
   const inTheWay = candidatesInTheWay(seen)

@@ -8,7 +8,7 @@ const share = ({ bytes, totalBytes }: DownloadState) =>
   `${sizeInWords(bytes)} of ${sizeInWords(totalBytes)} (${Math.floor((100 * bytes) / Math.max(1, totalBytes))}%)`
 
 /** A sentence about a stalled download: its progress and how long nothing has arrived. */
-export const stallTold = (progress: DownloadState, seconds: number): string => `${share(progress)}, nothing came for ${span(seconds)}.`
+export const stallTold = (progress: DownloadState, seconds: number): string => `${share(progress)}, nothing arrived for ${span(seconds)}.`
 
 /** A sentence about a running download: its progress, its speed and the remaining time. */
 export const progressTold = (progress: DownloadState): string => {

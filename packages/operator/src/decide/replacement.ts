@@ -21,8 +21,8 @@ export const predecessorInTheWay = (seen: Observation): string => {
   const { podClass, run } = seen
   if (!holdsOurs(seen) || run.predecessor === null || run.replaces) return ""
   const name = run.revision?.settings.host_class
-  const held = `What serves this model (${run.predecessor.run}) holds ${run.predecessor.gpus}`
+  const held = `The serving revision of this model (${run.predecessor.run}) holds ${run.predecessor.gpus}`
   return podClass?.rollout === "replace"
-    ? ` ${held}${seen.predecessorPlace === null ? "" : `, and is not stopped for them: ${seen.predecessorPlace}`}.`
-    : ` ${held}, and strategy surge waits for spare ones: free some, or set rollout: replace on host class ${name}, which stops what serves first.`
+    ? ` ${held}${seen.predecessorPlace === null ? "" : `, but stopping it would not help: ${seen.predecessorPlace}`}.`
+    : ` ${held}, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class ${name}, which stops the serving revision first.`
 }

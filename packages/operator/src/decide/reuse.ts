@@ -14,9 +14,9 @@ export const hasEngine = ({ pod }: Observation): boolean => pod !== null && !pod
  */
 export const reuse = (seen: Observation): Decision => {
   const { pod, run } = seen
-  if (!run.serve) return act("Its revision is verified already; it is not to be served.", Action.Activate())
-  if (run.revision?.status === "active") return enter("activating", "Its revision serves already.")
-  if (hasEngine(seen) && pod?.ready === true) return enter("activating", "Its revision is verified, and its engine is still held.")
+  if (!run.serve) return act("Its revision is already verified. It is not served (serve: false).", Action.Activate())
+  if (run.revision?.status === "active") return enter("activating", "Its revision already serves.")
+  if (hasEngine(seen) && pod?.ready === true) return enter("activating", "Its revision is verified, and its engine is still running.")
   if (hasEngine(seen)) return enter("provisioning", "Its revision is verified, and its engine starts.")
   const place = placement(seen)
   return goTo(withPreface(place, "Its revision is verified."))

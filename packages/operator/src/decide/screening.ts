@@ -12,13 +12,13 @@ export const screening = (seen: Observation, now: number): Decision => {
     const fits = `Commit ${run.revision.facts.commit.slice(0, 12)} fits ${run.revision.settings.host_class}`
     if (seen.weights === null) return enter("materializing", `${fits}.`)
     const place = placement(seen)
-    return goTo(withPreface(place, `${fits}, and its weights are there.`))
+    return goTo(withPreface(place, `${fits}, and its weights are available.`))
   }
   const ended = endedOf(seen, "screening")
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   const deadline = countedFrom(seen, run.phaseSince) + hubDeadline
-  if (now >= deadline) return fail("hub_unavailable", "The model hub could not be read for 10 minutes. Nothing was found against the model; try again later.")
-  const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} Tried ${ended.attempts} times, and tries again.`
+  if (now >= deadline) return fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later.")
+  const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} Tried ${ended.attempts} times; it is retried.`
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
   if (work.running === null && now < next) return wait(message, Math.min(next, deadline))
   return { ...wait(message, deadline), work: "screening" }

@@ -14,7 +14,7 @@ import { replaceOutdated } from "./outdated.ts"
 
 const names = {
   boot: "comparison",
-  fidelity: "questions to base and adapter merged",
+  fidelity: "questions to the merged model",
   checking: "checks",
   measuring: "measurements",
   benchmarking: "benchmark",
@@ -25,14 +25,14 @@ const names = {
 const crashed = (seen: Observation): Decision | null => {
   const { engine, pod, run } = seen
   if (pod === null || pod.restarts < bootRestarts || pod.startedAt === null || pod.startedAt <= run.phaseSince || endedWithItsNode(pod)) return null
-  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine was killed for its use of host memory during the trial. ${moreMemory}`)
+  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine exceeded its host memory during the trial and was killed. ${moreMemory}`)
   const named = engine?.bootFailure(seen.bootLog ?? "") ?? null
   if (named !== null && named.code !== "engine_start_failed") return fail(named.code, named.text)
   if (pod.gpuFault) return leaveFailedCard(seen)
   return judge(
     seen,
     "engine_crashed",
-    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was started again, the last time in ${run.phase}. Choose another runtime, or a smaller max_num_seqs.`
+    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was restarted, the last time in ${run.phase}. Choose another runtime, or a smaller max_num_seqs.`
   )
 }
 
@@ -43,10 +43,10 @@ const crashed = (seen: Observation): Decision | null => {
 const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision | null => {
   const { pod, podClass, run } = seen
   if (pod === null) {
-    return podClass === null ? classAway(seen) : act("Asks for the engine again.", Action.EnsurePod())
+    return podClass === null ? classAway(seen) : act("Requests the engine again.", Action.EnsurePod())
   }
-  if (pod.lost !== null) return act(`The engine lost its place: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
-  if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  if (pod.lost !== null) return act(`The engine was evicted: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
+  if (pod.deleting) return wait("Waits for an earlier engine to end.")
   const changed = replaceChanged(seen)
   if (changed !== null) return act(changed.message, ...changed.actions)
   const stopped = crashed(seen)
@@ -54,8 +54,8 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   if (pod.ready && pod.url !== null) return null
   if (seen.outdated) return replaceOutdated(pod)
   // The pod lost its place and Kueue or an autoscaler may give it another: it has not failed.
-  if (!pod.scheduled && pod.gated) return wait("Waits in Kueue's queue for another place.")
-  if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node takes the engine again yet, and one may be on its way.")
+  if (!pod.scheduled && pod.gated) return wait("Waits in Kueue's queue for other GPUs.")
+  if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node can take the engine yet, but one may be on its way.")
   const copied = copying(seen, now)
   if (copied !== null) return copied
   const merged = merging(seen, now)
@@ -68,10 +68,11 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   if (work !== null) return { ...wait("Waits for the engine, which is busy with its trial and answers its probes late."), work }
   if (now >= deadline) {
     const alive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
-    if (alive) return fail("engine_hung", `The engine's process runs and has said nothing for ${seconds} seconds, during the trial. Try another runtime.`)
+    if (alive)
+      return fail("engine_hung", `The engine hung during the trial: its process runs, but it has not responded for ${seconds} seconds. Try another runtime.`)
     return fail(
       "engine_lost",
-      `The engine stopped answering during the trial and was not ready again within ${seconds} seconds. Try again, or choose another host class.`
+      `The engine stopped responding during the trial and was not ready again within ${seconds} seconds. Try again, or choose another host class.`
     )
   }
   return wait("Waits for the engine to be ready again.", deadline)
@@ -87,9 +88,9 @@ const inVain = (kind: WorkKind, { attempts, byRepository, message }: WorkEnded):
   byRepository
     ? fail(
         "tokenizer_unreadable",
-        `${message} It was so at each of ${attempts} tries. Choose another revision, whose chat template ends and whose tokenizer needs less, and tell the model's authors.`
+        `${message} This happened on each of ${attempts} attempts. Choose another revision, with a chat template that ends and a smaller tokenizer, and report the problem to the model's authors.`
       )
-    : fail("trial_unavailable", `The ${names[kind]} could not be run (${attempts} times). Nothing was found against the model: deploy again. ${message}`)
+    : fail("trial_unavailable", `The ${names[kind]} failed ${attempts} times. The model is not at fault; deploy again. ${message}`)
 
 /** Runs one work of the trial while the engine is ready. */
 const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Decision => {
@@ -102,9 +103,9 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   if (seen.podClass === null) return { ...classAway(seen), work: goesOn(seen, kind) }
   // The image is recorded before any result: the result is about this image.
   const noted = noteImage(seen)
-  if (noted.length > 0) return act("Notes which image is tried.", ...noted)
+  if (noted.length > 0) return act("Records the image on trial.", ...noted)
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
-  if (seen.work.running === null && now < next) return wait(`${ended?.message} Tries again.`, next)
+  if (seen.work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
   return { ...wait(doing), work: kind }
 }
 
@@ -116,18 +117,17 @@ const mergedFirst = (seen: Observation, now: number): Decision | null => {
   const { merged, pod } = seen
   const there = pod !== null && pod.lost === null && !pod.deleting
   if (there && merged === "wanted" && pod.merge === null) {
-    const message = "What base and adapter merged have answered is known no more, as after a restart: they are asked anew, before the adapter."
+    const message = "The merged model's answers were lost, as after a restart of the operator. They are collected again before the adapter is checked."
     return act(message, Action.RemovePod({ uid: pod.uid, force: false }))
   }
-  if (merged === "wanted") return run("fidelity", seen, now, "Asks base and adapter merged what the adapter is compared by.")
-  if (there && pod.merge !== null)
-    return act("Base and adapter merged have answered. The adapter takes their place.", Action.RemovePod({ uid: pod.uid, force: false }))
+  if (merged === "wanted") return run("fidelity", seen, now, "Collects the merged model's answers, to compare the adapter with them.")
+  if (there && pod.merge !== null) return act("The merged model has answered. The adapter replaces it.", Action.RemovePod({ uid: pod.uid, force: false }))
   return null
 }
 
 export const checking = (seen: Observation, now: number): Decision => {
   const report = seen.run.revision?.checks ?? null
-  if (report === null) return mergedFirst(seen, now) ?? run("checking", seen, now, "Checks what the engine answers.")
+  if (report === null) return mergedFirst(seen, now) ?? run("checking", seen, now, "Checks the engine's answers.")
   if (!report.passed) {
     const { code, text } = failedChecks(report)
     return judge(seen, code, text)
@@ -141,12 +141,18 @@ export const checking = (seen: Observation, now: number): Decision => {
           Action.Tell({
             reason: "FingerprintDrift",
             about: seen.run.id,
-            message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, card, engine and settings; the likelihood of texts does not.`
+            message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not.`
           })
         ]),
     ...(withdrawn.length === 0
       ? []
-      : [Action.Tell({ reason: "CapabilitiesWithdrawn", about: seen.run.id, message: `Not seen working and not served: ${withdrawn.join(", ")}.` })])
+      : [
+          Action.Tell({
+            reason: "CapabilitiesWithdrawn",
+            about: seen.run.id,
+            message: `These capabilities failed their checks and are not served: ${withdrawn.join(", ")}.`
+          })
+        ])
   ]
   return enter("measuring", `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`, ...told)
 }
@@ -158,18 +164,18 @@ export const checking = (seen: Observation, now: number): Decision => {
 const layoutTold = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {
   if (layout === undefined || !layout.differs) return []
   const [told, exact] = [layout.told.toFixed(1), layout.exact.toFixed(1)]
-  const message = `kv_layout_differs: the engine's KV cache takes ${told} bytes a token, the fit's arithmetic says ${exact} (${revision?.facts.config.architecture}).`
+  const message = `kv_layout_differs: the engine's KV cache takes ${told} bytes per token, but the estimate is ${exact} (${revision?.facts.config.architecture}).`
   return [Action.Tell({ reason: "KvLayoutDiffers", about: id, message })]
 }
 
 export const measuring = (seen: Observation, now: number): Decision => {
   const revision = seen.run.revision
   const measured = revision?.measured ?? null
-  if (revision === null || measured === null) return run("measuring", seen, now, "Reads the engine's own figures.")
+  if (revision === null || measured === null) return run("measuring", seen, now, "Reads the engine's figures.")
   const fault = kvCapacityFault(measured, revision.settings.max_context)
   if (fault !== null) return fail("kv_capacity", fault)
   const tokens = measured.kv_cache_tokens
-  return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`, ...layoutTold(seen, measured))
+  return enter("benchmarking", tokens === null ? "The engine's figures were read." : `The KV cache holds ${tokens} tokens.`, ...layoutTold(seen, measured))
 }
 
 export const benchmarking = (seen: Observation, now: number): Decision => {
@@ -179,15 +185,17 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
   if (fault !== null) return judge(seen, "benchmark_floor", fault)
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
   if (benchmark.slow !== undefined && seen.podClass?.hostClass.simulated === false) {
-    const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same`
-    const again = onceElsewhere(seen, "node_slow", `The node is slow: ${share}. Tries another one.`)
+    const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same model and settings`
+    const again = onceElsewhere(seen, "node_slow", `The node is slow: ${share}. Another node is tried.`)
     if (again !== null) return again
   }
-  if (!seen.run.serve) return act("Verified; it is not to be served.", Action.Activate())
+  if (!seen.run.serve) return act("Verified. It is not served (serve: false).", Action.Activate())
   const answered = `${requests} requests answered under load.`
   return enter(
     "activating",
-    benchmark.missing === undefined ? answered : `${answered} Their figures are void, by no fault of the model: benchmark_missing (${benchmark.missing}).`
+    benchmark.missing === undefined
+      ? answered
+      : `${answered} Their figures are not valid, but the model is not at fault: benchmark_missing (${benchmark.missing}).`
   )
 }
 
@@ -198,12 +206,12 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
 export const activating = (seen: Observation, now: number): Decision => {
   const { pod, run } = seen
   // Only a run that reuses the serving revision gets here with an active revision. Traffic and engine stay as they are.
-  if (run.revision?.status === "active") return act("Its revision serves already.", Action.Activate())
+  if (run.revision?.status === "active") return act("Its revision already serves.", Action.Activate())
   const first = engineFirst(seen, now, "boot")
   if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
   // The pod's status and the gateways' observations may be from before the node became unresponsive, so the engine
   // takes no traffic from the serving revision. Either the node returns or the pod is lost.
-  if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not answer.")
+  if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not respond.")
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const alone = published !== undefined && run.endpoints.length === 1
   // A published engine may have restarted since.
@@ -212,7 +220,7 @@ export const activating = (seen: Observation, now: number): Decision => {
     const another = inAnotherPod(seen)
     const withdrawn = another === null || run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })]
     return (
-      onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ??
+      onceElsewhere(seen, "fingerprints_differ", `${boot} Another node is tried.`) ??
       (another === null ? fail("nondeterministic_output", boot) : { ...another, actions: [...withdrawn, ...another.actions] })
     )
   }
@@ -225,11 +233,11 @@ export const activating = (seen: Observation, now: number): Decision => {
   if (now >= deadline)
     return fail(
       "gateway_unreachable",
-      "No gateway reached the new revision within 2 minutes. What served before serves on. Deploy again; if it stays, tell the cluster's operator."
+      "No gateway reached the new revision within 2 minutes. The previous revision continues to serve. Deploy again; if the problem persists, contact the cluster's operator."
     )
   if (!alone) {
     return {
-      ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
+      ...act("Publishes the engine to the gateways.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
       lookAgainAt: deadline
     }
   }

@@ -46,12 +46,12 @@ const shortageOf = (podClass: PodClass, nodes: ReadonlyArray<Node>): string | nu
   const labelled = nodes.filter((node) => hasLabels(podClass, node))
   const labels = Object.entries(nodeSelector).map(([label, value]) => `${label}=${value}`)
   if (labelled.length === 0) {
-    return nodes.length === 0 ? "the cluster has no node" : `no node has the class's labels ${labels.join(", ").slice(0, 200)} (${nodes.length} looked at)`
+    return nodes.length === 0 ? "the cluster has no node" : `no node has the class's labels ${labels.join(", ").slice(0, 200)} (nodes checked: ${nodes.length})`
   }
   const offers = labelled.map((node) => quantity(node.status?.allocatable?.[gpuResource]))
   const most = Math.max(...offers)
   const whose = labels.length === 0 ? "" : " with the class's labels"
-  if (most <= 0) return `no node${whose} offers ${gpuResource} (${labelled.length} looked at)`
+  if (most <= 0) return `no node${whose} offers ${gpuResource} (nodes checked: ${labelled.length})`
   if (most < hostClass.gpu_count) return `no node${whose} offers ${hostClass.gpu_count} of ${gpuResource}: the most is ${most}`
   const offering = labelled.filter((_, index) => (offers[index] ?? 0) >= hostClass.gpu_count)
   const closed = offering.map((node) => closedBy(podClass, node))
@@ -269,11 +269,11 @@ export const makeGpuLedger = () => {
       const taken = takenOf(holder)
       const node = taken?.node === undefined ? undefined : nodes.get(taken.node)
       if (taken === undefined || node === undefined) return "it has no node"
-      if (!hasLabels(podClass, node)) return "its node has not the class's labels"
+      if (!hasLabels(podClass, node)) return "its node does not have the class's labels"
       const closed = closedBy(podClass, node)
       if (closed !== null) return `its node takes no new pods (${closed})`
       const room = slotsOn(podClass, node.metadata.name, taken.amounts.get(podClass.gpuResource) ?? 0) > 0
-      return room ? null : `its node would have too few of ${podClass.gpuResource}`
+      return room ? null : `its node would not have enough ${podClass.gpuResource}`
     },
     /** GPUs of the class's pods of one organization, or of all organizations. */
     usedGpus: ({ gpuResource, hostClass }: PodClass, except: string, organization?: string): number => {

@@ -31,7 +31,7 @@ export const copySeen = (pod: WatchedPod, log = ""): CopySeen | null => {
     failure: failed
       ? (lastWords(ended.message ?? "") ?? {
           code: ended.reason === "OOMKilled" ? "out_of_memory" : "download_failed",
-          text: `The ${first === checkContainer ? "look at the weights" : "copy of the weights to the node"} ended with exit code ${ended.exitCode} and named no cause.`
+          text: `The ${first === checkContainer ? "check of the weights" : "copy of the weights to the node"} ended with exit code ${ended.exitCode} and reported no cause.`
         })
       : null,
     final: failed && ended.exitCode === final,

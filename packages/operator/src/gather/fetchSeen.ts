@@ -7,7 +7,7 @@ import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 const unexplained: NamedFailure = {
   code: "download_failed",
-  text: "The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
+  text: "The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
 }
 
 /** The pod of a download whose log shows its progress. */
@@ -39,7 +39,7 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs:
     ])
     const since = Math.max(millis(job.metadata.creationTimestamp), ...after)
     return {
-      says: `the cluster makes no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
+      says: `the cluster creates no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
       usualUntil: countedAs(since) + fetchStart
     }
   }
@@ -48,7 +48,7 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs:
   )
   const scheduling = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
   if (scheduling?.status === "False") {
-    const why = scheduling.message ?? "no node takes it"
+    const why = scheduling.message ?? "no node can take it"
     // The scheduler does not always name the volume.
     const which = /persistentvolume|volume/iu.test(why) && !claims.some((claim) => why.includes(claim)) ? ` Its volume claim is ${claims.join(", ")}.` : ""
     return { says: `its pod ${name} is not scheduled: ${sentence(why)}${which}`, usualUntil: null }
@@ -61,7 +61,10 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs:
     }
   }
   if (pod.spec?.nodeName === undefined) {
-    return { says: `its pod ${name} has no node, and no scheduler says why.`, usualUntil: countedAs(millis(pod.metadata.creationTimestamp)) + fetchStart }
+    return {
+      says: `its pod ${name} has no node, and the scheduler reports no reason.`,
+      usualUntil: countedAs(millis(pod.metadata.creationTimestamp)) + fetchStart
+    }
   }
   const mount = claims.length === 0 ? "" : `; its volume claim ${claims.join(", ")} may not mount`
   return {

@@ -19,7 +19,7 @@ export const mergeSeen = ({ spec, status }: WatchedPod): MergeSeen | null => {
     failure: failed
       ? (lastWords(ended.message ?? "") ?? {
           code: "fidelity_not_run",
-          text: `The merge of the adapter into its base ended with exit code ${ended.exitCode}${ended.reason === "OOMKilled" ? ", killed for its memory" : ""}.`
+          text: `The merge of the adapter into its base ended with exit code ${ended.exitCode}${ended.reason === "OOMKilled" ? " because it exceeded its memory" : ""}.`
         })
       : null,
     final: failed && ended.exitCode === final

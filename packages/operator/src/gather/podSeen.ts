@@ -92,7 +92,7 @@ export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
     restarts,
     lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },
     blocked: waiting !== undefined && blocking.has(waiting) ? waiting : null,
-    lost: ended ? (pod.status?.reason ?? "its pod was ended") : null,
+    lost: ended ? (pod.status?.reason ?? "its pod was terminated") : null,
     gpuFault: hasGpuFault(pod, node),
     nodeDownSince: nodeDownSince(pod, node, createdAt),
     url: address === undefined || address === "" || port === undefined ? null : `http://${address.includes(":") ? `[${address}]` : address}:${port}`

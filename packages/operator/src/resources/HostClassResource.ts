@@ -23,17 +23,19 @@ const WeightsCache = Schema.Struct({
   claimName: optional(
     claimName.annotate({
       description:
-        "PersistentVolumeClaim of a local PersistentVolume: a folder that every node of the class has, of its own. Copies stay there, for all pods of the node. Default: each pod makes its own."
+        "PersistentVolumeClaim of a local PersistentVolume, backed by a local folder on every node of the class. Copies stay there and are shared by all pods of the node. Default: each pod makes its own copy."
     })
   ),
   storageClassName: optional(
-    claimName.annotate({ description: "StorageClass of a volume of sizeBytes that each pod gets for its copy. Default: the node's own disk, by emptyDir." })
+    claimName.annotate({ description: "StorageClass of the volume of sizeBytes that each pod gets for its copy. Default: an emptyDir on the node's disk." })
   ),
-  sizeBytes: optional(bytes.annotate({ description: "Bytes of the pod's own copy; a model that has more is not deployed on the class. Default: no limit." })),
+  sizeBytes: optional(
+    bytes.annotate({ description: "Size limit of the pod's own copy in bytes. A larger model is not deployed on the class. Default: no limit." })
+  ),
   verify: optional(
     Schema.Literals(["recorded", "full"]).annotate({
       description:
-        "How a copy that is there is looked at before it is used again. recorded: whether its files are those that were verified, unchanged. full: byte for byte. Default recorded.",
+        "How an existing copy is verified before it is used again. recorded: the files have not changed since they were verified. full: byte by byte. Default recorded.",
       default: "recorded"
     })
   )
@@ -41,36 +43,36 @@ const WeightsCache = Schema.Struct({
 
 /** A volume that engines write to. */
 const Volume = Schema.Struct({
-  claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim, in which each pod has a folder of its own. Default: the node's own disk." })),
-  sizeBytes: optional(bytes.annotate({ description: "Bytes after which a pod on the node's own disk is evicted. Default: none." }))
+  claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim in which each pod has its own folder. Default: the node's disk." })),
+  sizeBytes: optional(bytes.annotate({ description: "Bytes on the node's disk above which the pod is evicted. Default: no limit." }))
 })
 
 const PodSecurity = Schema.Struct({
-  runAsRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine runs as root: for images that know no other user. Default false." })),
-  writableRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine may write to the root of its container. Default false." })),
+  runAsRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine runs as root, for images that require it. Default false." })),
+  writableRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine may write to the root filesystem of its container. Default false." })),
   addCapabilities: optional(
     Schema.Array(Schema.String.check(Schema.isPattern(/^[A-Z][A-Z_]{0,62}$/u))).annotate({
-      description: "Linux capabilities that the engine gets although all are dropped, for example IPC_LOCK for RDMA."
+      description: "Linux capabilities to add after all are dropped, for example IPC_LOCK for RDMA."
     })
   )
-}).annotate({ description: "What an engine needs beyond the restricted Pod Security Standard. Default: nothing." })
+}).annotate({ description: "Exceptions from the restricted Pod Security Standard that the engine needs. Default: none." })
 
 /** A kind of GPU host: its hardware, and how pods are scheduled onto it. */
 export const HostClassSpec = Schema.Struct({
   runtimes: Schema.NonEmptyArray(
     Schema.Struct({
-      runtime: Runtime.annotate({ description: "Engine: vllm, sglang, or reference, which needs no GPU and is for trying things out." }),
+      runtime: Runtime.annotate({ description: "Engine: vllm, sglang, or reference, which needs no GPU and is for evaluation." }),
       image: Schema.String.check(Schema.isBetweenLength(1, 512)).annotate({ description: "Container image of the engine." })
     })
-  ).annotate({ description: "Engines that are offered here. The first is the default." }),
+  ).annotate({ description: "Engines available on the class. The first is the default." }),
   gpuPool: Schema.String.check(Schema.isBetweenLength(1, 128)).annotate({
-    description: "Kind of card, for example NVIDIA-H100-80GB-HBM3. What is measured on one is told of this kind only. Cannot be changed."
+    description: "GPU type, for example NVIDIA-H100-80GB-HBM3. Measurements apply only to the same type. Cannot be changed."
   }),
   gpuCount: atLeastOne.annotate({ description: "GPUs of one engine; a model is split over all of them. Cannot be changed." }),
   gpuMemoryBytes: atLeastOne.annotate({ description: "Bytes of memory of one GPU." }),
   gpuResource: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/u)).annotate({
-      description: "Extended resource that pods ask for. Default nvidia.com/gpu.",
+      description: "Extended resource that pods request. Default nvidia.com/gpu.",
       default: "nvidia.com/gpu"
     })
   ),
@@ -88,66 +90,63 @@ export const HostClassSpec = Schema.Struct({
   weightsCache: optional(
     WeightsCache.annotate({
       description:
-        "Where a node keeps a verified copy of the weights, which its engines read instead of the claim. Default: none, engines read the claim. With {} each pod copies to its node's own disk."
+        "Where a node keeps a verified copy of the weights, which its engines read instead of the claim. Default: none; engines read the claim. With {} each pod copies the weights to its node's disk."
     })
   ),
   nodes: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 64 })).annotate({
-      description: "Nodes that one engine spans. Default, and all that is accepted: 1. Engines over several nodes are planned, and not available yet."
+      description: "Nodes that one engine spans. Must be 1 (the default): engines that span several nodes are not supported yet."
     })
   ),
-  runtimeClassName: optional(claimName.annotate({ description: "RuntimeClass of engine pods, for example nvidia. Default: the nodes' own." })),
+  runtimeClassName: optional(claimName.annotate({ description: "RuntimeClass of engine pods, for example nvidia. Default: the nodes' default runtime." })),
   cpu: optional(
     Schema.String.check(Schema.isPattern(/^([1-9][0-9]{0,3}|[1-9][0-9]{0,6}m)$/u)).annotate({
-      description: "Cores that an engine asks for, for example 8 or 500m; it may use more. Default: none."
+      description: "CPU request of an engine, for example 8 or 500m; it may use more. Default: none."
     })
   ),
-  memoryBytes: optional(
-    bytes.annotate({ description: "Bytes of the host's memory, /dev/shm included, that an engine asks for and may not exceed. Default: none." })
-  ),
+  memoryBytes: optional(bytes.annotate({ description: "Memory request and limit of an engine in bytes, including /dev/shm. Default: none." })),
   sharedMemoryBytes: optional(
-    bytes.annotate({ description: "Bytes of /dev/shm, which count as memory of the pod. Default 1 GiB, or 8 GiB where an engine has several GPUs." })
+    bytes.annotate({ description: "Size of /dev/shm in bytes, which counts as memory of the pod. Default 1 GiB, or 8 GiB if an engine has several GPUs." })
   ),
-  scratch: optional(Volume.annotate({ description: "Where engines write what does not last: /tmp. Default: the node's own disk, without a limit." })),
+  scratch: optional(Volume.annotate({ description: "Volume for temporary files (/tmp). Default: the node's disk, without a limit." })),
   compileCache: optional(
     Volume.annotate({
-      description:
-        "Where engines keep compiled kernels: a claim keeps them from one start to the next, apart for each organization and engine version. Default: in /tmp."
+      description: "Volume for compiled kernels. A claim keeps them between starts, separately for each organization and engine version. Default: in /tmp."
     })
   ),
   podSecurity: optional(PodSecurity),
   drainSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3600 })).annotate({
-      description: "Seconds that an engine has to end its requests when its pod is deleted by others, for example with its node. Default 30."
+      description: "Seconds that an engine has to finish its requests if someone else deletes its pod, for example with its node. Default 30."
     })
   ),
   evictable: optional(
     Schema.Boolean.annotate({
-      description: "Whether an engine that serves may be evicted, for example by kubectl drain. Default false: a PodDisruptionBudget refuses it."
+      description: "Whether a serving engine may be evicted, for example by kubectl drain. Default false: a PodDisruptionBudget prevents it."
     })
   ),
   rollout: optional(
     Schema.Literals(["surge", "replace"]).annotate({
       description:
-        "How a new revision comes to GPUs where none is spare: surge waits for them while the old one serves, replace stops the old one first, which is a gap. Default surge."
+        "How a new revision gets GPUs if none are spare. surge waits for GPUs while the old revision serves. replace stops the old revision first, so the model is unavailable in between. Default surge."
     })
   ),
   queueName: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)).annotate({
-      description: "LocalQueue of Kueue that admits engine pods; then it decides who goes next. Default: none, Seatrial's own order."
+      description: "Kueue LocalQueue that admits engine pods; Kueue then decides the order. Default: none; Seatrial decides the order."
     })
   ),
   autoscaling: optional(
     Schema.Boolean.annotate({
       description:
-        "Whether nodes of the class come when a pod asks for them: then the first run that waits asks for its pod though no GPU is free. Default false."
+        "Whether nodes of the class are added when a pod requests them. If true, the first waiting run creates its pod although no GPU is free. Default false."
     })
   ),
-  maxGpus: optional(atLeastOne.annotate({ description: "Only with autoscaling: as many GPUs of the class are asked for, and no more. Default: no limit." })),
+  maxGpus: optional(atLeastOne.annotate({ description: "With autoscaling, the most GPUs of the class that are requested. Default: no limit." })),
   pricePerGpuHour: Micros.annotate({ description: "Price of one GPU for one hour, in micro-dollars, as digits." }),
   benchmarkSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3600 })).annotate({
-      description: "Longest time that the benchmark takes, in seconds. Default 300.",
+      description: "Time limit of the benchmark in seconds. Default 300.",
       default: 300
     })
   ),
@@ -159,7 +158,7 @@ export const HostClassSpec = Schema.Struct({
   ),
   simulated: optional(
     Schema.Boolean.annotate({
-      description: "Whether the GPUs are simulated: then every figure measured here is one of the reference engine. Default false.",
+      description: "Whether the GPUs are simulated, so that all measurements are those of the reference engine. Default false.",
       default: false
     })
   )
@@ -172,20 +171,22 @@ const text = (description: string) => Schema.String.annotate({ description })
 /** The status that the operator writes. Nothing reads it as truth. */
 export const HostClassStatus = Schema.Struct({
   writtenBy: optional(
-    text("Namespace of the operator that writes this. Of several installations that share the class one writes, and tells of its own models and pods.")
+    text(
+      "Namespace of the operator that writes this status. If several installations share the class, one of them writes the status, for its own models and pods."
+    )
   ),
   nodes: optional(count("Nodes with the class's labels.")),
-  openNodes: optional(count("Of these the ones that take engines now: ready, not cordoned, and without a taint that the class does not tolerate.")),
-  gpus: optional(count("GPUs that those offer.")),
-  freeGpus: optional(count("Of these the ones that no pod of the operator's namespace holds.")),
+  openNodes: optional(count("Nodes among them that accept engines now: ready, not cordoned, and without a taint that the class does not tolerate.")),
+  gpus: optional(count("GPUs of the open nodes.")),
+  freeGpus: optional(count("GPUs among them that no pod of the operator's namespace holds.")),
   engines: optional(count("Engine pods of the class.")),
-  models: optional(count("Models that serve on it, or whose run is at work on it.")),
-  modelNames: optional(Schema.Array(Schema.String).annotate({ description: "Names of the first ten of these." })),
+  models: optional(count("Models that serve or are being deployed on it.")),
+  modelNames: optional(Schema.Array(Schema.String).annotate({ description: "Names of the first ten of these models." })),
   conditions: optional(
     Schema.Array(Condition).annotate({ description: "Accepted: whether models can be deployed on the class, and why not. InUse: whether any are, and which." })
   ),
-  observedGeneration: optional(count("The generation of the specification that this was said of."))
-}).annotate({ description: "What the class offers now and who uses it. Written by the operator alone." })
+  observedGeneration: optional(count("Generation of the specification that this status describes."))
+}).annotate({ description: "Current capacity and use of the class. Written only by the operator." })
 export type HostClassStatus = typeof HostClassStatus.Type
 
 /** A `HostClass` of the cluster: cluster-scoped, `kubectl get hc`. */

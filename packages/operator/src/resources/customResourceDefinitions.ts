@@ -53,7 +53,7 @@ const ruled = (schema: JsonSchema.JsonSchema, { atomic, listKeys, rules }: Pick<
   return atomic.reduce((result, path) => extended(result, path, { "x-kubernetes-map-type": "atomic" }), keyed)
 }
 
-const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Since when it exists." }
+const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Time since its creation." }
 
 const definition = ({ atomic, columns, description, listKeys, properties, resource, rules, shortName, singular }: Definition) => ({
   apiVersion: "apiextensions.k8s.io/v1",
@@ -98,14 +98,14 @@ export const customResourceDefinitions = {
     singular: "modeldeployment",
     shortName: "mdep",
     description:
-      "A model from a hub repository on its way through the trial to serving, with everything that became of it. Apply one, named as the model is to be called, to deploy it; change it for another run; delete it to retire the model.",
+      "A model from a hub repository, its trial and its serving state. Apply an object with the name of the model to deploy it, change it to start a new run, and delete it to retire the model.",
     properties: { spec: structuralSchema(ModelDeploymentSpec), status: structuralSchema(ModelDeploymentStatus) },
     rules: modelDeploymentRules,
     listKeys: { "status.conditions": ["type"] },
     atomic: ["status"],
     columns: [
-      { name: "Model", type: "string", jsonPath: ".status.model", description: "Name that callers send." },
-      { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Where the run stands." },
+      { name: "Model", type: "string", jsonPath: ".status.model", description: "Name that callers use." },
+      { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Phase of the run." },
       {
         name: "Ready",
         type: "string",
@@ -122,7 +122,7 @@ export const customResourceDefinitions = {
       { name: "Context", type: "integer", jsonPath: ".status.maxContext", description: "Longest context in tokens.", priority: 1 },
       { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of its engine.", priority: 1 },
       { name: "Place", type: "integer", jsonPath: ".status.queue.place", description: "Place in the queue of its host class.", priority: 1 },
-      { name: "Endpoint", type: "string", jsonPath: ".status.endpoint", description: "Name that callers use, while it is served.", priority: 1 },
+      { name: "Endpoint", type: "string", jsonPath: ".status.endpoint", description: "Name that callers use while the model is served.", priority: 1 },
       { name: "Deployment", type: "string", jsonPath: ".status.deploymentId", description: "Id of the run in the API.", priority: 1 }
     ]
   }),
@@ -130,24 +130,24 @@ export const customResourceDefinitions = {
     resource: HostClassResource,
     singular: "hostclass",
     shortName: "hc",
-    description: "A kind of GPU host: what it offers, which engines run on it, and how pods get there.",
+    description: "A kind of GPU host: its hardware, its engines, and how pods are scheduled onto it.",
     properties: { spec: structuralSchema(HostClassSpec), status: structuralSchema(HostClassStatus) },
     rules: hostClassRules,
     listKeys: { "spec.runtimes": ["runtime"], "status.conditions": ["type"] },
     atomic: ["status"],
     columns: [
-      { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "Card class." },
+      { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "GPU type." },
       { name: "Count", type: "integer", jsonPath: ".spec.gpuCount", description: "GPUs of one engine." },
       { name: "Runtime", type: "string", jsonPath: ".spec.runtimes[0].runtime", description: "Default engine." },
       { name: "Nodes", type: "integer", jsonPath: ".status.nodes", description: "Nodes with its labels." },
-      { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of those that take engines." },
-      { name: "Free", type: "integer", jsonPath: ".status.freeGpus", description: "GPUs of these that no engine holds." },
+      { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of the nodes that accept engines." },
+      { name: "Free", type: "integer", jsonPath: ".status.freeGpus", description: "Free GPUs among them." },
       { name: "Models", type: "integer", jsonPath: ".status.models", description: "Models that use it." },
       {
         name: "Accepted",
         type: "string",
         jsonPath: ".status.conditions[?(@.type=='Accepted')].status",
-        description: "Whether models can be deployed on it; if not, the condition says why."
+        description: "Whether models can be deployed on it; if not, the condition contains the reason."
       },
       { name: "Simulated", type: "boolean", jsonPath: ".spec.simulated", description: "Whether the GPUs are simulated.", priority: 1 },
       age,

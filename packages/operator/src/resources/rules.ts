@@ -23,69 +23,69 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   {
     path: "",
     rule: "!has(self.spec.deploymentId) || self.metadata.name == self.spec.deploymentId.replace('_', '-')",
-    message: "spec.deploymentId is set by Seatrial on objects that it makes itself: leave it out, and name the object after the model",
+    message: "spec.deploymentId is set by Seatrial on objects that it creates: omit it, and name the object after the model",
     holds: ({ metadata, spec }) => spec.deploymentId === undefined || metadata.name === spec.deploymentId.replace("_", "-")
   },
   {
     path: "",
     rule: `has(self.spec.deploymentId) || !self.metadata.name.matches('${runName}')`,
-    message: "names of this form are those of the API's runs: name the object after the model",
+    message: "names of this form are reserved for API runs: name the object after the model",
     holds: ({ metadata, spec }) => spec.deploymentId !== undefined || !isRunName.test(metadata.name)
   },
   {
     path: "",
     rule: "has(self.spec.deploymentId) || self.metadata.name.size() <= 64",
-    message: "the object's name is the model's: at most 64 characters",
+    message: "the object's name is the model's name: at most 64 characters",
     holds: ({ metadata, spec }) => spec.deploymentId !== undefined || metadata.name.length <= 64
   },
   {
     path: "",
     rule: "has(self.spec.deploymentId) || !has(self.spec.model) || self.spec.model == self.metadata.name",
-    message: "spec.model is the object's name: leave it out, or make them the same",
+    message: "spec.model must be the object's name: omit it, or make them equal",
     holds: ({ metadata, spec }) => spec.deploymentId !== undefined || spec.model === undefined || spec.model === metadata.name
   },
   {
     path: "spec",
     rule: "has(oldSelf.deploymentId) == has(self.deploymentId)",
-    message: "deploymentId is set by Seatrial on objects that it makes itself, and stays"
+    message: "deploymentId is set by Seatrial on objects that it creates, and is immutable"
   },
   {
     path: "spec",
     rule: "!has(oldSelf.deploymentId) || self == oldSelf",
-    message: "this object shows a run of the API, which keeps the specification that it began with: create another deployment instead"
+    message: "this object shows an API run, whose specification is immutable: create another deployment instead"
   },
   {
     path: "spec",
     // Removing the field lets a user correct a refused object.
     rule: "!has(oldSelf.organization) || !has(self.organization) || self.organization == oldSelf.organization",
-    message: "organization cannot be changed, but taken away: it is the one that the namespace is mapped to"
+    message: "organization cannot be changed, only removed: the namespace determines it"
   },
   {
     path: "spec",
     rule: "has(oldSelf.modelId) == has(self.modelId) && (!has(self.modelId) || self.modelId == oldSelf.modelId)",
-    message: "modelId is neither changed, added nor taken away: delete this object and apply another one"
+    message: "modelId is immutable: delete this object and apply another one"
   },
   {
     path: "spec",
     rule: "!has(self.modelId) || (!has(self.model) && !has(self.deploymentId))",
-    message: "modelId names the model: leave model and deploymentId out",
+    message: "modelId names the model: omit model and deploymentId",
     holds: ({ spec }) => spec.modelId === undefined || (spec.model === undefined && spec.deploymentId === undefined)
   },
   {
     path: "spec.source.repo",
     rule: "self == oldSelf",
-    message: "a model keeps its repository: for another one apply a ModelDeployment of another name"
+    message: "the repository of a model is immutable: to deploy another one, apply a ModelDeployment with another name"
   },
   {
     path: "spec.source.ref",
     rule: "!self.contains('..')",
-    message: "a ref has no '..'",
+    message: "ref must not contain '..'",
     holds: ({ spec }) => !(spec.source.ref ?? "").includes("..")
   },
   {
     path: "spec.serving",
     rule: "!has(self.maxContext) || !has(self.yarn) || !has(self.yarn.originalContext) || double(self.maxContext) <= self.yarn.factor * double(self.yarn.originalContext)",
-    message: "maxContext is at most yarn.factor times yarn.originalContext",
+    message: "maxContext must be at most yarn.factor times yarn.originalContext",
     holds: ({ spec }) => {
       const { maxContext, yarn } = spec.serving ?? {}
       return maxContext === undefined || yarn?.originalContext === undefined || maxContext <= yarn.factor * yarn.originalContext
@@ -100,20 +100,20 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   {
     path: "spec.serving.hostClasses",
     rule: "self.all(name, self.exists_one(other, other == name))",
-    message: "hostClasses lists each class once",
+    message: "hostClasses must list each class only once",
     holds: ({ spec: { serving } }) => new Set(serving?.hostClasses).size === (serving?.hostClasses ?? []).length
   },
   // Rules instead of bounds in the types: objects that an earlier definition accepted can still be read.
   {
     path: "spec.serving",
     rule: `!has(self.maxContext) || self.maxContext >= ${leastContext}`,
-    message: `maxContext is at least ${leastContext}: the checks of a deployment's trial need as many tokens`,
+    message: `maxContext must be at least ${leastContext}: the checks of the trial need that many tokens`,
     holds: ({ spec }) => (spec.serving?.maxContext ?? leastContext) >= leastContext
   },
   {
     path: "spec.serving",
     rule: `!has(self.yarn) || self.yarn.factor <= ${maxYarnFactor}.0`,
-    message: `yarn.factor is at most ${maxYarnFactor}`,
+    message: `yarn.factor must be at most ${maxYarnFactor}`,
     holds: ({ spec }) => (spec.serving?.yarn?.factor ?? 1) <= maxYarnFactor
   }
 ]
@@ -125,7 +125,7 @@ const [isLabelKey, isLabelValue] = [new RegExp(labelKey, "u"), new RegExp(labelV
 /** The problem of the first entry that is not a valid node label; null if all are valid. */
 export const nodeSelectorProblem = (nodeSelector: Readonly<Record<string, string>>): string | null => {
   const found = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey.test(key) || !isLabelValue.test(value))
-  return found === undefined ? null : `nodeSelector has ${found[0]}=${found[1]}, which is no label that a node can have`
+  return found === undefined ? null : `nodeSelector has ${found[0]}=${found[1]}, which is not a valid node label`
 }
 
 /**
@@ -135,64 +135,68 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "",
     rule: "self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",
-    message: "the name of a host class has at most 63 lower-case letters, digits and hyphens",
+    message: "the name of a host class must consist of at most 63 lowercase letters, digits and hyphens",
     holds: ({ metadata }) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u.test(metadata.name)
   },
   {
     path: "",
     rule: `self.metadata.name != '${anyHostClass}'`,
-    message: `no host class has the name ${anyHostClass}: deployments write it for every class on which their model fits`,
+    message: `a host class must not be named ${anyHostClass}: in a deployment it means every class on which the model fits`,
     holds: ({ metadata }) => metadata.name !== anyHostClass
   },
-  { path: "spec.gpuPool", rule: "self == oldSelf", message: "what was measured on a card says nothing of another: make another HostClass" },
-  { path: "spec.gpuCount", rule: "self == oldSelf", message: "engines that serve were started with this number of GPUs: make another HostClass" },
+  { path: "spec.gpuPool", rule: "self == oldSelf", message: "gpuPool is immutable, because measurements belong to one GPU type: create another HostClass" },
+  {
+    path: "spec.gpuCount",
+    rule: "self == oldSelf",
+    message: "gpuCount is immutable, because serving engines use this number of GPUs: create another HostClass"
+  },
   {
     path: "spec",
     rule: "!has(self.nodes) || self.nodes == 1",
-    message: "nodes has to be 1: engines over several nodes (by LeaderWorkerSet) are planned, and not available yet",
+    message: "nodes must be 1: engines that span several nodes (LeaderWorkerSet) are not supported yet",
     holds: ({ spec }) => (spec.nodes ?? 1) === 1
   },
   {
     path: "spec",
     rule: "!has(self.maxGpus) || (has(self.autoscaling) && self.autoscaling)",
-    message: "maxGpus is about nodes that come when they are asked for: it needs autoscaling",
+    message: "maxGpus limits nodes that are added on demand: it requires autoscaling",
     holds: ({ spec }) => spec.maxGpus === undefined || spec.autoscaling === true
   },
   {
     path: "spec",
     rule: "!has(self.queueName) || ((!has(self.rollout) || self.rollout == 'surge') && (!has(self.autoscaling) || !self.autoscaling))",
-    message: "queueName leaves it to Kueue who gets GPUs and when: rollout replace and autoscaling are not for such a class",
+    message: "with queueName, Kueue decides which run gets GPUs: rollout replace and autoscaling cannot be used",
     holds: ({ spec }) => spec.queueName === undefined || (spec.rollout !== "replace" && spec.autoscaling !== true)
   },
   {
     path: "spec.weightsCache",
     rule: "!has(self.claimName) || (!has(self.storageClassName) && !has(self.sizeBytes))",
-    message: "weightsCache names a claim, which has its own size, or says what each pod gets: claimName goes without storageClassName and sizeBytes",
+    message: "weightsCache.claimName cannot be combined with storageClassName and sizeBytes: a claim has its own size",
     holds: ({ spec: { weightsCache } }) =>
       weightsCache?.claimName === undefined || (weightsCache.storageClassName === undefined && weightsCache.sizeBytes === undefined)
   },
   {
     path: "spec.weightsCache",
     rule: "!has(self.storageClassName) || has(self.sizeBytes)",
-    message: "a volume of a StorageClass is made of a size: weightsCache.storageClassName needs sizeBytes",
+    message: "weightsCache.storageClassName requires sizeBytes",
     holds: ({ spec: { weightsCache } }) => weightsCache?.storageClassName === undefined || weightsCache.sizeBytes !== undefined
   },
   {
     path: "spec.nodeSelector",
     rule: `self.all(key, key.matches('${labelKey}') && self[key].matches('${labelValue}'))`,
-    message: "nodeSelector has a key or a value that is none of a label: keys are name or prefix/name, of letters, digits, '-', '_' and '.'",
+    message: "nodeSelector has a key or value that is not a valid label: keys are name or prefix/name, of letters, digits, '-', '_' and '.'",
     holds: ({ spec }) => nodeSelectorProblem(spec.nodeSelector ?? {}) === null
   },
   {
     path: "spec.tolerations[]",
     rule: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
-    message: "a toleration with operator Exists has no value",
+    message: "a toleration with operator Exists must not have a value",
     holds: ({ spec }) => (spec.tolerations ?? []).every(({ operator, value }) => operator !== "Exists" || value === undefined)
   },
   {
     path: "spec.tolerations[]",
     rule: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
-    message: "a toleration without a key tolerates every taint: it needs operator Exists",
+    message: "a toleration without a key tolerates every taint: it requires operator Exists",
     holds: ({ spec }) => (spec.tolerations ?? []).every(({ key, operator }) => key !== undefined || operator === "Exists")
   }
 ]

@@ -38,7 +38,7 @@ const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): Ending =>
   if (error instanceof WorkUnavailable)
     return { failure: null, message: error.message, byRepository: false, ...(error.isEngineError === true ? { isEngineError: true } : {}) }
   const [ended] = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) && reason.defect instanceof ProcessEnded ? [reason.defect] : []))
-  return { failure: null, message: ended?.message ?? "An internal fault.", byRepository: Predicate.isNotNullish(ended?.part) }
+  return { failure: null, message: ended?.message ?? "An internal error.", byRepository: Predicate.isNotNullish(ended?.part) }
 }
 
 const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done" | "refused" | "unavailable" | "fault" => {
@@ -69,8 +69,8 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
         const attempts = (entry.ended?.attempts ?? 0) + 1
         const ending = failureOf(exit.cause)
         entry.ended = { kind, about, attempts, at, ...ending, byRepository: ending.byRepository && (entry.ended?.byRepository ?? true) }
-        if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} ended in a fault`, Cause.pretty(exit.cause))
-        else if (entry.ended.failure === null) yield* Effect.logWarning(`${kind} of ${id} could not be done (try ${attempts}): ${entry.ended.message}`)
+        if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} failed with a defect`, Cause.pretty(exit.cause))
+        else if (entry.ended.failure === null) yield* Effect.logWarning(`${kind} of ${id} failed on attempt ${attempts}: ${entry.ended.message}`)
       }
       yield* done(id)
     })

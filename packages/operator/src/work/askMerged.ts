@@ -35,10 +35,10 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   const { engine, namespace, pod, revision, run } = trial
   const { facts, settings } = revision
   const log = yield* Effect.mapError(kube.podLog(pod.name, namespace, { container: mergeContainer, tailLines: 50 }), () =>
-    unavailable({ message: "What the merge said could not be read." })
+    unavailable({ message: "The log of the merge could not be read." })
   )
   const agreement = readAgreement(log)
-  if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
+  if (agreement === null) return yield* new WorkUnavailable({ message: "The log of the merge contains no comparison of its weights." })
   // The merged model is served like a full model, and gets the same requests as the adapter.
   const name = nameInEngine(engine.wire, run.model)
   const found = yield* withSuiteSubject(trial, "60 seconds", (subject) => {

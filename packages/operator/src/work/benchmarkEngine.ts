@@ -104,9 +104,10 @@ export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
     const once = inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated, shared: sharesGpus(node) }, plan))
     const first = yield* once
     const fault = passingFault(first)
-    if (fault !== null) yield* Effect.logWarning(`the benchmark of ${run.id} is made once more: ${fault}`)
+    if (fault !== null) yield* Effect.logWarning(`the benchmark of ${run.id} is repeated: ${fault}`)
     const benchmark = fault === null ? first : decided(first, fault, yield* once)
     const slow = slowness(benchmark, yield* persist(runs.earlierBenchmarks(run.orgId, key)))
-    if (slow !== undefined) yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same`)
+    if (slow !== undefined)
+      yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same model and settings`)
     yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }, benchmarkRow(benchmark)))
   })

@@ -61,7 +61,7 @@ export const compareStart = Effect.fn("compareStart")(
     // The recorded likelihoods belong to other texts.
     const likelihood = kept === null || kept.suiteVersion < suite.textsSince ? null : kept.likelihood
     if (differing === 0 && likelihood === null) return yield* same
-    const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
+    const answers = none ? "No greedy answers were recorded" : `${differing} of ${fingerprints.length} greedy answers differ`
     // Only the tokenizer is read from the repository. Without a supported tokenizer, texts are sent as they are and the
     // hub is not needed.
     const compared = (known: SuiteSubject) => compareLikelihood({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
@@ -80,7 +80,7 @@ export const compareStart = Effect.fn("compareStart")(
     effect.pipe(
       Effect.catchTags({
         EngineUnreachable: (error) => Effect.fail(unavailable(error)),
-        Unexpected: ({ detail }) => Effect.fail(new WorkUnavailable({ message: `The engine: ${detail}.` }))
+        Unexpected: ({ detail }) => Effect.fail(new WorkUnavailable({ message: `The engine returned an unexpected answer: ${detail}.` }))
       })
     )
 )

@@ -5,7 +5,7 @@ import { Effect, Schedule } from "effect"
  */
 export const persist = <A>(write: Effect.Effect<A>): Effect.Effect<A> =>
   Effect.sandbox(write).pipe(
-    Effect.tapError(() => Effect.logWarning("a result could not be recorded yet; it is tried again")),
+    Effect.tapError(() => Effect.logWarning("a result could not be recorded; it is retried")),
     Effect.retry(Schedule.min([Schedule.exponential("200 millis"), Schedule.spaced("5 seconds")])),
     Effect.catch((cause) => Effect.failCause(cause))
   )

@@ -15,7 +15,7 @@ import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 const planOf = Effect.fnUntraced(function* (run: Run, facts: RepositoryFacts, option: ServingOption, hostClasses: ReadonlyArray<HostClass>) {
   const { capabilities, engine: contract, estimate: decided, serving: settings } = option
   const engine = engineFor(contract.runtime)
-  if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${contract.runtime}`))
+  if (engine === undefined) return yield* Effect.die(new Error(`no adapter for the runtime ${contract.runtime}`))
   const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
   if (hostClass === undefined) return yield* Effect.die(new Error(`no host class ${settings.host_class}`))
   const plan: ServingPlan = {

@@ -64,7 +64,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
   // Read from the API server: the watched pods in memory omit the arguments of their containers.
   const pods = yield* Effect.mapError(
     kube.list(Pod, { namespace, labelSelector: `${deploymentLabel}=${run.engineRun}` }),
-    () => new WorkUnavailable({ message: "The cluster did not tell of the engine's pod." })
+    () => new WorkUnavailable({ message: "The engine's pod could not be read from the cluster." })
   )
   const start = startSeen(
     pods.find(({ metadata }) => metadata.uid === pod.uid),

@@ -80,12 +80,12 @@ describe("an object that somebody applied", () => {
 
   const refusals: ReadonlyArray<readonly [reason: string, says: RegExp, change: Partial<AppliedSeen>]> = [
     ["NoOrganization", /OPERATOR_ORGANIZATION/, { organization: null, owner: null }],
-    ["OrganizationUnknown", /no organization acme/, { owner: null }],
+    ["OrganizationUnknown", /organization acme does not exist/, { owner: null }],
     ["OrganizationSuspended", /orgs resume acme/, { owner: { ...owner, active: false } }],
-    ["OrganizationMismatch", /leave spec.organization out/, { resource: object({}, { organization: "other" }) }],
-    ["OrganizationMismatch", /leave spec.organization out/, { binding, resource: object({ generation: 2 }, { organization: "other" }) }],
-    ["OrganizationMismatch", /delete this object/, { binding: { ...binding, orgSlug: "other" }, resource: object({ generation: 2 }), specHash: "other" }],
-    ["Invalid", /a ref has no/, { problem: "a ref has no '..'." }],
+    ["OrganizationMismatch", /Remove spec.organization/, { resource: object({}, { organization: "other" }) }],
+    ["OrganizationMismatch", /Remove spec.organization/, { binding, resource: object({ generation: 2 }, { organization: "other" }) }],
+    ["OrganizationMismatch", /Delete this object/, { binding: { ...binding, orgSlug: "other" }, resource: object({ generation: 2 }), specHash: "other" }],
+    ["Invalid", /ref must not contain/, { problem: "ref must not contain '..'." }],
     ["Invalid", /another name/, { binding: { ...binding, repo: "a/b" }, resource: object({ generation: 2 }), specHash: "other" }],
     ["FirstPurchaseRequired", /seatrial admin purchases record --org acme/, { owner: { ...owner, firstPurchase: false } }],
     ["BalanceUsedUp", /purchases record --org acme/, { owner: { ...owner, usedUp: "balance" } }],

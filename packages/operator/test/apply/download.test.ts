@@ -66,12 +66,12 @@ describe("a download that cannot start", () => {
       false,
       "the node node-1 has not started the container of its pod dep-1-fetch-x yet; its volume claim seatrial-weights may not mount (kubectl describe pod dep-1-fetch-x)."
     ],
-    ["for a scheduler that is away", [podOf(undefined)], false, "its pod dep-1-fetch-x has no node, and no scheduler says why."],
+    ["for a scheduler that is away", [podOf(undefined)], false, "its pod dep-1-fetch-x has no node, and the scheduler reports no reason."],
     [
       "for a quota",
       [],
       false,
-      "the cluster makes no pod for its Job dep-1-fetch: a quota or an admission policy may refuse it (kubectl describe job dep-1-fetch)."
+      "the cluster creates no pod for its Job dep-1-fetch: a quota or an admission policy may refuse it (kubectl describe job dep-1-fetch)."
     ]
   ]
   it.each(cases)("%s says so, in the message and once in an event", (_, pods, atOnce, says) => {
@@ -116,7 +116,7 @@ describe("a download that cannot reach its hub", () => {
   it("says within a minute that nothing came of it, in the message and in an event", () => {
     const fetch = fetchSeen(job, [running])
     assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
-    const message = "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
+    const message = "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
     assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
   })
 
@@ -135,7 +135,7 @@ describe("a download that cannot reach its hub", () => {
   })
 
   it("says why the try before ended, also before the next one begins", () => {
-    const message = "The download is tried again. The try before ended: hub_unavailable: The hub is away."
+    const message = "The download is retried. The previous attempt failed: hub_unavailable: The hub is away."
     for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(fetchSeen(job, pods), 20_000), [message, [message]])
     const going = fetchSeen(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
     assert.match(String(told(going, 70_000)[0]), /^Downloads and verifies: /)
@@ -148,9 +148,9 @@ describe("a download", () => {
     [
       "tells that it stalls",
       { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 64 },
-      "The download stalls: 3.0 GiB of 13.0 GiB (23%), nothing came for 64 s. It asks again over new connections."
+      "The download stalled: 3.0 GiB of 13.0 GiB (23%), nothing arrived for 64 s. It is retried over new connections."
     ],
-    ["tells that another one does its work", { ...state, waiting: true }, "Another download brings the same files; waits for it."]
+    ["tells that another one does its work", { ...state, waiting: true }, "Waits for another download of the same files."]
   ])("%s", (_, progress, message) => {
     assert.strictEqual(materializing(seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress }) }), 0).message, message)
   })
@@ -170,7 +170,7 @@ describe("a download", () => {
     assert.deepStrictEqual(events(undefined, 10, false), [])
     assert.deepStrictEqual(events(at(10), 26, false), ["Downloading: 26 of 100 bytes, 1 bytes/s."])
     assert.deepStrictEqual(events(at(26), 30, false), [])
-    assert.deepStrictEqual(events(at(30), 30, true), ["DownloadStalled: 30 of 100 bytes; nothing came for a minute."])
+    assert.deepStrictEqual(events(at(30), 30, true), ["DownloadStalled: 30 of 100 bytes; nothing arrived for a minute."])
     assert.deepStrictEqual(events(at(30, true), 30, true), [])
   })
 })

@@ -33,7 +33,7 @@ describe("what serves", () => {
 
   it("says that another pod was made where the one that served is gone", () => {
     const [gone] = told(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
-    assert.match(gone?.message ?? "", /^The engine's pod went away, and another was made\./)
+    assert.match(gone?.message ?? "", /^The engine's pod was deleted, and a new one was created\./)
   })
 
   it("tells once more where its host class is gone, without which it does not come back", () => {

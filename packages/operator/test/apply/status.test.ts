@@ -179,7 +179,7 @@ describe("a card that failed", () => {
     assert.isUndefined(rootCause([given("Unknown")], false))
     assert.deepStrictEqual(rootCause([given("Unhealthy", "Xid 79")], false, xid), {
       reason: "GpuFault",
-      message: "The device plugin calls nvidia.com/gpu GPU-2 unhealthy: Xid 79",
+      message: "The device plugin reports nvidia.com/gpu GPU-2 as unhealthy: Xid 79",
       object: "Pod/the-engine"
     })
   })
@@ -262,7 +262,7 @@ describe("the status", () => {
     const of = (status: ReturnType<typeof statusOf>, type: string) => status.conditions?.find((one) => one.type === type)
     const away = statusOf({ ...input, run: serving, pod: { ...pod, ready: false }, message: "The engine is not ready." })
     assert.deepInclude(of(away, "Ready"), { status: "False", reason: "EngineNotReady", message: "The engine is not ready." })
-    assert.deepInclude(of(away, "Activated"), { status: "True", message: "The run ended well: its revision was verified and took the model's traffic." })
+    assert.deepInclude(of(away, "Activated"), { status: "True", message: "The run succeeded: its revision was verified and took over the model's traffic." })
     assert.deepInclude(of(away, "Failed"), { status: "False", reason: "Activated", message: "The run has not failed." })
     const failure = { code: "image_unavailable", text: "No image." }
     const failed = statusOf({ ...input, run: { ...run, phase: "failed", failure }, message: "image_unavailable: No image." })

@@ -106,11 +106,8 @@ describe("an engine that has started again", () => {
   it("is no engine that a run which reuses it serves with", () => {
     const message = (boot: BootSeen) => decide({ ...activated({ boot }), run: { ...activated({ boot }).run, engineRun: otherDeployment } }, 0).message
     assert.match(message(start("same")), /^Serves with the engine of/)
-    assert.match(message(start(null)), /^Not ready is the engine of .* compared with what was verified\.$/)
-    assert.match(
-      message(start("differs", 2)),
-      /^The engine answers otherwise than the one that was verified: 3 of 8 greedy answers differ\. It gets no traffic\.$/
-    )
+    assert.match(message(start(null)), /^The engine of .* is not ready: its answers are compared with the verified ones\.$/)
+    assert.match(message(start("differs", 2)), /^The engine's answers differ from the verified ones: 3 of 8 greedy answers differ\. It gets no traffic\.$/)
   })
 
   it("gateways have their two minutes from when it was compared", () => {

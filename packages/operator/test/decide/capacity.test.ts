@@ -13,7 +13,7 @@ const replacing = { ...podClass, rollout: "replace" as const }
 const kueue = { ...podClass, queueName: "gpus" }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
 const candidate = { run: otherDeployment, pod: "dep-candidate-engine-0", gpus: 1, until: 15 * minute, inPlace: true }
-const holds = ` The model's verified candidate (${otherDeployment}) holds 1 until 1970-01-01T00:15:00.000Z, by its hold_seconds: they are free sooner where somebody deletes its pod dep-candidate-engine-0; the weights and the revision stay.`
+const holds = ` The model's verified candidate (${otherDeployment}) holds 1 until 1970-01-01T00:15:00.000Z, as its hold_seconds set. To free them sooner, delete its pod dep-candidate-engine-0; the weights and the revision stay.`
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const gated = { ...unplaced, unschedulable: null, gated: true }
 
@@ -35,14 +35,14 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("waiting", { organizationGpus: 4 }, { gpuLimit: 4 }),
       0,
       "",
-      "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization has 4 in use or asked for."
+      "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization uses or has requested 4."
     ],
     [
       "an administrator, if the organization's limit can never admit it",
       seen("waiting", {}, { gpuLimit: 0 }),
       0,
       "",
-      "Waits for an administrator: its engine takes 1 GPU, and its organization may hold 0 at once (seatrial admin limits set)."
+      "Waits for an administrator: its engine needs 1 GPU, but its organization may hold only 0 at once. Raise the limit with seatrial admin limits set."
     ],
     [
       "its place, and another host class that has room for it",
@@ -72,7 +72,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, setAside: true }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. Those that are free are set aside."
+      "Waits for 1 GPU of simulated: first in the queue. The free GPUs are reserved for other organizations."
     ],
     [
       "its own model's candidate, where that holds what the run could have",
@@ -93,7 +93,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("waiting", { organizationGpus: 1, candidates: [{ ...candidate, inPlace: false }] }, { gpuLimit: 1 }),
       0,
       "",
-      `Waits for its organization's limit of 1 GPU: it needs 1, and the organization has 1 in use or asked for.${holds}`
+      `Waits for its organization's limit of 1 GPU: it needs 1, and the organization uses or has requested 1.${holds}`
     ],
     [
       "its own model's candidate in Kueue's queue",
@@ -107,7 +107,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { podClass: { ...podClass, nodes: 2 } }),
       0,
       "",
-      "Waits for the host class local to change: its engines span 2 nodes, which no engine can use yet."
+      "Waits for the host class local to change: its engines span 2 nodes, which no engine supports yet."
     ]
   ],
   "from zero, where nodes come when a pod asks for them,": [
@@ -116,7 +116,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, podClass: scaling }),
       0,
       "enter provisioning",
-      "Asks for a node: none has 1 GPU of simulated free."
+      "Requests a node: none has 1 GPU of simulated free."
     ],
     [
       "so does one whose weights have just come",
@@ -129,7 +129,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, podClass: scaling, asked: 1 }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. 1 engine has asked for a node and is served before the next."
+      "Waits for 1 GPU of simulated: first in the queue. 1 engine has requested a node and gets one first."
     ],
     ["who is not first waits", seen("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
     [
@@ -137,7 +137,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 4 }),
       0,
       "",
-      "Waits for 1 GPU of simulated: first in the queue. The host class may have 4."
+      "Waits for 1 GPU of simulated: first in the queue. The host class is limited to 4 GPUs."
     ],
     ["what is below it is asked for", seen("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
     [
@@ -145,12 +145,12 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("provisioning", { ...full, podClass: scaling, pod: unplaced }),
       10 * 60 * minute,
       "",
-      "No node takes the engine yet, and one may be on its way: 0/1 nodes"
+      "No node can take the engine yet, but one may be on its way: 0/1 nodes"
     ],
     ["a host class without an autoscaler makes no pod that cannot be placed", seen("queued", full), 0, ""]
   ],
   "in Kueue's queue": [
-    ["a run asks for its pod at once", seen("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Asks Kueue's queue gpus for its GPUs."],
+    ["a run asks for its pod at once", seen("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Requests its GPUs from Kueue's queue gpus."],
     [
       "free GPUs alone do not let it through",
       seen("materializing", { podClass: kueue, fetch: FetchSeen.Succeeded() }),
@@ -178,7 +178,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       9_000,
       "enter provisioning"
     ],
-    ["and is no failure where no node takes it yet", seen("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
+    ["and is no failure where no node can take it yet", seen("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
     ["one whose place was taken queues again with its pod", seen("provisioning", { podClass: kueue, pod: gated }), 0, "enter queued"],
     ["at most three times", seen("provisioning", { podClass: kueue, pod: gated }, { requeues: 3 }), 0, "keep log, enter failed capacity_lost"],
     ["the organization's limit comes first", seen("waiting", { podClass: kueue, organizationGpus: 1 }, { gpuLimit: 1 }), 0, ""]
@@ -215,7 +215,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, predecessorHolds: true }, predecessor),
       0,
       "",
-      `Waits for 1 GPU of simulated: first in the queue. What serves this model (${otherDeployment}) holds 1, and strategy surge waits for spare ones: free some, or set rollout: replace on host class local, which stops what serves first.`
+      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class local, which stops the serving revision first.`
     ],
     [
       "says so where the organization's limit is what serves",
@@ -228,7 +228,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning replacing",
-      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which serves until then: the model has a gap.`
+      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which serves until then; the model is unavailable in between.`
     ],
     ["but only once its weights are there", seen("materializing", { ...full, podClass: replacing, predecessorHolds: true }, predecessor), 0, "EnsureFetch"],
     [
@@ -242,7 +242,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
       0,
       "enter provisioning replacing",
-      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which answers otherwise than what was verified and has no traffic.`
+      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which has no traffic because its answers differ from the verified ones.`
     ],
     ["takes a spare GPU first", seen("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [
@@ -287,7 +287,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("provisioning", { ...full, podClass: replacing, predecessorHolds: true, pod: unplaced }, { ...predecessor, replaces: true }),
       50 * minute,
       "",
-      `Waits until ${otherDeployment} has ended its requests and given its GPUs up.`
+      `Waits until ${otherDeployment} has finished its requests and released its GPUs.`
     ],
     [
       "queues again where somebody else took the GPUs",
@@ -311,7 +311,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("activated", {}, { ...serving, replacedBy: otherDeployment }),
       minute,
       "",
-      `Its GPUs went to ${otherDeployment}, which is to replace it. It starts again where that fails.`
+      `Its GPUs went to its replacement, ${otherDeployment}. It starts again if that run fails.`
     ],
     ["it comes back where the other fails or is cancelled", seen("activated", {}, serving), minute, "EnsurePod"]
   ],
@@ -331,7 +331,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("activated", { attendedSince: 200_000 }, { ...held(60), endpoints: [] }),
       200_000,
       "",
-      "Idle: nobody asked for the model for a while. The next request starts its engine."
+      "Idle: the model had no requests for a while. The next request starts its engine."
     ],
     ["comes back with the next request", seen("activated", {}, { ...held(60), endpoints: [], lastUsedAt: 300_000 }), 300_000, "EnsurePod, again 370000"],
     [
@@ -339,7 +339,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       seen("activated", {}, { ...held(60), engineRun: otherDeployment, lastUsedAt: 100_000, endedAt: 290_000, endpoints: [] }),
       300_000,
       "",
-      "Idle: nobody asked for the model for a while. The next request starts its engine."
+      "Idle: the model had no requests for a while. The next request starts its engine."
     ],
     ["an engine that is on its way is let come", seen("activated", { pod: { ...pod, ready: false } }, { ...held(1), endpoints: [] }), 300_000, "again 330000"],
     ["one that no node takes is not", seen("activated", { pod: unplaced, withdrawnAt: 0 }, { ...held(1), endpoints: [] }), 300_000, "remove pod pod-1"],

@@ -19,9 +19,9 @@ const moved = { ...pod, imageDigest: other ?? "" }
 const verified = { status: "active", checks: report, engineDigest: tried ?? "" } as const
 const replacing = { ...podClass, rollout: "replace" as const }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
-const outdated = "The host class has changed since its pod was asked for: another is asked for."
+const outdated = "The host class has changed since its pod was requested. Another pod is requested."
 const cordoned = "its node takes no new pods (cordoned)"
-const none = "no node has the class's labels card=h10 (3 looked at)"
+const none = "no node has the class's labels card=h10 (nodes checked: 3)"
 
 const tables: Record<string, ReadonlyArray<Case>> = {
   "the image of an engine": [
@@ -40,7 +40,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "whose name stands for another by now is not tried",
       seen("checking", { pod: moved }, found({ engineDigest: tried ?? "" })),
       "Tell, remove pod pod-1",
-      `The image reference:1 is ${other} now, and ${tried} was tried. The engine is replaced by one of that.`
+      `The image reference:1 now has the digest ${other}, but ${tried} was verified. The engine is replaced with the verified image.`
     ],
     [
       "whose name stands for another by now takes no traffic",
@@ -65,7 +65,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "remove pod pod-1",
       outdated
     ],
-    ["gives way to another while no node takes it", seen("provisioning", { outdated: true, pod: unplaced }), "remove pod pod-1", outdated],
+    ["gives way to another while no node can take it", seen("provisioning", { outdated: true, pod: unplaced }), "remove pod pod-1", outdated],
     [
       "gives way to another in Kueue's queue",
       seen("queued", { outdated: true, podClass: { ...podClass, queueName: "gpus" }, pod: { ...unplaced, gated: true, unschedulable: null } }),
@@ -85,7 +85,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "is not stopped for GPUs that the run could not have",
       seen("queued", { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned }, predecessor),
       "",
-      `Waits for 1 GPU of simulated: first in the queue. What serves this model (${otherDeployment}) holds 1, and is not stopped for them: ${cordoned}.`
+      `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, but stopping it would not help: ${cordoned}.`
     ],
     [
       "nor where the only node of the class takes no new pods",
@@ -101,7 +101,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
         predecessor
       ),
       "",
-      `Waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). What serves this model (${otherDeployment}) holds 1, and is not stopped for them: ${cordoned}.`
+      `Waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). The serving revision of this model (${otherDeployment}) holds 1, but stopping it would not help: ${cordoned}.`
     ],
     [
       "nor within its organization's limit",
@@ -148,10 +148,10 @@ describe("an engine that lost its GPUs before it had a node", () => {
   }
   it("says who has them, and that they were taken only where they were", () => {
     assert.strictEqual(reason({}), "The GPUs were taken before the engine had a node.")
-    assert.strictEqual(reason({ setAside: true }), "The GPUs were set aside for others before the engine had a node.")
+    assert.strictEqual(reason({ setAside: true }), "The GPUs were reserved for other organizations before the engine had a node.")
     assert.strictEqual(
       reason({ shortage: "the only node of the class takes no new pods (cordoned)" }),
-      "No node takes the engine any more: the only node of the class takes no new pods (cordoned)."
+      "No node can take the engine any more: the only node of the class takes no new pods (cordoned)."
     )
   })
 })

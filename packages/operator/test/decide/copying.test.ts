@@ -22,12 +22,15 @@ const seen = (change: Partial<CopySeen>, phase: "provisioning" | "checking" | "a
 describe("while the weights are copied to a node", () => {
   it("the run says how far that is, and looks again soon", () => {
     const decision = decide(seen({}), 1_000)
-    assert.strictEqual(decision.message, "Copies the weights to its node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
+    assert.strictEqual(decision.message, "Copies the weights to the node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
     assert.strictEqual(decision.lookAgainAt, 1_000 + fetchLook)
-    assert.strictEqual(decide(seen({ progress: null }), 1_000).message, "Copies the weights to its node.")
-    assert.match(decide(seen({ progress: { ...state, waiting: true } }), 1_000).message, /^Another pod copies the same weights/)
-    assert.match(decide(seen({ progress: { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 90 } }), 1_000).message, /nothing came for 2 min\.$/)
-    assert.match(decide(seen({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to its node: 1\.0 GiB/)
+    assert.strictEqual(decide(seen({ progress: null }), 1_000).message, "Copies the weights to the node.")
+    assert.match(decide(seen({ progress: { ...state, waiting: true } }), 1_000).message, /^Waits for another pod that copies the same weights/)
+    assert.match(
+      decide(seen({ progress: { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 90 } }), 1_000).message,
+      /nothing arrived for 2 min\.$/
+    )
+    assert.match(decide(seen({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to the node: 1\.0 GiB/)
   })
 
   it("it has hours for it, and the engine's own time begins afterwards", () => {
@@ -39,7 +42,7 @@ describe("while the weights are copied to a node", () => {
     assert.strictEqual(failureOf(decide(seen(done), copyDeadline + provisioningDeadline))?.code, "provisioning_timeout")
     // Also where an engine is lost in its trial and another pod copies.
     const boot = podClass.bootDeadlineSeconds * 1_000
-    assert.match(decide(seen({}, "checking"), boot + 1).message, /^Copies the weights to its node: /)
+    assert.match(decide(seen({}, "checking"), boot + 1).message, /^Copies the weights to the node: /)
     assert.isNull(failureOf(decide(seen({}, "checking"), boot + 1)))
     assert.isNull(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot - 1)))
     assert.strictEqual(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot))?.code, "engine_lost")
@@ -48,13 +51,13 @@ describe("while the weights are copied to a node", () => {
   it("a failure is told and tried again, and fails the run with its cause and its host class where that does not help", () => {
     const again = decide(seen({ running: false, failures: 1, failure: full }), 1_000)
     assert.isNull(failureOf(again))
-    assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. It is tried again.")
+    assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. The copy is retried.")
     for (const change of [{ failures: 3 }, { failures: 1, final: true }]) {
       const decision = decide(seen({ running: false, failure: full, ...change }), 1_000)
       assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
       assert.match(
         failureOf(decision)?.text ?? "",
-        /^It needs 10 bytes\. It was to be copied to a node of host class local \(weightsCache\)\. Deploy again, or choose another host class\.$/
+        /^It needs 10 bytes\. The weights could not be copied to a node of host class local \(weightsCache\)\. Deploy again, or choose another host class\.$/
       )
     }
   })
@@ -69,7 +72,7 @@ describe("while the weights are copied to a node", () => {
     )
     const own = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: true } }, 1_000)
     assert.strictEqual(failureOf(own)?.code, "weights_mismatch")
-    assert.match(decide(seen({ checks: true, progress: null }), 1_000).message, /^Looks whether the weights/)
+    assert.match(decide(seen({ checks: true, progress: null }), 1_000).message, /^Checks whether the weights/)
   })
 
   it("what serves has its weights brought again as often as its store loses them, and starts once they are there", () => {
@@ -79,7 +82,7 @@ describe("while the weights are copied to a node", () => {
     for (const change of [missing, changed, { ...missing, running: true }]) {
       const lost = { ...seen(change, "activated"), weights: { own: true } }
       assert.deepStrictEqual(tags(decide(lost, 1_000)), ["ForgetWeights", "EnsureFetch"])
-      assert.match(decide(lost, 1_000).message, /^The weights are not served: (Gone|Changed)\. They are downloaded once more\.$/)
+      assert.match(decide(lost, 1_000).message, /^The engine cannot use its weights: (Gone|Changed)\. They are downloaded again\.$/)
       const forgotten = { ...lost, weights: null }
       const comes = decide({ ...forgotten, fetch: FetchSeen.Active({ obstacle: null, progress: state }) }, 1_000)
       assert.deepStrictEqual([tags(comes), comes.lookAgainAt], [[], 1_000 + fetchLook])
@@ -109,7 +112,7 @@ describe("while the weights are copied to a node", () => {
     const small = { ...podClass, weightsCache: { ...cache, claimName: null, sizeBytes: 1_000 } }
     const decision = decide({ ...seen({}), podClass: small, pod: null }, 1_000)
     assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
-    assert.match(decision.message, /host class local gives 1000 B \(1000 bytes\) to the copy on its node \(weightsCache\.sizeBytes\)/)
+    assert.match(decision.message, /host class local allows 1000 B \(1000 bytes\) for the copy on its node \(weightsCache\.sizeBytes\)/)
     assert.deepStrictEqual(
       decide({ ...seen({}), pod: null }, 1_000).actions.map(({ _tag }) => _tag),
       ["EnsurePod"]

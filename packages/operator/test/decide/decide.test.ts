@@ -683,19 +683,19 @@ describe("a failure of the trial that the model is not to blame for", () => {
       "a suite that could not be run",
       seen("checking", { pod, ...unavailable("checking", 3, 0) }),
       1_000,
-      /: deploy again\. The model hub cannot be reached\.$/
+      /; deploy again\. The model hub cannot be reached\.$/
     ],
     [
       "a gateway that is not there",
       seen("activating", { pod }),
       10_000_000,
-      /What served before serves on\. Deploy again; if it stays, tell the cluster's operator\.$/
+      /The previous revision continues to serve\. Deploy again; if the problem persists, contact the cluster's operator\.$/
     ],
     [
       "a merge without an end",
       seen("checking", { merged: "wanted", pod: { ...unready, merge: { running: true, done: false, failures: 0, failure: null, endedAt: null } } }),
       100_000_000,
-      /^fidelity_not_run: The adapter was not merged .* Deploy again; if it stays, name a repository with the adapter merged into its base\.$/
+      /^fidelity_not_run: The adapter was not merged .* Deploy again; if the problem persists, use a repository with the adapter merged into its base\.$/
     ]
   ] as const)("says what to do: %s", (_, world, now, text) => {
     assert.match(decide(world, now).message, text)

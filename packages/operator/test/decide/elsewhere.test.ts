@@ -160,7 +160,7 @@ describe("whose fault it is", () => {
       const first = failedReport(name, "9.1, expected under 5.2")
       const failed = { ...first, outcomes: [...first.outcomes, { name: "needle", class: "required" as const, outcome: "failed" as const }] }
       const failure = failureOf(seen("checking", { pod }, found({ checks: failed })))
-      assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Failed too: needle\\. [A-Z].*\\.$`), name)
+      assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Also failed: needle\\. [A-Z].*\\.$`), name)
       assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)
       assert.isAtMost(failure?.text.length ?? 501, 500)
     }

@@ -122,7 +122,7 @@ describe("why a trial ends the run", () => {
     const { text } = saying({ name: "template_agrees", ...slow }, { name: "greedy_repeats", ...slow })
     assert.strictEqual(
       text,
-      "template_agrees: not done within 160 s, while the engine computed. Failed too: greedy_repeats. The engine still computed, and nothing was found against the model: deploy again while its node has processor time to spare, on a faster host class, or with a smaller max_context."
+      "template_agrees: not done within 160 s, while the engine computed. Also failed: greedy_repeats. The engine was still computing, and the model is not at fault. Deploy again while its node has spare CPU time, on a faster host class, or with a smaller max_context."
     )
   })
 
@@ -148,13 +148,13 @@ describe("why a trial ends the run", () => {
     }`)
     const failure = failedChecks(Schema.decodeUnknownSync(StoredCheckReport)(stored))
     assert.strictEqual(failure.code, "cross_request_leak")
-    assert.match(failure.text, /^batch_equals_alone: 2 of 64 answers held another request's code\. The engine mixes requests up/)
+    assert.match(failure.text, /^batch_equals_alone: 2 of 64 answers held another request's code\. The engine mixes up requests/)
   })
 
   it("says once what an engine error on wrong numbers may come from", () => {
     assert.match(
       saying({ name: "usage_exact", ...broken }, { name: "text_likelihood", ...broken }).text,
-      /^text_likelihood: HTTP 500 for a good request\. Failed too: usage_exact\. The engine breaks where numbers turn into NaN/
+      /^text_likelihood: HTTP 500 for a good request\. Also failed: usage_exact\. The engine breaks when numbers turn into NaN/
     )
   })
 
@@ -167,7 +167,7 @@ describe("why a trial ends the run", () => {
   it("advises on an adapter that changes nothing when it is merged either, else on the engine", () => {
     const row: Row = { name: "adapter_effect", outcome: "failed", detail: "0.0000 nats per token from the base" }
     assert.deepInclude(saying(row), { code: "adapter_not_applied" })
-    assert.match(saying({ ...row, cause: "adapter_without_effect" }).text, /The adapter itself changes nothing/)
+    assert.match(saying({ ...row, cause: "adapter_without_effect" }).text, /The adapter itself has no effect/)
     assert.match(saying(row).text, /try another runtime/)
   })
 })

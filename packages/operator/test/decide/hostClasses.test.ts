@@ -57,7 +57,7 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
   [
     "asks Kueue if only its queue may have room",
     on("queued", [optionOn("b")], { podClass: { ...podClass, queueName: "gpus" } }),
-    "Asks Kueue's queue gpus for its GPUs."
+    "Requests its GPUs from Kueue's queue gpus."
   ],
   ["does not ask Kueue if another class has room", on("queued", [optionOn("b", free)], { podClass: { ...podClass, queueName: "gpus" } }), "provisioning b"],
   ["takes a large engine within the organization's limit", on("waiting", [large(), optionOn("small", free)], {}, limited), "provisioning large"],
@@ -69,7 +69,7 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
   [
     "waits for the limit with its smallest engine",
     on("waiting", [large(), optionOn("small", free, 4)], { organizationGpus: 6 }, limited),
-    "Waits for its organization's limit of 8 GPUs: it needs 4, and the organization has 6 in use or asked for."
+    "Waits for its organization's limit of 8 GPUs: it needs 4, and the organization uses or has requested 6."
   ],
   [
     "counts with its smallest engine once it queues, and checks the limit for a larger one",

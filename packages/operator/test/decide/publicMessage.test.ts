@@ -10,7 +10,7 @@ const unready = (change: Partial<PodSeen>) =>
 
 describe("what a caller of the API reads of a run", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: ReturnType<typeof seen>]> = [
-    ["why no node takes its engine", seen("queued", { freeSlots: 0, shortage: `no node has the labels of ${marker}` })],
+    ["why no node can take its engine", seen("queued", { freeSlots: 0, shortage: `no node has the labels of ${marker}` })],
     ["why a serving engine finds no node", unready({ unschedulable: { message: `0/3 nodes: ${marker} is tainted`, since: 0 } })],
     ["why Kueue holds a serving engine back", unready({ gated: true })],
     ["why a serving engine lost its place", unready({ lost: `evicted by ${marker}` })],

@@ -225,7 +225,7 @@ describe("a download", () => {
     [
       "shows nothing of what it does not know",
       fetchSeen(failed, [said("Error: ENOENT: /weights/secret")]),
-      "download_failed: The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
+      "download_failed: The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
     ],
     [
       "that took too long says so",

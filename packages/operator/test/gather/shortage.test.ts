@@ -34,8 +34,8 @@ describe("why no node can take an engine", () => {
   const cases: ReadonlyArray<readonly [what: string, given: ReadonlyArray<Given>, gpus: number, words: string | null]> = [
     ["nothing, where one can", [{}, { cordoned: true }], 1, null],
     ["no nodes", [], 1, "the cluster has no node"],
-    ["labels that no node has", [{ card: "a100" }, { card: "l4" }], 1, "no node has the class's labels card=h100 (2 looked at)"],
-    ["a resource that no node offers", [{ offers: "amd.com/gpu" }], 1, "no node with the class's labels offers nvidia.com/gpu (1 looked at)"],
+    ["labels that no node has", [{ card: "a100" }, { card: "l4" }], 1, "no node has the class's labels card=h100 (nodes checked: 2)"],
+    ["a resource that no node offers", [{ offers: "amd.com/gpu" }], 1, "no node with the class's labels offers nvidia.com/gpu (nodes checked: 1)"],
     ["too few on each", [{ gpus: 4 }, { gpus: 2 }], 8, "no node with the class's labels offers 8 of nvidia.com/gpu: the most is 4"],
     ["a node that was cordoned", [{ cordoned: true }, { card: "a100" }], 1, "the only node of the class takes no new pods (cordoned)"],
     [
@@ -63,8 +63,8 @@ describe("the place of an engine that would be stopped for another", () => {
     ["is none on a node that was cordoned", { cordoned: true }, "its node takes no new pods (cordoned)"],
     ["is none on a node that is silent", { silent: true }, "its node takes no new pods (not ready)"],
     ["is none on a node with a taint", { taint: "dedicated" }, "its node takes no new pods (tainted)"],
-    ["is none where the class has other nodes now", { card: "a100" }, "its node has not the class's labels"],
-    ["is none where the node's cards are gone", { gpus: 0 }, "its node would have too few of nvidia.com/gpu"]
+    ["is none where the class has other nodes now", { card: "a100" }, "its node does not have the class's labels"],
+    ["is none where the node's cards are gone", { gpus: 0 }, "its node would not have enough nvidia.com/gpu"]
   ]
   for (const [what, given, words] of cases) {
     it(what, () => {

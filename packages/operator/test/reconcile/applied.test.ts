@@ -394,7 +394,7 @@ describe("an object that somebody applied", () => {
       door.kube.add("HostClass", "wide", { spec: { ...(Predicate.isObject(local) ? local : {}), nodes: 4 } })
       door.apply({ ...spec, serving: { hostClass: "wide" } })
       yield* door.operate(door.until(() => door.condition("Accepted").reason === "Invalid"))
-      assert.include(String(door.status().message), "span 4 nodes, which is planned and not available yet")
+      assert.include(String(door.status().message), "span 4 nodes, which is not supported yet")
       assert.strictEqual(door.made(), 0)
     })
   })
@@ -422,7 +422,7 @@ describe("an object that somebody applied", () => {
           yield* idle
         })
       )
-      assert.include(String(door.status().message), "What was accepted before goes on: Serves.")
+      assert.include(String(door.status().message), "The previously accepted one continues: Serves.")
       assert.deepInclude(door.condition("Accepted"), { status: "False", reason: "Invalid", observedGeneration: 3 })
       assert.deepInclude(door.condition("Ready"), { status: "True", observedGeneration: 1 })
       assert.strictEqual(door.made(), 1)

@@ -76,7 +76,7 @@ describe("an engine whose checks make it busy", () => {
           for (const restarts of [0, 0, 1]) {
             for (const [ready, message] of [
               [false, "Waits for the engine"],
-              [true, "Checks what"]
+              [true, "Checks the"]
             ] as const) {
               yield* TestClock.adjust("2 seconds")
               says(stage, ready, restarts)

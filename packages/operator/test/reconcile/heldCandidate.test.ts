@@ -20,7 +20,7 @@ it.effect("a run that waits for what its model's candidate holds says so, and go
       const row = stage.row()
       const candidates = [{ run: row.id, gpus: 1, endedAt: row.endedAt ?? 0, holdSeconds: 3_600 }]
       stage.add({ ...row, id: otherDeployment, engineRun: otherDeployment, serve: true, phase: "queued", endedAt: null, revision, candidates })
-      yield* stage.until(() => told().includes(`(${row.id}) holds 1 until 1970-01-01T01:00:00.000Z`) && told().includes(`deletes its pod ${held}`))
+      yield* stage.until(() => told().includes(`(${row.id}) holds 1 until 1970-01-01T01:00:00.000Z`) && told().includes(`delete its pod ${held}`))
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(kube.names("Pod"), [held])
       kube.remove("Pod", held)

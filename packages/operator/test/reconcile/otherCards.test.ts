@@ -18,7 +18,11 @@ it.effect("what was verified on one card is started on no other, where its host 
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(stage.published, [1])
       kube.drop("Pod", enginePodName(stage.row().id))
-      yield* stage.until(() => stage.mirrored()?.message === "The host class local (1 x simulated) does not exist now: the engine cannot be started again.")
+      yield* stage.until(
+        () =>
+          stage.mirrored()?.message ===
+          "The host class local (1 x simulated) does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one."
+      )
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(kube.names("Pod"), [])
       kube.drop("HostClass", hostClass.name)

@@ -44,7 +44,7 @@ describe("a run", () => {
       return Effect.gen(function* () {
         yield* stage.operate(stage.until(() => isShown(stage, "activated")() && stage.mirrored()?.message === "Serves."))
         assert.deepStrictEqual(stage.kube.names("Event"), [])
-        assert.isTrue(lines.some((line) => line.includes("refuses the event Activated")))
+        assert.isTrue(lines.some((line) => line.includes("refused the event Activated")))
       }).pipe(Effect.provide(Logger.layer([logger])))
     })
   }
@@ -70,7 +70,7 @@ describe("a run", () => {
         Effect.gen(function* () {
           yield* stage.until(() => stage.row().phase === "provisioning")
           yield* TestClock.adjust("15 seconds")
-          assert.include(String(stage.mirrored()?.message), `There is a pod ${name} already that is none of Seatrial's.`)
+          assert.include(String(stage.mirrored()?.message), `A pod ${name} that does not belong to Seatrial already exists.`)
           stage.kube.drop("Pod", name)
           yield* TestClock.adjust("15 seconds")
           yield* stage.until(() => stage.row().phase === "activated")

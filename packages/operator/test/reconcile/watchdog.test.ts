@@ -47,7 +47,7 @@ describe("the watchdog", () => {
       yield* TestClock.adjust("41 seconds")
       assert.strictEqual((yield* counted) - before, 1)
       assert.strictEqual(logged.length, 1)
-      for (const part of [deploymentId, "90 s ago", '"phase":"booting"', '"message":"Waits for the engine."']) assert.include(logged[0], part)
+      for (const part of [deploymentId, "90 s overdue", '"phase":"booting"', '"message":"Waits for the engine."']) assert.include(logged[0], part)
       assert.strictEqual(passes(), 4)
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(passes(), 5)

@@ -20,11 +20,11 @@ const condition = (status: ReturnType<typeof told>, type: string) => status.cond
 
 describe("a host class", () => {
   const refusals: ReadonlyArray<readonly [reason: string, object: HostClassResource, says: RegExp]> = [
-    ["SeveralNodesNotAvailable", object({ nodes: 2 }), /2 nodes, which is planned and not available yet/],
+    ["SeveralNodesNotAvailable", object({ nodes: 2 }), /2 nodes, which is not supported yet/],
     ["InvalidNodeSelector", object({ nodeSelector: { "Not a label": "x" } }), /Not a label=x/],
     ["InvalidNodeSelector", object({ nodeSelector: { zone: "-" } }), /zone=-/],
-    ["InvalidName", object({}, "rule.dots"), /63 lower-case letters/],
-    ["Invalid", object({ maxGpus: 8 }), /needs autoscaling/]
+    ["InvalidName", object({}, "rule.dots"), /63 lowercase letters/],
+    ["Invalid", object({ maxGpus: 8 }), /requires autoscaling/]
   ]
   for (const [reason, refused, says] of refusals) {
     it(`that nothing can be deployed on says so: ${says.source}`, () => {

@@ -48,7 +48,7 @@ describe("background work", () => {
       const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
       for (const [defect, said] of [
         [new ProcessEnded({ message, fromOutside: false, part: "chat template" }), message],
-        [new Error("secret"), "An internal fault."]
+        [new Error("secret"), "An internal error."]
       ] as const) {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
         yield* Effect.yieldNow
@@ -192,7 +192,7 @@ describe("background work", () => {
       const { background } = yield* told
       yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die("boom"))
       yield* Effect.yieldNow
-      assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal fault." })
+      assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal error." })
     })
   )
 })
