@@ -14,7 +14,9 @@ it.effect("a download that waits for an earlier Secret which a finalizer keeps s
       yield* stage.until(() => stage.row().phase === "materializing")
       yield* stage.until(() => kube.log.includes(`remove Secret ${name}`))
       yield* TestClock.adjust("20 seconds")
-      yield* stage.until(() => String(stage.mirrored()?.message).includes(`The Secret ${name} of an earlier attempt is being deleted, but a finalizer keeps it`))
+      yield* stage.until(() =>
+        String(stage.mirrored()?.message).includes(`The Secret ${name} of an earlier attempt is being deleted, but a finalizer keeps it`)
+      )
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual([kube.names("Secret"), kube.names("Job")], [[name], []])
       kube.drop("Secret", name)
