@@ -5,7 +5,7 @@ import { TestClock } from "effect/testing"
 import { type GroupCommit, groupCommit } from "../src/GroupCommit.ts"
 
 describe("groupCommit", () => {
-  it.effect("shares commits among what came meanwhile, never above the batch, and dies when a lost connection stays lost", () =>
+  it.effect("batches rows that arrive during a commit, within the batch limit, and dies if a lost connection does not recover", () =>
     Effect.gen(function* () {
       const batches: Array<number> = []
       const gate = yield* Deferred.make<void>()
@@ -34,7 +34,7 @@ describe("groupCommit", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("tries a lost connection again for a while, and a refused row not at all", () =>
+  it.effect("retries a lost connection for a while, and does not retry a rejected row", () =>
     Effect.gen(function* () {
       const failure = (code: string) => new SqlError({ reason: new UnknownError({ cause: Object.assign(new Error(code), { code }) }) })
       let attempts = 0
@@ -51,9 +51,9 @@ describe("groupCommit", () => {
       })
       const write = Effect.fnUntraced(function* (code: string) {
         attempts = 0
-        const fibre = yield* Effect.forkChild(Effect.exit(lane.write(code)), { startImmediately: true })
+        const fiber = yield* Effect.forkChild(Effect.exit(lane.write(code)), { startImmediately: true })
         yield* TestClock.adjust("1 second")
-        return yield* Fiber.join(fibre)
+        return yield* Fiber.join(fiber)
       })
       assert.isTrue(Exit.isSuccess(yield* write("57P01")))
       assert.strictEqual(attempts, 4)
@@ -62,7 +62,7 @@ describe("groupCommit", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("commits a row that came while all were busy as soon as one is not, whatever the other still waits for", () =>
+  it.live("commits a row that arrived while all committers were busy as soon as one of them is idle, even if another still waits", () =>
     Effect.gen(function* () {
       const begun: Array<string> = []
       const gates = { first: yield* Deferred.make<void>(), second: yield* Deferred.make<void>() }
@@ -78,20 +78,20 @@ describe("groupCommit", () => {
           })
       })
       const start = (row: "first" | "second" | "third") => Effect.forkChild(write(row), { startImmediately: true })
-      const others = [yield* start("first")]
+      const otherRows = [yield* start("first")]
       while (begun.length < 1) yield* Effect.yieldNow
-      others.push(yield* start("second"))
+      otherRows.push(yield* start("second"))
       while (begun.length < 2) yield* Effect.yieldNow
       const third = yield* start("third")
       yield* Deferred.succeed(gates.first, undefined)
       yield* Effect.timeout(Fiber.join(third), "3 seconds").pipe(Effect.onError(() => Deferred.succeed(gates.second, undefined)))
       assert.deepStrictEqual(begun, ["first", "second", "third"])
       yield* Deferred.succeed(gates.second, undefined)
-      yield* Effect.forEach(others, Fiber.join)
+      yield* Effect.forEach(otherRows, Fiber.join)
     }).pipe(Effect.scoped)
   )
 
-  it.live("begins no transaction for a row that nobody waits for: it shares the next, or has its own when it has waited for long", () =>
+  it.live("starts no transaction for a row without a waiting caller: the row joins the next one, or gets its own after the maximum wait", () =>
     Effect.gen(function* () {
       yield* Effect.acquireRelease(
         Effect.sync(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })),
@@ -126,7 +126,7 @@ describe("groupCommit", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("commits what it has when it closes, and says of what comes later that it will not", () =>
+  it.effect("commits queued rows on close, and rejects later rows", () =>
     Effect.gen(function* () {
       const committed: Array<number> = []
       const settled: Array<boolean> = []

@@ -26,7 +26,7 @@ import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "../src/
 import { endOf, startOf } from "./requestRows.ts"
 import { encryptionKey } from "./stage.ts"
 
-/** The address of the database that the owner and the roles share. */
+/** The URL of the database that the owner and the roles share. */
 class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {
   static readonly layer = Layer.effect(
     Url,
@@ -44,7 +44,7 @@ const layerOwner = Layer.mergeAll(Runs.layerSql, Metering.layerSql, Requests.lay
 
 const poolSize = 3
 
-/** The pools of a program, with the rights of its role. */
+/** The pools of a program, with the privileges of its role. */
 const poolsOf = (
   role: Role,
   tenants: boolean | string = role === "server"
@@ -53,16 +53,16 @@ const poolsOf = (
 
 const clientOf = (role: Role, tenants?: boolean | string) => Effect.map(poolsOf(role, tenants), (pools) => Context.get(pools, PgClient.PgClient))
 
-/** What Postgres said. */
+/** The innermost error message, from Postgres. */
 const reasonOf = (error: Error): string => (error.cause instanceof Error ? reasonOf(error.cause) : error.message)
 
 const inOrganization = (orgId: string) => Effect.provideService(TenantScope, orgId)
 
-/** Two organizations with a row in each table that requests and deployments write. */
+/** Two organizations with rows in every table that requests and deployments write. */
 const twoOrganizations = Effect.gen(function* () {
   const metering = yield* Metering
   const sql = yield* PgClient.PgClient
-  const made = []
+  const organizations = []
   for (const slug of [`a-${crypto.randomUUID().slice(0, 8)}`, `b-${crypto.randomUUID().slice(0, 8)}`]) {
     const { caller } = yield* makeCaller(slug)
     const served = yield* makeServing(caller, slug, "tiny")
@@ -70,36 +70,36 @@ const twoOrganizations = Effect.gen(function* () {
     yield* beginRequest(metering, start)
     yield* metering.end(endOf(start))
     yield* sql`INSERT INTO hub_connections (org_id, user_id, sealed_token, created_at, updated_at) VALUES (${caller.orgId}, ${caller.userId}, 'sealed', now(), now())`
-    made.push({ caller, served, start })
+    organizations.push({ caller, served, start })
   }
-  const [own, other] = made
+  const [own, other] = organizations
   if (own === undefined || other === undefined) return yield* Effect.die("no organizations")
   return { own, other }
 })
 
 describe("access to the database", () => {
   layer(layerOwner, { excludeTestServices: true })((it) => {
-    it.effect("is listed for every table, and every table of an organization has row-level security, also one that a later version adds", () =>
+    it.effect("is listed for every table, and every table of an organization has row-level security, including tables of a later version", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
-        const found = yield* sql<{ readonly name: string; readonly tenant: boolean; readonly secured: boolean }>`
+        const results = yield* sql<{ readonly name: string; readonly tenant: boolean; readonly secured: boolean }>`
           SELECT c.relname::text AS name, c.relrowsecurity AS secured,
             c.relname = 'organizations' OR EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attname = 'org_id' AND NOT a.attisdropped) AS tenant
           FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
           ORDER BY c.relname COLLATE "C"`
         assert.deepStrictEqual(
-          found.map(({ name }) => name),
+          results.map(({ name }) => name),
           Object.keys(tables).toSorted(),
           "src/access/tables.ts lists every table"
         )
-        for (const { name, secured, tenant } of found) {
+        for (const { name, secured, tenant } of results) {
           assert.strictEqual(tables[name]?.tenant !== null, tenant, `${name} belongs to an organization if it has org_id`)
           assert.strictEqual(secured, tenant, `${name} has row-level security if it belongs to an organization`)
         }
       })
     )
 
-    it.effect("of the server shows and changes rows of the organization that it works for, and nothing without one", () =>
+    it.effect("of the server reads and writes rows of its current organization only, and no rows without one", () =>
       Effect.gen(function* () {
         const { other, own } = yield* twoOrganizations
         const owner = yield* PgClient.PgClient
@@ -119,7 +119,7 @@ describe("access to the database", () => {
             const [real] = yield* owner<{ readonly n: number }>`SELECT count(*)::int AS n FROM ${owner(table)} WHERE ${owner(tenant)} = ${own.caller.orgId}`
             assert.strictEqual(row?.all, real?.n, table)
           }
-          // Without an organization nothing is changed, be it by the grants or by row-level security.
+          // Without an organization nothing changes, because of grants or row-level security.
           for (const statement of [change, remove]) assert.lengthOf(yield* Effect.orElseSucceed(statement, () => []), 0, table)
         }
         const insert = server`
@@ -131,7 +131,7 @@ describe("access to the database", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("of the server across organizations shows of models only the published ones, with the revisions that serve them", () =>
+    it.effect("of the server across organizations reads only published models and their serving revisions", () =>
       Effect.gen(function* () {
         const { other, own } = yield* twoOrganizations
         const owner = yield* PgClient.PgClient
@@ -150,14 +150,14 @@ describe("access to the database", () => {
           Catalog.layerServer.pipe(Layer.provide([Layer.succeed(PgClient.PgClient, yield* clientOf("server")), Layer.succeed(AcrossPool, server)]))
         )
         const catalog = Context.get(context, Catalog)
-        const revisionsOf = (found: Iterable<{ readonly revisionId: string }>) => [...found].map(({ revisionId }) => revisionId)
+        const revisionsOf = (results: Iterable<{ readonly revisionId: string }>) => [...results].map(({ revisionId }) => revisionId)
         assert.include(revisionsOf(Option.getOrThrow(yield* Stream.runHead(catalog.published))), other.served.revisionId)
         const orgId = own.caller.orgId
         assert.deepStrictEqual(revisionsOf(yield* inOrganization(orgId)(catalog.ownedBy(orgId))), [own.served.revisionId])
         const find = (orgId: OrgId, model: string) =>
-          Effect.map(inOrganization(orgId)(catalog.find(orgId, model)), (found) => revisionsOf(Option.toArray(found)))
+          Effect.map(inOrganization(orgId)(catalog.find(orgId, model)), (results) => revisionsOf(Option.toArray(results)))
         assert.deepStrictEqual(yield* find(orgId, own.served.model), [own.served.revisionId])
-        // A published model has the short name.
+        // The published model has the bare name.
         assert.deepStrictEqual(yield* find(orgId, "tiny"), [other.served.revisionId])
         assert.deepStrictEqual(yield* find(other.caller.orgId, own.served.model), [])
         yield* owner`UPDATE models SET active_revision_id = NULL WHERE id = ${other.served.modelId}`
@@ -165,7 +165,7 @@ describe("access to the database", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("of the server has a pool for keys and one for an organization's models: neither waits for the other", () =>
+    it.effect("of the server uses separate pools for keys and for an organization's models: neither waits for the other", () =>
       Effect.gen(function* () {
         const { caller, secret } = yield* makeCaller(`pools-${crypto.randomUUID().slice(0, 8)}`)
         const served = yield* makeServing(caller, "pools", "tiny")
@@ -195,12 +195,12 @@ describe("access to the database", () => {
           models.map(({ model }) => model),
           [served.model]
         )
-        const found = yield* whileFull(server, keys.authenticate(secret))
-        assert.strictEqual(Option.getOrThrow(found).orgId, caller.orgId)
+        const results = yield* whileFull(server, keys.authenticate(secret))
+        assert.strictEqual(Option.getOrThrow(results).orgId, caller.orgId)
       }).pipe(Effect.scoped)
     )
 
-    it.effect("of the server follows each fiber, in transactions and after a rollback too", () =>
+    it.effect("of the server follows the organization of each fiber, in transactions and after a rollback", () =>
       Effect.gen(function* () {
         const { other, own } = yield* twoOrganizations
         const server = yield* clientOf("server")
@@ -223,19 +223,19 @@ describe("access to the database", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("of the server's reading pool shows a request and its receipt to its organization alone, though one statement reads for many", () =>
+    it.effect("of the server's read pool returns a request and its receipt to its organization only, even if one statement reads for many", () =>
       Effect.gen(function* () {
         const { other, own } = yield* twoOrganizations
         const pools = yield* poolsOf("server")
         const requests = Context.get(yield* Layer.build(Requests.layerSql.pipe(Layer.provide(Layer.succeedContext(pools)))), Requests)
-        const found = yield* Effect.all(
+        const results = yield* Effect.all(
           [own, other].flatMap(({ caller }) =>
             [own, other].flatMap(({ start }) => [requests.find(caller.orgId, start.id), requests.findReceipt(caller.orgId, start.id)])
           ),
           { concurrency: "unbounded" }
         )
         assert.deepStrictEqual(
-          found.map(({ _tag }) => _tag),
+          results.map(({ _tag }) => _tag),
           ["Some", "Some", "None", "None", "None", "None", "Some", "Some"]
         )
         const lists = yield* Effect.all(
@@ -284,7 +284,7 @@ describe("access to the database", () => {
       admin: ["SELECT retire_old_month('requests', 1)", "UPDATE applied_access SET definition = '' WHERE false; DROP POLICY seatrial_admin_all ON models"]
     } as const
     for (const role of ["gateway", "operator", "server"] as const) {
-      it.effect(`of the ${role} suffices to read what an organization spends`, () =>
+      it.effect(`of the ${role} is sufficient to read what an organization spends`, () =>
         Effect.gen(function* () {
           const { own } = yield* twoOrganizations
           const { orgId } = own.caller
@@ -298,7 +298,7 @@ describe("access to the database", () => {
       )
     }
     for (const role of roles) {
-      it.effect(`of the ${role} is refused what it does not need, and every change of the schema`, () =>
+      it.effect(`of the ${role} excludes everything that it does not need, and every change of the schema`, () =>
         Effect.gen(function* () {
           const sql = yield* clientOf(role, "*")
           const schema = [
@@ -320,7 +320,7 @@ describe("access to the database", () => {
     }
   })
 
-  it.live("is applied again only for what has changed, and not by an older version", () =>
+  it.live("is applied again only for changed definitions, and never by an older version", () =>
     Effect.gen(function* () {
       const url = yield* makeTestDatabase(inject("postgres"))
       yield* Effect.gen(function* () {

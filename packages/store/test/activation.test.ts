@@ -6,7 +6,7 @@ import { checks, engineDigest, engineImage, makeCaller, makeServing, newModel, w
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
-  it.effect("of a cancel and an activation that race, exactly one wins", () =>
+  it.effect("if a cancel and an activation race, exactly one wins", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -64,7 +64,7 @@ layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
     })
   )
 
-  it.effect("a run that is not to serve ends verified, and changes nothing that serves", () =>
+  it.effect("a run with serve false ends verified and does not change the serving revision", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -84,7 +84,7 @@ layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
     })
   )
 
-  it.effect("nothing serves whose checks did not pass", () =>
+  it.effect("a revision whose checks did not pass is never activated", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs

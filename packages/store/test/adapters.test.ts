@@ -43,7 +43,7 @@ const fidelity: Fidelity = {
 const path = ["materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"] as const
 
 layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("a model with an adapter", (it) => {
-  it.effect("needs its base too, is reused with the same base only, and its receipts name both commits and what the adapter does", () =>
+  it.effect("needs its base, is reused only with the same base, and its receipts contain both commits and the content hash of the adapter", () =>
     Effect.gen(function* () {
       const [deployments, metering, requests, routes, runs] = [yield* Deployments, yield* Metering, yield* Requests, yield* Routes, yield* Runs]
       const { forget, list } = yield* NeededWeights
@@ -93,7 +93,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
         adapter_content_hash: contentHash
       })
 
-      // What the same commit of the adapter means follows from its base.
+      // The facts of an adapter's commit depend on its base.
       assert.isTrue(Option.isNone(yield* deployments.knownFacts(orgId, { repo: "seatrial/tiny-adapter" }, "a".repeat(40))))
       const same = yield* screen(again("two"), adapted())
       assert.strictEqual(same.revision.id, first.revision.id)
@@ -101,7 +101,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
       const moved = yield* screen(again("three"), adapted(Commit.make("c".repeat(40))))
       assert.notStrictEqual(moved.revision.id, first.revision.id)
 
-      // Who counted on the adapter's files counted on its base's too.
+      // Runs that use the adapter's files also use its base.
       yield* runs.noteWeights(moved.id, orgId, { store: "seatrial/weights", manifest: "one" })
       const noted = Effect.map(runs.observe(moved.id), (run) => Option.getOrThrow(run).storedWeights.length)
       assert.strictEqual(yield* noted, 1)
@@ -110,7 +110,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
     })
   )
 
-  it.effect("is told from one without: its receipts name no base", () =>
+  it.effect("differs from a model without an adapter, whose receipts contain no base", () =>
     Effect.gen(function* () {
       const [metering, requests] = [yield* Metering, yield* Requests]
       const { caller } = yield* makeCaller("plain")

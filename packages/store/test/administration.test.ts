@@ -30,14 +30,14 @@ const rowsOf = Effect.fnUntraced(function* (orgId: OrgId) {
 const withoutId = ({ id: _, ...event }: (typeof Events.Type)[number]): Event => event
 const eventsOf = (orgId: OrgId) => Effect.map(rowsOf(orgId), (rows) => rows.map(withoutId))
 
-/** What the effect gives, and the events that it adds. */
+/** Returns the result of the effect and the events that it wrote. */
 const audited = Effect.fnUntraced(function* <A, E, R>(orgId: OrgId, effect: Effect.Effect<A, E, R>) {
   const before = new Set((yield* rowsOf(orgId)).map(({ id }) => id))
   const value = yield* effect
   return { value, events: (yield* rowsOf(orgId)).filter(({ id }) => !before.has(id)).map(withoutId) }
 })
 
-/** Every row of every table, as text. */
+/** All rows of all tables, as text. */
 const dump = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   const tables = yield* sql<{ name: string }>`
@@ -59,7 +59,7 @@ const setUp = Effect.fnUntraced(function* (slug: string) {
 const inDays = (days: number) => Effect.map(Clock.currentTimeMillis, (now) => now + days * 86_400_000)
 
 layer(layerAdministration, { excludeTestServices: true })("administration", (it) => {
-  it.effect("each operation writes exactly its event, with what was before and after, and no row anywhere holds a secret", () =>
+  it.effect("each operation writes exactly one event with the values before and after, and no row contains a secret", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { orgId, organizations, owner } = yield* setUp("audited")
@@ -113,11 +113,11 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
       yield* expectEvents(invitations.withdraw(orgId, second.invitation.id))
       yield* expectEvents(members.changeRole(orgId, bob.id, "owner"), event("membership", bob.id, "role_changed", { role: "member" }, { role: "owner" }))
 
-      const made = yield* audited(orgId, keys.create({ orgId, userId: bob.id, name: "k", scopes: ["models:read"] }))
-      const { key, secret } = made.value
+      const creation = yield* audited(orgId, keys.create({ orgId, userId: bob.id, name: "k", scopes: ["models:read"] }))
+      const { key, secret } = creation.value
       secrets.push(Redacted.value(secret))
       const parts = (of: typeof key) => ({ prefix: of.prefix, last_four: of.lastFour })
-      assert.deepStrictEqual<unknown>(made.events, [
+      assert.deepStrictEqual<unknown>(creation.events, [
         {
           ...event("api_key", key.id, "created", null, { name: "k", ...parts(key), scopes: ["models:read"], user_id: bob.id, expires_at: null }),
           actor_kind: "admin"
@@ -190,12 +190,12 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
       secrets.push(Redacted.value(last.secret))
       const removed = yield* audited(orgId, members.remove(orgId, bob.id))
       assert.deepStrictEqual(Option.getOrThrow(removed.value), [last.key.id])
-      const [membership, key2, ...others] = removed.events
+      const [membership, key2, ...furtherEvents] = removed.events
       assert.deepStrictEqual<unknown>(membership, {
         ...event("membership", bob.id, "removed", { email: "bob@example.org", role: "owner", hub_connected: false }, null),
         actor_kind: "admin"
       })
-      assert.deepStrictEqual([key2?.resource_type, key2?.resource_id, key2?.action, others.length], ["api_key", last.key.id, "revoked", 0])
+      assert.deepStrictEqual([key2?.resource_type, key2?.resource_id, key2?.action, furtherEvents.length], ["api_key", last.key.id, "revoked", 0])
       assert.isTrue(Option.isNone(yield* members.remove(orgId, bob.id)))
       assert.strictEqual((yield* members.list(orgId)).length, 1)
       assert.deepStrictEqual(
@@ -208,13 +208,13 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
       for (const secret of secrets) assert.notInclude(everything, secret)
       const hashes = yield* sql<{ hash: string }>`
         SELECT encode(secret_sha256, 'hex') AS hash FROM api_keys WHERE org_id = ${orgId} UNION ALL SELECT encode(token_sha256, 'hex') FROM invitations WHERE org_id = ${orgId}`
-      const told = JSON.stringify(yield* eventsOf(orgId))
+      const eventText = JSON.stringify(yield* eventsOf(orgId))
       assert.strictEqual(hashes.length, 4)
-      for (const { hash } of hashes) assert.notInclude(told, hash)
+      for (const { hash } of hashes) assert.notInclude(eventText, hash)
     })
   )
 
-  it.effect("a change whose event cannot be written does not happen", () =>
+  it.effect("a change whose event cannot be written is rolled back", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { orgId, organizations, owner } = yield* setUp("whole")
@@ -257,7 +257,7 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
     })
   )
 
-  it.effect("a changed limit of GPUs has the operator look at the runs that wait, and at no others", () =>
+  it.effect("a changed GPU limit notifies the operator about the waiting runs of the organization only", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const [billing, deployments, runs] = [yield* Billing, yield* Deployments, yield* Runs]
@@ -272,22 +272,22 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
     })
   )
 
-  it.effect("an organisation keeps an owner, also where all are taken away at once", () =>
+  it.effect("an organization keeps at least one owner, even if all are removed concurrently", () =>
     Effect.gen(function* () {
       const { orgId, organizations, owner } = yield* setUp("owned")
       const members = yield* Members
-      const others = yield* Effect.forEach(["a", "b", "c"], (name) => organizations.addUser({ orgId, email: `${name}@owned.example`, name, role: "owner" }))
+      const moreOwners = yield* Effect.forEach(["a", "b", "c"], (name) => organizations.addUser({ orgId, email: `${name}@owned.example`, name, role: "owner" }))
       const take = (userId: UserId, index: number) => {
         const taking: Effect.Effect<unknown, LastOwner> = index % 2 === 0 ? members.remove(orgId, userId) : members.changeRole(orgId, userId, "member")
         return Effect.match(taking, { onFailure: ({ _tag }) => _tag, onSuccess: () => "taken" })
       }
-      const outcomes = yield* Effect.forEach([owner, ...others], ({ id }, index) => take(id, index), { concurrency: "unbounded" })
+      const outcomes = yield* Effect.forEach([owner, ...moreOwners], ({ id }, index) => take(id, index), { concurrency: "unbounded" })
       assert.deepStrictEqual(outcomes.toSorted(), ["LastOwner", "taken", "taken", "taken"])
       assert.strictEqual((yield* members.list(orgId)).filter(({ role }) => role === "owner").length, 1)
     })
   )
 
-  it.effect("no key outlives its member, also one that is made while the member is removed", () =>
+  it.effect("no key outlives its membership, even if it is created during the removal", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { orgId, organizations } = yield* setUp("raced")
@@ -305,15 +305,15 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
     })
   )
 
-  it.effect("an invitation is accepted once, by whoever holds its token, and an address has one at a time", () =>
+  it.effect("an invitation is accepted once, by the holder of its token, and an address has at most one", () =>
     Effect.gen(function* () {
       const { orgId } = yield* setUp("inviting")
       const invitations = yield* Invitations
       const send = Effect.flatMap(inDays(1), (expiresAt) => invitations.send({ orgId, email: "bob@inviting.example", role: "member", expiresAt }))
       const sent = yield* Effect.forEach([1, 2, 3], () => Effect.exit(send), { concurrency: "unbounded" })
-      const made = sent.filter(Exit.isSuccess)
-      assert.strictEqual(made.length, 1)
-      const token = made[0]?.value.token ?? Redacted.make("")
+      const creation = sent.filter(Exit.isSuccess)
+      assert.strictEqual(creation.length, 1)
+      const token = creation[0]?.value.token ?? Redacted.make("")
       const wrong = Redacted.make(`${Redacted.value(token)}x`)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(invitations.accept(wrong, Option.none()))))
       const accepted = yield* Effect.forEach([1, 2, 3], () => Effect.exit(invitations.accept(token, Option.none())), { concurrency: "unbounded" })

@@ -18,18 +18,18 @@ const authenticated = Effect.fnUntraced(function* (keys: ApiKeys["Service"], sec
   return Option.getOrThrow(yield* keys.authenticate(secret))
 })
 
-/** Watches a caller: how often it was told that the key has ended. */
+/** Watches a caller, and counts how often the end of its key was reported. */
 const watched = (keys: ApiKeys["Service"], caller: Parameters<ApiKeys["Service"]["watch"]>[0]) => {
-  const seen = { ends: 0, unwatch: () => {} }
-  seen.unwatch = keys.watch(caller, () => {
-    seen.ends++
+  const watchState = { ends: 0, unwatch: () => {} }
+  watchState.unwatch = keys.watch(caller, () => {
+    watchState.ends++
   })
-  return seen
+  return watchState
 }
 
 const layerMembers = Members.layerSql.pipe(Layer.provideMerge(layerApi))
 
-describe("a caller whose requests are under way", () => {
+describe("a caller with requests in progress", () => {
   const ends: ReadonlyArray<
     readonly [
       string,
@@ -47,21 +47,23 @@ describe("a caller whose requests are under way", () => {
         const organizations = yield* Organizations
         const processes = [yield* ApiKeys, yield* otherProcess]
         const { caller, secret, user } = yield* makeCaller("acme")
-        // An organization keeps one owner.
+        // An organization must keep one owner.
         yield* organizations.addUser({ orgId: caller.orgId, email: "other@acme.example", name: "Other", role: "owner" })
         const other = yield* makeCaller("other")
         const watches = yield* Effect.forEach(processes, (keys) =>
-          Effect.map(authenticated(keys, secret), (seen) => [watched(keys, seen), watched(keys, seen)])
+          Effect.map(authenticated(keys, secret), (watchState) => [watched(keys, watchState), watched(keys, watchState)])
         )
-        const others = yield* Effect.forEach(processes, (keys) => Effect.map(authenticated(keys, other.secret), (seen) => watched(keys, seen)))
+        const otherCallers = yield* Effect.forEach(processes, (keys) =>
+          Effect.map(authenticated(keys, other.secret), (watchState) => watched(keys, watchState))
+        )
         yield* end({ caller: { ...caller, userId: user.id } })
         yield* soon(Effect.sync(() => watches.flat().every((one) => one.ends === 1)))
-        assert.isTrue(others.every((one) => one.ends === 0))
+        assert.isTrue(otherCallers.every((one) => one.ends === 0))
       }).pipe(Effect.provide(layerMembers))
     )
   }
 
-  it.live("is ended at the key's expiry, also if that is set by a rotation that leaves the earlier secret in force for a while", () =>
+  it.live("is ended at the key's expiry, even if a rotation with an overlap set it", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { caller, secret } = yield* makeCaller("acme")
@@ -75,14 +77,14 @@ describe("a caller whose requests are under way", () => {
     }).pipe(Effect.provide(layerApi))
   )
 
-  it.live("is not ended when the secret stays in force, or after the request has ended", () =>
+  it.live("is not ended while the secret is valid, or after the request has ended", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const organizations = yield* Organizations
       const { caller, secret } = yield* makeCaller("acme")
-      const seen = yield* authenticated(keys, secret)
-      const stays = watched(keys, seen)
-      const over = watched(keys, seen)
+      const watchState = yield* authenticated(keys, secret)
+      const stays = watched(keys, watchState)
+      const over = watched(keys, watchState)
       yield* organizations.recordPurchase({ orgId: caller.orgId, micros: 1n })
       over.unwatch()
       yield* keys.revoke(caller.orgId, caller.keyId)
@@ -91,24 +93,24 @@ describe("a caller whose requests are under way", () => {
     }).pipe(Effect.provide(layerApi))
   )
 
-  it.live("is ended also if it was revoked before it was watched", () =>
+  it.live("is ended if the key was revoked before the watch began", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { caller, secret } = yield* makeCaller("acme")
-      const seen = yield* authenticated(keys, secret)
+      const watchState = yield* authenticated(keys, secret)
       yield* keys.revoke(caller.orgId, caller.keyId)
-      const late = watched(keys, seen)
+      const late = watched(keys, watchState)
       yield* soon(Effect.sync(() => late.ends === 1))
     }).pipe(Effect.provide(layerApi))
   )
 
-  it.live("is ended also if the revocation came while notifications were lost", () =>
+  it.live("is ended if the revocation happened while notifications were lost", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const keys = yield* ApiKeys
       const { caller, secret } = yield* makeCaller("acme")
       const one = watched(keys, yield* authenticated(keys, secret))
-      // Without a notification, as if that had been lost with the connection.
+      // No notification, as if it was lost with the connection.
       yield* sql`UPDATE api_keys SET revoked_at = now() WHERE org_id = ${caller.orgId}`
       yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'LISTEN%api_keys%'`
       yield* soon(Effect.sync(() => one.ends === 1))

@@ -8,7 +8,7 @@ import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
 
-/** A micro-dollar for each token that is written. */
+/** One micro-dollar for each output token. */
 const prices: Prices = {
   input_micros_per_mtok: "0",
   output_micros_per_mtok: "1000000",
@@ -17,7 +17,7 @@ const prices: Prices = {
 }
 const writes = (output_tokens: number): Usage => ({ input_tokens: 0, output_tokens, cache_read_tokens: null, cache_write_tokens: null })
 
-/** A customer with 5,000,000 micro-dollars, and what it takes to spend them. */
+/** A customer with 5,000,000 micro-dollars, and the functions to spend them. */
 const setUp = Effect.fnUntraced(function* (slug: string) {
   const metering = yield* Metering
   const { check } = yield* Allowances
@@ -53,7 +53,7 @@ const setUp = Effect.fnUntraced(function* (slug: string) {
 })
 
 layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("Allowances", (it) => {
-  it.effect("an invoiced organization without limits costs no look-up, and whatever it spends is allowed", () =>
+  it.effect("an invoiced organization without limits needs no lookup and may spend any amount", () =>
     Effect.gen(function* () {
       const { caller, mayCost, spend } = yield* setUp("invoiced")
       assert.isFalse(caller.spendLimited)
@@ -83,7 +83,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
-  it.effect("a limit of an organization stops what spends more, of whichever key, until it is raised", () =>
+  it.effect("a limit of an organization stops spending by all of its keys until the limit is raised", () =>
     Effect.gen(function* () {
       const { addKey, billing, callerNow, mayCost, orgId, spend } = yield* setUp("limited")
       const second = yield* addKey
@@ -104,7 +104,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
-  it.effect("a limit of a key stops that key's requests of models with rates, and nothing else", () =>
+  it.effect("a limit of a key stops that key's requests to models with rates, and nothing else", () =>
     Effect.gen(function* () {
       const { addKey, billing, caller, callerNow, mayCost, orgId, secret, spend } = yield* setUp("keyed")
       const second = yield* addKey
@@ -121,7 +121,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
-  it.effect("suspended billing stops what spends money, and nothing else", () =>
+  it.effect("suspended billing stops requests that cost money, and nothing else", () =>
     Effect.gen(function* () {
       const { billing, mayCost, orgId } = yield* setUp("suspended")
       yield* billing.setSuspended(orgId, true)
@@ -132,7 +132,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
-  it.effect("sums are those of the records, also if a request ends twice, in one batch with others, or by a sweep's statement and later by its gateway", () =>
+  it.effect("sums equal the records, even if a request ends twice: in one batch, or by a sweep and later by its gateway", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { billing, caller, metering, orgId, served, spend } = yield* setUp("exact")
@@ -155,14 +155,14 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
-  it.effect("what was spent before the sums began counts once the organization is limited, exactly also while requests end, and for its keys", () =>
+  it.effect("earlier spending counts when the organization is limited, exactly and per key, even while requests end", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { addKey, billing, caller, orgId, spend } = yield* setUp("earlier")
       const second = yield* addKey
       yield* Effect.forEach([100, 200, 300], (micros) => spend(micros), { discard: true })
       yield* spend(40, { orgId, keyId: second.key.id })
-      // As if these requests had ended before the trigger was there, and a month of others had been dropped.
+      // As if these requests had ended before the trigger existed, and the month of others had been dropped.
       yield* sql`DELETE FROM spend_sums WHERE org_id = ${orgId}`
       yield* sql`
         INSERT INTO usage_days (org_id, day, api_key_id, requests, refused, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros)
@@ -187,7 +187,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     })
   )
 
-  it.effect("a record's transaction announces nothing: all transactions that do so would wait for each other", () =>
+  it.effect("a record's transaction announces nothing: transactions that notify would wait for each other", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { billing, orgId, spend } = yield* setUp("quiet")
@@ -207,7 +207,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     }).pipe(Effect.scoped)
   )
 
-  it.effect("what a gateway has committed is announced, with the sum of each shard", () =>
+  it.effect("a gateway announces the sum of each shard that it has committed", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { billing, orgId, spend } = yield* setUp("announced")
@@ -225,7 +225,7 @@ layer(Layer.mergeAll(Allowances.layerSql, Billing.layerSql).pipe(Layer.provideMe
     }).pipe(Effect.scoped)
   )
 
-  it.effect("each share of a limit is reported once, with the limit that it is of", () =>
+  it.effect("each percentage of a limit is reported once, with its limit", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { billing, caller, callerNow, mayCost, orgId, spend } = yield* setUp("alerted")

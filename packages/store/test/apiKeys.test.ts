@@ -10,7 +10,7 @@ import { makeCaller, makeTestDatabase } from "../src/testing.ts"
 import { layerApi } from "./stage.ts"
 
 /** A second process on the same database. */
-const another = Effect.gen(function* () {
+const otherProcess = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   if (sql.config.url === undefined) return yield* Effect.die("no address")
   return ApiKeys.layerSql.pipe(Layer.provide([PgClient.layer({ url: sql.config.url, maxConnections: 2 }), Ids.layer]), Layer.fresh)
@@ -20,7 +20,7 @@ const soon = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("10 millis") }), Effect.timeout("10 seconds"))
 
 describe("ApiKeys", () => {
-  it.live("a key is told once, stored as its SHA-256 only, and stands for its creator", () =>
+  it.live("a key is returned once, stored as its SHA-256 only, and identifies its creator", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const keys = yield* ApiKeys
@@ -41,7 +41,7 @@ describe("ApiKeys", () => {
     }).pipe(Effect.provide(layerApi))
   )
 
-  it.live("a revocation, a suspension and a first purchase are seen by another process that remembers the key", () =>
+  it.live("a revocation, a suspension and a first purchase reach another process that has cached the key", () =>
     Effect.gen(function* () {
       const organizations = yield* Organizations
       const keys = yield* ApiKeys
@@ -50,23 +50,23 @@ describe("ApiKeys", () => {
       const { key, secret } = yield* keys.create({ orgId: organization.id, userId: user.id, name: "k", scopes: ["models:read"] })
       yield* Effect.gen(function* () {
         const theirs = yield* ApiKeys
-        const seen = theirs.authenticate(secret)
-        assert.isFalse(Option.getOrThrow(yield* seen).firstPurchase)
+        const observed = theirs.authenticate(secret)
+        assert.isFalse(Option.getOrThrow(yield* observed).firstPurchase)
         yield* organizations.recordPurchase({ orgId: organization.id, micros: 1n })
-        yield* soon(Effect.map(seen, (caller) => Option.isSome(caller) && caller.value.firstPurchase))
+        yield* soon(Effect.map(observed, (caller) => Option.isSome(caller) && caller.value.firstPurchase))
         yield* organizations.setStatus(organization.id, "suspended")
-        yield* soon(Effect.map(seen, Option.isNone))
+        yield* soon(Effect.map(observed, Option.isNone))
         yield* organizations.setStatus(organization.id, "active")
-        yield* soon(Effect.map(seen, Option.isSome))
+        yield* soon(Effect.map(observed, Option.isSome))
         assert.isTrue(Option.isSome(yield* keys.revoke(organization.id, key.id)))
         assert.isTrue(Option.isNone(yield* keys.authenticate(secret)))
-        yield* soon(Effect.map(seen, Option.isNone))
+        yield* soon(Effect.map(observed, Option.isNone))
         assert.isTrue(Option.isNone(yield* keys.revoke(organization.id, key.id)))
-      }).pipe(Effect.provide(yield* another))
+      }).pipe(Effect.provide(yield* otherProcess))
     }).pipe(Effect.provide(layerApi))
   )
 
-  it.live("after its listening connection was lost, a process hears of revocations again", () =>
+  it.live("a process receives revocations again after its listening connection was lost", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const keys = yield* ApiKeys
@@ -81,7 +81,7 @@ describe("ApiKeys", () => {
     }).pipe(Effect.provide(layerApi))
   )
 
-  it.effect("a key ends when it expires, and its use is written at most once a minute", () => {
+  it.effect("a key expires, and its use is recorded at most once a minute", () => {
     const start = Date.UTC(2030, 0, 1)
     return Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
@@ -112,7 +112,7 @@ describe("ApiKeys", () => {
     }).pipe(Effect.provide(layerApi), (test) => Effect.andThen(TestClock.setTime(start), test))
   })
 
-  it.live("a rotation without overlap, a removed member and suspended billing are seen by another process that remembers the key", () =>
+  it.live("a rotation without overlap, a removed member and suspended billing reach another process that has cached the key", () =>
     Effect.gen(function* () {
       const organizations = yield* Organizations
       const keys = yield* ApiKeys
@@ -122,24 +122,24 @@ describe("ApiKeys", () => {
       const bobs = yield* keys.create({ orgId: caller.orgId, userId: user.id, name: "k", scopes: [] })
       yield* Effect.gen(function* () {
         const theirs = yield* ApiKeys
-        const [seen, bobSeen] = [theirs.authenticate(secret), theirs.authenticate(bobs.secret)]
-        assert.isTrue(Option.isSome(yield* seen))
+        const [observed, bobSeen] = [theirs.authenticate(secret), theirs.authenticate(bobs.secret)]
+        assert.isTrue(Option.isSome(yield* observed))
         assert.isTrue(Option.isSome(yield* bobSeen))
         yield* billing.setSuspended(caller.orgId, true)
-        yield* soon(Effect.map(seen, (found) => Option.isSome(found) && !found.value.firstPurchase))
+        yield* soon(Effect.map(observed, (found) => Option.isSome(found) && !found.value.firstPurchase))
         yield* billing.setSuspended(caller.orgId, false)
-        yield* soon(Effect.map(seen, (found) => Option.isSome(found) && found.value.firstPurchase))
+        yield* soon(Effect.map(observed, (found) => Option.isSome(found) && found.value.firstPurchase))
         yield* members.remove(caller.orgId, user.id)
         yield* soon(Effect.map(bobSeen, Option.isNone))
         const rotated = Option.getOrThrow(yield* keys.rotate(caller.orgId, caller.keyId, 0))
         assert.isTrue(Option.isNone(yield* keys.authenticate(secret)))
-        yield* soon(Effect.map(seen, Option.isNone))
+        yield* soon(Effect.map(observed, Option.isNone))
         assert.deepStrictEqual(Option.getOrThrow(yield* theirs.authenticate(rotated.secret)).keyId, caller.keyId)
-      }).pipe(Effect.provide(yield* another))
+      }).pipe(Effect.provide(yield* otherProcess))
     }).pipe(Effect.provide(Layer.mergeAll(Members.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerApi))))
   )
 
-  it.effect("the secret before a rotation ends at its very millisecond, also where it is remembered; a second rotation ends it at once", () => {
+  it.effect("the secret before a rotation ends at its exact millisecond, even if it is cached; a second rotation ends it immediately", () => {
     const start = Date.UTC(2030, 0, 1)
     return Effect.gen(function* () {
       const keys = yield* ApiKeys
@@ -179,7 +179,7 @@ describe("ApiKeys", () => {
     }).pipe(Effect.provide(layerApi), (test) => Effect.andThen(TestClock.setTime(start), test))
   })
 
-  it.live("keys are listed and revoked within their organisation only", () =>
+  it.live("keys are listed and revoked within their organization only", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const mine = yield* makeCaller("mine")
@@ -210,7 +210,7 @@ describe("KeyCache", () => {
     usedAt: null
   })
 
-  it("is bounded, and guessed keys do not push out real ones", () => {
+  it("is bounded, and guessed keys do not evict real ones", () => {
     const cache = new KeyCache(3)
     cache.setTrusted(true)
     for (let index = 0; index < 3; index++) cache.putLive(`live${index}`, key(index), 0, cache.generation)
@@ -223,17 +223,17 @@ describe("KeyCache", () => {
     assert.isUndefined(cache.live("live0", 30_000))
   })
 
-  it("does not remember an answer that was asked for before a change", () => {
+  it("does not cache the result of a query that began before a change", () => {
     const cache = new KeyCache(3)
     cache.setTrusted(true)
-    const asked = cache.generation
+    const firstGeneration = cache.generation
     cache.forget(key(1).caller.keyId)
-    cache.putLive("live1", key(1), 0, asked)
-    cache.putUnknown("guess", 0, asked)
+    cache.putLive("live1", key(1), 0, firstGeneration)
+    cache.putUnknown("guess", 0, firstGeneration)
     assert.strictEqual(cache.size, 0)
   })
 
-  it("remembers nothing while changes are not heard of", () => {
+  it("caches nothing while change notifications do not arrive", () => {
     const cache = new KeyCache(3)
     cache.putLive("live1", key(1), 0, cache.generation)
     assert.strictEqual(cache.size, 0)
@@ -244,7 +244,7 @@ describe("KeyCache", () => {
   })
 })
 
-it.live("a test database is gone when its scope closes", () =>
+it.live("a test database is dropped when its scope closes", () =>
   Effect.gen(function* () {
     const url = yield* Effect.scoped(makeTestDatabase(inject("postgres")))
     const opened = yield* Effect.exit(Effect.scoped(Layer.build(PgClient.layer({ url, minConnections: 1 }))))

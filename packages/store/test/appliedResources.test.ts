@@ -31,14 +31,14 @@ const layerApplied = Layer.mergeAll(AppliedResources.layerSql.pipe(Layer.provide
 )
 
 layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => {
-  it.effect("one version of an object makes one run, however often and by how many it is adopted, and one audit event", () =>
+  it.effect("one version of an object creates one run and one audit event, even if it is adopted repeatedly and concurrently", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const runs = yield* Runs
       const { caller } = yield* makeCaller("applied-once")
-      const made = yield* Effect.forEach(Array.from({ length: 20 }), () => applied.adopt(input(caller.orgId, "once")), { concurrency: "unbounded" })
-      assert.strictEqual(new Set(made).size, 1)
-      const [id] = made
+      const adopted = yield* Effect.forEach(Array.from({ length: 20 }), () => applied.adopt(input(caller.orgId, "once")), { concurrency: "unbounded" })
+      assert.strictEqual(new Set(adopted).size, 1)
+      const [id] = adopted
       const run = id === undefined ? undefined : Option.getOrUndefined(yield* runs.observe(id))
       assert.deepStrictEqual([run?.model, run?.phase, run?.startedBy, run?.servingRequest], ["applied-once/once", "screening", null, { max_context: 512 }])
       assert.deepStrictEqual(run?.applied, { ...place("once"), current: { uid: "uid-once", generation: 1, namesModel: false } })
@@ -47,7 +47,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
     })
   )
 
-  it.effect("another generation makes another run of the same model, and ends the unfinished one before it", () =>
+  it.effect("another generation creates another run of the same model and cancels the unfinished earlier run", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const runs = yield* Runs
@@ -61,7 +61,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
     })
   )
 
-  it.effect("a run that has ended is not touched by another generation", () =>
+  it.effect("another generation does not change a finished run", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const runs = yield* Runs
@@ -75,7 +75,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
     })
   )
 
-  it.effect("a name that the organization's API has taken is refused, and nothing is bound", () =>
+  it.effect("a name that a model of the API has is refused, and nothing is bound", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const { caller } = yield* makeCaller("applied-taken")
@@ -85,20 +85,20 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
     })
   )
 
-  it.effect("an object that was made anew takes over what stood for the one before", () =>
+  it.effect("a recreated object takes over the model of the earlier object", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
-      const { caller } = yield* makeCaller("applied-anew")
-      const id = yield* applied.adopt(input(caller.orgId, "anew"))
-      yield* applied.rebind({ ...place("anew"), uid: "other", generation: 1 }, "b".repeat(64))
-      assert.strictEqual(Option.getOrThrow(yield* applied.find(place("anew"))).uid, "uid-anew")
-      yield* applied.rebind({ ...place("anew"), uid: "other", generation: 3 }, "a".repeat(64))
-      const bound = Option.getOrThrow(yield* applied.find(place("anew")))
+      const { caller } = yield* makeCaller("applied-recreated")
+      const id = yield* applied.adopt(input(caller.orgId, "recreated"))
+      yield* applied.rebind({ ...place("recreated"), uid: "other", generation: 1 }, "b".repeat(64))
+      assert.strictEqual(Option.getOrThrow(yield* applied.find(place("recreated"))).uid, "uid-recreated")
+      yield* applied.rebind({ ...place("recreated"), uid: "other", generation: 3 }, "a".repeat(64))
+      const bound = Option.getOrThrow(yield* applied.find(place("recreated")))
       assert.deepStrictEqual([bound.uid, bound.generation, bound.deploymentId, bound.repo], ["other", 3, id, "seatrial/tiny-chat"])
     })
   )
 
-  it.effect("a deleted object's run is cancelled and its model deleted, once, and its name can be applied again", () =>
+  it.effect("deleting an object cancels its run and deletes its model once, and the name can be applied again", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const runs = yield* Runs
@@ -113,16 +113,16 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
     })
   )
 
-  it.effect("an object that names a model revises it, with the settings and the ref that the API would take, and leaves it as it is when it is deleted", () =>
+  it.effect("an object that names a model deploys a new revision with the API's default settings and ref, and its deletion does not change the model", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const runs = yield* Runs
       const { caller } = yield* makeCaller("applied-named")
-      const made = yield* (yield* Deployments).create(newModel(caller, "k", "first"))
-      const { modelId } = Option.getOrThrow(yield* runs.observe(made.id))
-      yield* walk(caller, made.id, "activating")
-      yield* runs.activate({ id: made.id, orgId: caller.orgId, from: "activating" })
-      const served = Option.getOrThrow(yield* runs.observe(made.id))
+      const adopted = yield* (yield* Deployments).create(newModel(caller, "k", "first"))
+      const { modelId } = Option.getOrThrow(yield* runs.observe(adopted.id))
+      yield* walk(caller, adopted.id, "activating")
+      yield* runs.activate({ id: adopted.id, orgId: caller.orgId, from: "activating" })
+      const served = Option.getOrThrow(yield* runs.observe(adopted.id))
       const id = yield* applied.adopt(input(caller.orgId, "second", { modelId, serving: {} }))
       const run = Option.getOrThrow(yield* runs.observe(id))
       assert.deepStrictEqual([run.modelId, run.model, run.source], [modelId, "applied-named/first", served.source])
@@ -138,16 +138,16 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       const after = Option.getOrThrow(yield* runs.observe(next))
       assert.deepStrictEqual([after.phase, after.modelDeleted, after.applied?.current], ["cancelled", false, null])
       assert.strictEqual(after.history.at(-1)?.reason, "Its ModelDeployment was deleted.")
-      const before = Option.getOrThrow(yield* runs.observe(made.id))
+      const before = Option.getOrThrow(yield* runs.observe(adopted.id))
       assert.deepStrictEqual([before.phase, before.revision?.status], ["activated", "active"])
       assert.deepStrictEqual((yield* audited(caller.orgId)).slice(2), ["updated", "updated"])
-      // Applied again without naming it, the object is for a model of its own.
+      // Without the model's ID, the object gets its own model again.
       const own = Option.getOrThrow(yield* runs.observe(yield* applied.adopt(input(caller.orgId, "second"))))
       assert.notStrictEqual(own.modelId, modelId)
     })
   )
 
-  it.effect("an object may name no model that is not the organisation's, is gone, is of another repository, or is another object's", () =>
+  it.effect("an object cannot name a model that belongs to another organization, is deleted, has another repository, or is used by another object", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const runs = yield* Runs
@@ -157,9 +157,9 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
         const { id } = yield* (yield* Deployments).create(newModel(caller, `k-${slug}`, slug))
         return Option.getOrThrow(yield* runs.observe(id)).modelId
       })
-      const named = (name: string, modelId: AdoptInput["modelId"], repo = "seatrial/tiny-chat") =>
+      const adoptNamed = (name: string, modelId: AdoptInput["modelId"], repo = "seatrial/tiny-chat") =>
         Effect.flip(applied.adopt(input(orgId, name, { modelId, source: { kind: "model_hub", repo } })))
-      const foreign = yield* named("a", yield* modelOf(other, "theirs"))
+      const foreign = yield* adoptNamed("a", yield* modelOf(other, "theirs"))
       const model = yield* modelOf(mine, "mine")
       const objects = yield* applied.adopt(input(orgId, "owner"))
       const ownModel = Option.getOrThrow(yield* runs.observe(objects)).modelId
@@ -167,17 +167,17 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       const gone = Option.getOrThrow(yield* applied.find(place("gone"))).modelId
       yield* applied.retire(place("gone"))
       assert.deepInclude(foreign, { _tag: "NamedModelRefused", why: "NotFound", conflict: "" })
-      assert.deepStrictEqual(yield* named("a", gone), foreign)
-      assert.deepInclude(yield* named("a", model, "other/repository"), { why: "OtherRepository", conflict: "seatrial/tiny-chat" })
-      assert.deepInclude(yield* named("a", ownModel), { why: "Applied", conflict: "seatrial/owner" })
+      assert.deepStrictEqual(yield* adoptNamed("a", gone), foreign)
+      assert.deepInclude(yield* adoptNamed("a", model, "other/repository"), { why: "OtherRepository", conflict: "seatrial/tiny-chat" })
+      assert.deepInclude(yield* adoptNamed("a", ownModel), { why: "Applied", conflict: "seatrial/owner" })
       assert.isTrue(Option.isNone(yield* applied.find(place("a"))))
-      // Of two at once one is too late.
+      // Of two concurrent objects, one is refused.
       const both = yield* Effect.forEach(["b", "c"], (name) => Effect.exit(applied.adopt(input(orgId, name, { modelId: model }))), { concurrency: "unbounded" })
       assert.deepStrictEqual(both.map(({ _tag }) => _tag).toSorted(), ["Failure", "Success"])
     })
   )
 
-  it.effect("says who may deploy", () =>
+  it.effect("reports whether an organization may deploy", () =>
     Effect.gen(function* () {
       const applied = yield* AppliedResources
       const { caller } = yield* makeCaller("applied-owner")

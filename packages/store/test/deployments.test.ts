@@ -15,25 +15,25 @@ const countOf = Effect.fnUntraced(function* (table: string, orgId: string) {
 })
 
 layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
-  it.effect("a create makes the model, the run, its first phase, the audit event and the operator's work", () =>
+  it.effect("a create inserts the model, the run, its first phase, the audit event and the outbox row", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("create")
-      const made = yield* deployments.create(newModel(caller, "k1", "tiny-chat"))
-      assert.deepStrictEqual([made.phase, made.revisionId, made.replayed], ["screening", null, false])
-      const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, made.id))
+      const operation = yield* deployments.create(newModel(caller, "k1", "tiny-chat"))
+      assert.deepStrictEqual([operation.phase, operation.revisionId, operation.replayed], ["screening", null, false])
+      const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, operation.id))
       assert.isTrue(Schema.is(DeploymentDetail)(detail))
       assert.strictEqual(detail.model, "create/tiny-chat")
       assert.deepStrictEqual([detail.status, detail.ended_at, detail.started_by_user_id], ["screening", null, caller.userId])
       assert.deepStrictEqual<unknown>(detail.phases, [{ status: "screening", at: detail.created_at }])
       assert.strictEqual(yield* countOf("models", caller.orgId), 1)
       assert.strictEqual(yield* countOf("outbox", caller.orgId), 1)
-      // The organisation, its member, the purchase, the key, and this.
+      // The organization, its member, the purchase, the key, and the create.
       assert.strictEqual(yield* countOf("audit_events", caller.orgId), 5)
     })
   )
 
-  it.effect("fifty callers with one idempotency key make one run", () =>
+  it.effect("fifty callers with one idempotency key create one run", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("fifty")
@@ -45,56 +45,56 @@ layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
     })
   )
 
-  it.effect("a replay gives the operation as it now is, other input is a conflict, another organisation's key is its own", () =>
+  it.effect("a replay returns the current operation, different input is a conflict, and keys of other organizations are independent", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("replay")
       const other = yield* makeCaller("replay-other")
-      const made = yield* deployments.create(newModel(caller, "k"))
-      yield* deployments.cancel(caller.orgId, made.id, caller.userId)
-      assert.deepStrictEqual(yield* deployments.create(newModel(caller, "k")), { ...made, phase: "cancelled", replayed: true })
+      const operation = yield* deployments.create(newModel(caller, "k"))
+      yield* deployments.cancel(caller.orgId, operation.id, caller.userId)
+      assert.deepStrictEqual(yield* deployments.create(newModel(caller, "k")), { ...operation, phase: "cancelled", replayed: true })
       const conflict = yield* Effect.flip(deployments.create(newModel(caller, "k", "tiny", { inputHash: "b".repeat(64) })))
       assert.strictEqual(conflict._tag, "IdempotencyKeyReused")
       const theirs = yield* deployments.create(newModel(other.caller, "k"))
-      assert.notStrictEqual(theirs.id, made.id)
+      assert.notStrictEqual(theirs.id, operation.id)
       assert.isFalse(theirs.replayed)
     })
   )
 
-  it.effect("looking a key up gives what a replay would give, and makes and binds nothing", () =>
+  it.effect("findOperation returns the result of a replay without creating or binding anything", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("look-up")
       const other = yield* makeCaller("look-up-other")
       const input = newModel(caller, "k")
       assert.isTrue(Option.isNone(yield* deployments.findOperation(caller.orgId, "k", input.inputHash)))
-      const made = yield* deployments.create(input)
-      assert.isFalse(made.replayed)
-      assert.deepStrictEqual(yield* deployments.findOperation(caller.orgId, "k", input.inputHash), Option.some({ ...made, replayed: true }))
+      const operation = yield* deployments.create(input)
+      assert.isFalse(operation.replayed)
+      assert.deepStrictEqual(yield* deployments.findOperation(caller.orgId, "k", input.inputHash), Option.some({ ...operation, replayed: true }))
       assert.strictEqual((yield* Effect.flip(deployments.findOperation(caller.orgId, "k", "b".repeat(64))))._tag, "IdempotencyKeyReused")
       assert.isTrue(Option.isNone(yield* deployments.findOperation(other.caller.orgId, "k", input.inputHash)))
-      yield* (yield* PgClient.PgClient)`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND id = ${made.modelId}`
+      yield* (yield* PgClient.PgClient)`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND id = ${operation.modelId}`
       assert.strictEqual((yield* Effect.flip(deployments.findOperation(caller.orgId, "k", input.inputHash)))._tag, "ModelDeleted")
     })
   )
 
-  it.effect("a replay of a run whose model was deleted says so and makes nothing", () =>
+  it.effect("a replay of a run whose model was deleted fails and creates nothing", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("deleted")
-      const made = yield* deployments.create(newModel(caller, "k"))
-      yield* sql`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND id = ${made.modelId}`
+      const operation = yield* deployments.create(newModel(caller, "k"))
+      yield* sql`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND id = ${operation.modelId}`
       const error = yield* Effect.flip(deployments.create(newModel(caller, "k")))
       assert.strictEqual(error._tag, "ModelDeleted")
       const again = yield* deployments.create(newModel(caller, "k2"))
-      assert.notStrictEqual(again.modelId, made.modelId)
-      const redeploy = newModel(caller, "k3", "", { target: { _tag: "Redeploy", modelId: made.modelId, ref: null } })
+      assert.notStrictEqual(again.modelId, operation.modelId)
+      const redeploy = newModel(caller, "k3", "", { target: { _tag: "Redeploy", modelId: operation.modelId, ref: null } })
       assert.strictEqual((yield* Effect.flip(deployments.create(redeploy)))._tag, "RecordNotFound")
     })
   )
 
-  it.effect("a refused create binds nothing: its key can be used again", () =>
+  it.effect("a refused create does not bind its key, which can be used again", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("taken")
@@ -108,7 +108,7 @@ layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
     })
   )
 
-  it.effect("a redeploy keeps the settings that it leaves out, and no organisation runs another's model", () =>
+  it.effect("a redeploy keeps omitted settings, and no organization can deploy another's model", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
@@ -124,57 +124,57 @@ layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
     })
   )
 
-  it.effect("a cancel ends a run once; afterwards, and for anybody else, there is nothing to cancel", () =>
+  it.effect("a run can be cancelled once, and only by its organization", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("cancel")
       const other = yield* makeCaller("cancel-other")
-      const made = yield* deployments.create(newModel(caller, "k"))
-      assert.strictEqual((yield* Effect.flip(deployments.cancel(other.caller.orgId, made.id, other.caller.userId)))._tag, "RecordNotFound")
+      const operation = yield* deployments.create(newModel(caller, "k"))
+      assert.strictEqual((yield* Effect.flip(deployments.cancel(other.caller.orgId, operation.id, other.caller.userId)))._tag, "RecordNotFound")
       const attempts = yield* Effect.forEach(
         Array.from({ length: 10 }),
-        () => Effect.match(deployments.cancel(caller.orgId, made.id, caller.userId), { onFailure: ({ _tag }) => _tag, onSuccess: () => "cancelled" }),
+        () => Effect.match(deployments.cancel(caller.orgId, operation.id, caller.userId), { onFailure: ({ _tag }) => _tag, onSuccess: () => "cancelled" }),
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(attempts.toSorted(), [...Array.from({ length: 9 }, () => "DeploymentFinished"), "cancelled"])
-      const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, made.id))
+      const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, operation.id))
       assert.deepStrictEqual(
         detail.phases.map(({ status }) => status),
         ["screening", "cancelled"] satisfies ReadonlyArray<Phase>
       )
       assert.isNotNull(detail.ended_at)
-      assert.isTrue(Option.isNone(yield* deployments.find(other.caller.orgId, made.id)))
+      assert.isTrue(Option.isNone(yield* deployments.find(other.caller.orgId, operation.id)))
     })
   )
 
-  it.effect("pages hold every run once, newest first, while others are made and whatever the limit", () =>
+  it.effect("pages contain every run once, newest first, for any limit, while runs are created", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("pages")
       for (let index = 0; index < 23; index++) yield* deployments.create(newModel(caller, `k${index}`, `m${index}`))
-      // Equal milliseconds: the id decides.
+      // With equal milliseconds, the ID decides.
       yield* sql`UPDATE deployments SET created_at = date_trunc('second', created_at) WHERE org_id = ${caller.orgId}`
       const all = (yield* deployments.list(caller.orgId, { limit: 200, after: null })).items
       const expected = all.toSorted((a, b) => (a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1))
       assert.deepStrictEqual(all, expected)
       assert.strictEqual(all.length, 23)
-      const seen: Array<string> = []
+      const listedIds: Array<string> = []
       let after: Position | null = null
       for (let page = 0; page === 0 || after !== null; page++) {
-        const found: Page<Deployment> = yield* deployments.list(caller.orgId, { limit: 1 + (page % 7), after })
-        seen.push(...found.items.map(({ id }) => id))
-        after = found.next
+        const batch: Page<Deployment> = yield* deployments.list(caller.orgId, { limit: 1 + (page % 7), after })
+        listedIds.push(...batch.items.map(({ id }) => id))
+        after = batch.next
         if (page < 3) yield* deployments.create(newModel(caller, `later${page}`, `later${page}`))
       }
       assert.deepStrictEqual(
-        seen,
+        listedIds,
         all.map(({ id }) => id)
       )
     })
   )
 
-  it.effect("filters keep to the model, the bucket and the organisation", () =>
+  it.effect("filters restrict a list to the model, the bucket and the organization", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const { caller } = yield* makeCaller("filters")

@@ -32,7 +32,7 @@ const services = Layer.mergeAll(GpuHolds.layerSql.pipe(Layer.provide(layerRole("
 )
 
 layer(services, { excludeTestServices: true })("GPU holds", (it) => {
-  it.effect("are recorded once, whoever writes them again, at the price of the placement", () =>
+  it.effect("are recorded once even if the write is repeated, at the price of the placement", () =>
     Effect.gen(function* () {
       const holds = yield* GpuHolds
       const { id, orgId } = yield* makeRun("held-once")
@@ -50,7 +50,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
     })
   )
 
-  it.effect("say how the engine of a revision stands: it has its GPUs, and ends whenever it starts", () =>
+  it.effect("show the state of a revision's engine: it has GPUs, and whether it exits during every start", () =>
     Effect.gen(function* () {
       const holds = yield* GpuHolds
       const { placedEngine } = yield* Routes
@@ -73,7 +73,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
     })
   )
 
-  it.effect("of a deployment that nobody knows are not recorded, and of another organisation not shown", () =>
+  it.effect("are not recorded for an unknown deployment, and not visible to other organizations", () =>
     Effect.gen(function* () {
       const holds = yield* GpuHolds
       const { id } = yield* makeRun("held-a")
@@ -84,7 +84,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
     })
   )
 
-  it.effect("of a pod that vanished end when its node fell silent, else at the last look", () =>
+  it.effect("of a vanished pod end when its node stopped responding, or else at the last observation", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(start + 60_000)
       const holds = yield* GpuHolds
@@ -97,7 +97,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
       yield* holds.recordObservation
       yield* TestClock.adjust("1 hour")
       for (const uid of ["gone", "lost", "well"]) yield* holds.release(uid, null)
-      // Whatever a pod says, none is given back before it was taken.
+      // A hold never ends before its start, even if the pod reports so.
       yield* holds.release("early", start - 5_000)
       const rows =
         yield* sql`SELECT pod_uid AS uid, extract(epoch FROM released_at - placed_at)::int AS seconds FROM gpu_holds WHERE deployment_id = ${id} ORDER BY 1`
@@ -128,7 +128,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
   })
   let runs = 0
   it.effect.prop(
-    "are counted as the domain counts them, and the balance is less by the same",
+    "are counted like the domain's arithmetic, and reduce the balance by the same amount",
     [Schema.Array(Hold).check(Schema.isMaxLength(6))],
     ([given]) =>
       Effect.gen(function* () {

@@ -6,8 +6,8 @@ import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/te
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
-layer(layerStore, { excludeTestServices: true })("requests under way", (it) => {
-  it.effect("are counted for a revision that gives its engine back, its own and unended ones only", () =>
+layer(layerStore, { excludeTestServices: true })("requests in progress", (it) => {
+  it.effect("are counted for a revision that gives up its engine: its own unfinished requests only", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments

@@ -13,7 +13,7 @@ import { layerApi } from "./stage.ts"
 
 const sha256 = (name: string): string => createHash("sha256").update(name).digest("hex")
 
-/** Queries that end when the test says so. */
+/** Queries that complete when the test says so. */
 const makeStage = Effect.gen(function* () {
   const cache = new KeyCache(100)
   const fingerprints = new KeyFingerprints(100)
@@ -33,15 +33,15 @@ const makeStage = Effect.gen(function* () {
       lookUp(sha256(name), 0, () => address),
       { startImmediately: true }
     )
-  /** Lets all fibers run that can. */
+  /** Lets all ready fibers run. */
   const settle = Effect.andThen(Effect.yieldNow, TestClock.adjust(0))
   return { ask, cache, fingerprints, lookUp, open, settle }
 })
 
 const isOpen = ({ open }: Effect.Success<typeof makeStage>) => open.map((entry) => entry.sha256)
 
-describe("look-ups of keys", () => {
-  it.effect("that may not exist have two queries at once, and addresses take turns", () =>
+describe("lookups of keys", () => {
+  it.effect("that may not exist use two concurrent queries, and addresses take turns", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
       for (let index = 0; index < 20; index++) yield* stage.ask(`flood ${index}`, "flooding")
@@ -54,7 +54,7 @@ describe("look-ups of keys", () => {
     })
   )
 
-  it.effect("that exist are not delayed by guesses of the same address", () =>
+  it.effect("that exist are not delayed by guesses from the same address", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
       stage.fingerprints.add(sha256("real"))
@@ -65,7 +65,7 @@ describe("look-ups of keys", () => {
     })
   )
 
-  it.effect("are refused to an address that sent 30 keys that do not exist, with the time to wait, and to no other address", () =>
+  it.effect("are refused to an address that sent 30 nonexistent keys, with a retry time, and to no other address", () =>
     Effect.gen(function* () {
       const { lookUp, open } = yield* makeStage
       const fail = Effect.fnUntraced(function* (name: string, address: string, now: number) {
@@ -84,7 +84,7 @@ describe("look-ups of keys", () => {
     })
   )
 
-  it.effect("of the same key share a query, but not one that began before a change", () =>
+  it.effect("of the same key share a query unless it began before a change", () =>
     Effect.gen(function* () {
       const stage = yield* makeStage
       stage.fingerprints.add(sha256("real"))
@@ -96,7 +96,7 @@ describe("look-ups of keys", () => {
       yield* stage.ask("real", "c")
       yield* stage.settle
       assert.strictEqual(stage.open.length, 2)
-      // Whoever asked first may leave.
+      // The first caller may be interrupted.
       yield* Fiber.interrupt(first)
       yield* stage.open[0]?.answer ?? Effect.void
       assert.isUndefined(yield* Fiber.join(second))
@@ -113,17 +113,17 @@ const otherProcess = Effect.gen(function* () {
 
 const guess = () => makeApiKey(crypto.getRandomValues(new Uint8Array(128)))
 
-/** How a token from an address that everybody shares is answered. */
+/** Identifies a token from a shared address. */
 const identify = (token: string) =>
   Effect.gen(function* () {
     const keys = yield* ApiKeys
     const known = keys.identify(token, () => "shared")
-    const found = Effect.isEffect(known) ? yield* known : known
-    return Option.isSome(found) ? "caller" : "unknown"
+    const result = Effect.isEffect(known) ? yield* known : known
+    return Option.isSome(result) ? "caller" : "unknown"
   }).pipe(Effect.catchTag("KeyLookUpRefused", () => Effect.succeed("refused")))
 
 describe("an address that guesses keys", () => {
-  it.live("keeps no key of anybody out: not after a restart, and neither one that is new nor one that was rotated", () =>
+  it.live("does not lock out existing keys: not after a restart, and not new or rotated keys", () =>
     Effect.gen(function* () {
       const keys = yield* ApiKeys
       const { caller, organization, secret, user } = yield* makeCaller("acme")

@@ -14,7 +14,7 @@ const rows = 10_000
 const page = 50
 const start = Date.UTC(2026, 0, 1)
 
-/** Rows straight into the tables: of one organisation among 40, which has half of them, with rare values and common ones. */
+/** Inserts rows directly: 40 organizations, one of which has half of the rows, with rare and common values. */
 const fill = Effect.fnUntraced(function* (orgId: OrgId) {
   const sql = yield* PgClient.PgClient
   const at = new Date(start)
@@ -81,17 +81,17 @@ const audit: ReadonlyArray<Omit<AuditEventQuery, "limit" | "after">> = [undefine
 const literal = (value: unknown) => `'${value instanceof Date ? value.toISOString() : String(value).replaceAll("'", "''")}'`
 
 layer(layerStore, { excludeTestServices: true })("lists of models, deployments and audit events", (it) => {
-  it.effect("read one index range a page, whatever the filters, the page and the life of the statement", () =>
+  it.effect("read one index range per page, for all filters, pages and plan modes", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const { caller } = yield* makeCaller("plans")
       const { orgId } = caller
       yield* fill(orgId)
-      // As the server runs them: subject to row-level security.
+      // As the server runs them: with row-level security.
       const server = Context.get(yield* Layer.build(layerRole("server")), PgClient.PgClient)
       const check = Effect.fnUntraced(function* (statement: Statement.Statement<object>, table: string, what: string, filtered: number) {
         const [text, parameters] = statement.compile()
-        // The plan for these parameters, and the one for any: connections keep statements prepared, and Postgres may choose either.
+        // Checks both plan modes, because connections keep prepared statements and Postgres may choose either.
         for (const mode of ["force_custom_plan", "force_generic_plan"]) {
           const lines = yield* Effect.gen(function* () {
             yield* server`SET LOCAL plan_cache_mode = ${sql.literal(mode)}`
@@ -102,17 +102,17 @@ layer(layerStore, { excludeTestServices: true })("lists of models, deployments a
             return plan
           }).pipe(server.withTransaction, Effect.provideService(TenantScope, orgId))
           const plan = lines.map((line) => line["QUERY PLAN"]).join("\n")
-          const said = `${what} (${mode})\n${plan}`
+          const planText = `${what} (${mode})\n${plan}`
           const counts = (pattern: RegExp) => Array.from(plan.matchAll(pattern), ([, count]) => Number(count))
-          assert.notMatch(plan, /Seq Scan on (models|revisions|deployments|audit_events)/, said)
-          assert.match(plan, new RegExp(`(using|on) ${table}_`), said)
-          for (const sorted of counts(/Sort +\(cost=.* rows=([\d.]+) loops/g)) assert.isAtMost(sorted, page + 1, said)
-          for (const removed of counts(/Rows Removed by [A-Za-z ]+: (\d+)/g)) assert.isAtMost(removed, filtered, said)
+          assert.notMatch(plan, /Seq Scan on (models|revisions|deployments|audit_events)/, planText)
+          assert.match(plan, new RegExp(`(using|on) ${table}_`), planText)
+          for (const sorted of counts(/Sort +\(cost=.* rows=([\d.]+) loops/g)) assert.isAtMost(sorted, page + 1, planText)
+          for (const removed of counts(/Rows Removed by [A-Za-z ]+: (\d+)/g)) assert.isAtMost(removed, filtered, planText)
         }
       })
       for (const after of [null, { createdAt: start + 600_000, id: "x" }]) {
         const position = { limit: page, after }
-        // Only `q` has no index: it looks at the organisation's models one by one.
+        // Only `q` has no index: it scans the organization's models.
         for (const query of models) {
           yield* check(listModels(sql, orgId, { ...query, ...position }), "models", `models ${JSON.stringify(query)}`, query.q === undefined ? page : rows)
         }

@@ -7,7 +7,7 @@ import { makeCaller, makeServing, newModel } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => {
-  it.effect("a newer run of a model waits for the older one, and live has what needs work until it is released", () =>
+  it.effect("a newer run of a model waits for the older one, and live contains runs that need work until they are released", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -32,7 +32,7 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
     })
   )
 
-  it.effect("runs of a model go in the order in which they were made, whatever the clocks of those who made them", () =>
+  it.effect("runs of a model are ordered by creation, even if the clocks of their creators differ", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
@@ -40,7 +40,7 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       const runs = yield* Runs
       const { caller } = yield* makeCaller("order")
       const { id: first, modelId } = yield* deployments.create(newModel(caller, "k"))
-      // A server whose clock is a minute ahead made this one.
+      // Created by a server whose clock is a minute ahead.
       const ahead = Date.now() + 60_000
       const second = yield* ids.make(DeploymentId, ahead)
       yield* sql`
@@ -48,7 +48,7 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
         SELECT ${second}, org_id, model_id, phase, phase_since, ref, serving, serve, ${new Date(ahead)}, updated_at
         FROM deployments WHERE org_id = ${caller.orgId} AND id = ${first}`
       const target = { _tag: "Redeploy", modelId, ref: null } as const
-      const made = yield* Effect.forEach(Array.from({ length: 8 }), (_, index) => deployments.create(newModel(caller, `k${index}`, "", { target })), {
+      const operations = yield* Effect.forEach(Array.from({ length: 8 }), (_, index) => deployments.create(newModel(caller, `k${index}`, "", { target })), {
         concurrency: "unbounded"
       })
       const { items } = yield* deployments.list(caller.orgId, { modelId, limit: 50, after: null })
@@ -59,67 +59,67 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       for (const { created_at, id } of items) assert.strictEqual(idMillis(id), Date.parse(created_at))
       assert.sameMembers(
         items.slice(0, 8).map(({ id }) => id),
-        made.map(({ id }) => id)
+        operations.map(({ id }) => id)
       )
-      for (const { id } of made) assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).olderRun, first)
+      for (const { id } of operations) assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).olderRun, first)
       yield* deployments.cancel(caller.orgId, first, caller.userId)
-      for (const { id } of made) assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).olderRun, second)
+      for (const { id } of operations) assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).olderRun, second)
     })
   )
 
-  it.effect("who listens for changes goes on where the outbox cannot be written, or read at first, and misses nothing", () =>
+  it.effect("a listener continues and misses nothing if the outbox cannot be written, or cannot be read at first", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
       const runs = yield* Runs
       const { caller } = yield* makeCaller("tolerant")
-      const heard = yield* Queue.unbounded<DeploymentId>()
-      const hear = Effect.fnUntraced(function* (expected: DeploymentId) {
-        while ((yield* Queue.take(heard)) !== expected);
+      const changed = yield* Queue.unbounded<DeploymentId>()
+      const awaitChange = Effect.fnUntraced(function* (expected: DeploymentId) {
+        while ((yield* Queue.take(changed)) !== expected);
       })
       yield* sql`CREATE FUNCTION outbox_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'away'; END $$`
       const away = sql`CREATE TRIGGER away BEFORE DELETE ON outbox FOR EACH STATEMENT EXECUTE FUNCTION outbox_away()`
       const back = sql`DROP TRIGGER away ON outbox`
       const early = yield* deployments.create(newModel(caller, "k0", "early"))
       yield* away
-      const fibre = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(heard, id)))
+      const fiber = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(changed, id)))
       yield* Effect.sleep("300 millis")
-      assert.isUndefined(fibre.pollUnsafe())
+      assert.isUndefined(fiber.pollUnsafe())
       yield* back
-      yield* hear(early.id)
+      yield* awaitChange(early.id)
       yield* away
-      const made = yield* deployments.create(newModel(caller, "k1", "made"))
-      yield* hear(made.id)
+      const operation = yield* deployments.create(newModel(caller, "k1", "made"))
+      yield* awaitChange(operation.id)
       yield* back
       const after = yield* deployments.create(newModel(caller, "k2", "after"))
-      yield* hear(after.id)
-      yield* Fiber.interrupt(fibre)
+      yield* awaitChange(after.id)
+      yield* Fiber.interrupt(fiber)
     })
   )
 
-  it.effect("changes tell of creates, cancels and steps, and after a lost connection of everything that is live", () =>
+  it.effect("changes emit created, cancelled and moved runs, and all live runs after a lost connection", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
       const runs = yield* Runs
       const { caller } = yield* makeCaller("changes")
-      const heard = yield* Queue.unbounded<DeploymentId>()
+      const changed = yield* Queue.unbounded<DeploymentId>()
       const missed = yield* deployments.create(newModel(caller, "k0", "m0"))
-      const fibre = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(heard, id)))
-      const hear = Effect.fnUntraced(function* (expected: DeploymentId) {
-        while ((yield* Queue.take(heard)) !== expected);
+      const fiber = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(changed, id)))
+      const awaitChange = Effect.fnUntraced(function* (expected: DeploymentId) {
+        while ((yield* Queue.take(changed)) !== expected);
       })
-      yield* hear(missed.id)
-      const made = yield* deployments.create(newModel(caller, "k1", "m1"))
-      yield* hear(made.id)
-      yield* runs.enter({ id: made.id, orgId: caller.orgId, from: "screening", to: "materializing", reason: "Test" })
-      yield* hear(made.id)
-      yield* soon(Effect.map(sql`SELECT 1 FROM outbox WHERE deployment_id = ${made.id}`, (rows) => rows.length === 0))
+      yield* awaitChange(missed.id)
+      const operation = yield* deployments.create(newModel(caller, "k1", "m1"))
+      yield* awaitChange(operation.id)
+      yield* runs.enter({ id: operation.id, orgId: caller.orgId, from: "screening", to: "materializing", reason: "Test" })
+      yield* awaitChange(operation.id)
+      yield* soon(Effect.map(sql`SELECT 1 FROM outbox WHERE deployment_id = ${operation.id}`, (rows) => rows.length === 0))
       yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN "deployments"'`
-      yield* hear(made.id)
-      yield* deployments.cancel(caller.orgId, made.id, caller.userId)
-      yield* hear(made.id)
-      yield* Fiber.interrupt(fibre)
+      yield* awaitChange(operation.id)
+      yield* deployments.cancel(caller.orgId, operation.id, caller.userId)
+      yield* awaitChange(operation.id)
+      yield* Fiber.interrupt(fiber)
     })
   )
 })

@@ -6,7 +6,7 @@ import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
-/** The database's clock moves on: seen from it, all that it has stored is so much older. */
+/** Advances the database's clock by making all stored times older. */
 const timePasses = Effect.fnUntraced(function* (seconds: number) {
   const sql = yield* PgClient.PgClient
   const age = sql.literal(`interval '${seconds} seconds'`)
@@ -14,10 +14,10 @@ const timePasses = Effect.fnUntraced(function* (seconds: number) {
   yield* sql`UPDATE request_sweeps SET since = since - ${age}, seen = seen - ${age}`
 })
 
-/** The requests whose gateways live. */
+/** The requests of live gateways. */
 const Living = Context.Reference<ReadonlyArray<RequestStart>>("seatrial/test/Living", { defaultValue: () => [] })
 
-/** Thirty seconds in which gateways sweep every five, and those that live tell so. */
+/** Thirty seconds in which gateways sweep every five seconds and live gateways renew their leases. */
 const sweepSteadily = Effect.gen(function* () {
   const metering = yield* Metering
   for (let beat = 0; beat < 6; beat++) {
@@ -29,7 +29,7 @@ const sweepSteadily = Effect.gen(function* () {
 })
 
 layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => {
-  it.effect("leaves requests that a sweep ends once their lease is over, with the last checkpoint", () =>
+  it.effect("leaves requests that a sweep ends after their lease, with the usage of the last checkpoint", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -70,7 +70,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
     })
   )
 
-  it.effect("and was not dead after all learns that its end came too late: nobody is told of a success that no record shows", () =>
+  it.effect("and was only disconnected is notified that its end came too late: every reported success has a record", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -88,7 +88,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
     })
   )
 
-  it.effect("is not mistaken for one that could not reach the database: after an outage those who live speak first", () =>
+  it.effect("is distinguished from a gateway that could not reach the database: after an outage, live gateways renew first", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -98,7 +98,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
       yield* Effect.forEach([live, dead], (start) => beginRequest(metering, start))
       yield* sweepSteadily.pipe(Effect.provideService(Living, [live, dead]))
       yield* timePasses(60)
-      // Another gateway's sweep comes before the living one's checkpoint, and once more.
+      // Another gateway sweeps before the live gateway's checkpoint, and again after it.
       assert.strictEqual(yield* metering.sweep, 0)
       yield* timePasses(5)
       assert.strictEqual(yield* metering.sweep, 0)
@@ -109,7 +109,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
     })
   )
 
-  it.effect("loses no request that was told to be recorded, when it is stopped at any moment", () =>
+  it.effect("loses no request that was confirmed as recorded, whenever it is stopped", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const requests = yield* Requests
@@ -118,7 +118,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
       for (let round = 0; round < 5; round++) {
         const scope = yield* Scope.make()
         const context = yield* Layer.buildWithScope(Metering.layerSql, scope).pipe(Effect.provideService(PgClient.PgClient, sql))
-        const told = new Set<string>()
+        const recordedIds = new Set<string>()
         const enough = yield* Deferred.make<void>()
         const serve = Effect.gen(function* () {
           const metering = yield* Metering
@@ -126,15 +126,15 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
             const request = yield* startOf(caller, served)
             yield* beginRequest(metering, request)
             yield* metering.end(endOf(request))
-            told.add(request.id)
-            if (told.size === 20 * (round + 1)) yield* Deferred.succeed(enough, undefined)
+            recordedIds.add(request.id)
+            if (recordedIds.size === 20 * (round + 1)) yield* Deferred.succeed(enough, undefined)
           }
         }).pipe(Effect.provideContext(context))
         const gateways = yield* Effect.forEach(Array.from({ length: 16 }), () => Effect.forkChild(serve))
         yield* Deferred.await(enough)
         yield* Scope.close(scope, Exit.void)
         yield* Effect.forEach(gateways, Fiber.interrupt)
-        for (const id of told) {
+        for (const id of recordedIds) {
           assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, id)).state, "completed")
           assert.isTrue(Option.isSome(yield* requests.findReceipt(caller.orgId, id)))
         }
@@ -142,7 +142,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
     })
   )
 
-  it.effect("goes on when the database's connections were cut", () =>
+  it.effect("continues after the database's connections were cut", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const metering = yield* Metering

@@ -21,8 +21,8 @@ const components = {
 }
 const weighed = { ...estimate, gpu_pool: "NVIDIA-H100-80GB-HBM3", weights_bytes: 16 * gib }
 
-layer(layerStore, { excludeTestServices: true })("the starts that were measured", (it) => {
-  it.effect("of an architecture are told to their own organization, as what they took beside the weights", () =>
+layer(layerStore, { excludeTestServices: true })("measured starts", (it) => {
+  it.effect("of an architecture are visible to their own organization only, as memory use without the weights", () =>
     Effect.gen(function* () {
       const [deployments, runs] = [yield* Deployments, yield* Runs]
       const owner = yield* makeCaller("measured-own")
@@ -30,12 +30,12 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
       const start = Effect.fnUntraced(function* (
         caller: typeof owner.caller,
         key: string,
-        told: { readonly kept: Fit & { readonly components?: object }; readonly cache: number | null; readonly found?: RepositoryFacts }
+        input: { readonly estimate: Fit & { readonly components?: object }; readonly cache: number | null; readonly startFacts?: RepositoryFacts }
       ) {
         const { orgId } = caller
         const { id } = yield* deployments.create(newModel(caller, key, key))
-        const screened = { facts: told.found ?? facts, settings, engineVersion: "vllm-1", engineImage, capabilities }
-        yield* runs.recordScreening({ ...screened, id, orgId, estimate: told.kept })
+        const screened = { facts: input.startFacts ?? facts, settings, engineVersion: "vllm-1", engineImage, capabilities }
+        yield* runs.recordScreening({ ...screened, id, orgId, estimate: input.estimate })
         for (const [from, to] of [
           ["screening", "provisioning"],
           ["provisioning", "booting"],
@@ -48,20 +48,21 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
           }
           assert.isTrue(yield* runs.enter({ id, orgId, from, to, reason: "Test" }), `${from} to ${to}`)
         }
-        assert.isTrue(yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: told.cache }, capacityRow))
+        assert.isTrue(yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: input.cache }, capacityRow))
       })
-      const whole = { ...weighed, components }
-      yield* start(owner.caller, "measured-a", { kept: whole, cache: 53 * gib })
-      // An engine that said nothing, an estimate that says nothing of its parts, a start that something else limited, and another architecture.
-      yield* start(owner.caller, "measured-b", { kept: whole, cache: null })
-      yield* start(owner.caller, "measured-c", { kept: weighed, cache: 53 * gib })
+      const complete = { ...weighed, components }
+      yield* start(owner.caller, "measured-a", { estimate: complete, cache: 53 * gib })
+      // Ignored: an engine without a report, an estimate without components, a start limited by something else, and
+      // another architecture.
+      yield* start(owner.caller, "measured-b", { estimate: complete, cache: null })
+      yield* start(owner.caller, "measured-c", { estimate: weighed, cache: 53 * gib })
       const { stepTokens: _, ...older } = components
-      yield* start(owner.caller, "measured-f", { kept: { ...weighed, components: older }, cache: 53 * gib })
-      yield* start(owner.caller, "measured-d", { kept: whole, cache: gib })
+      yield* start(owner.caller, "measured-f", { estimate: { ...weighed, components: older }, cache: 53 * gib })
+      yield* start(owner.caller, "measured-d", { estimate: complete, cache: gib })
       const other = { ...facts, config: { ...facts.config, architecture: "OtherForCausalLM" } }
-      yield* start(owner.caller, "measured-e", { kept: whole, cache: 53 * gib, found: other })
+      yield* start(owner.caller, "measured-e", { estimate: complete, cache: 53 * gib, startFacts: other })
 
-      const told = {
+      const input = {
         gpu_pool: "NVIDIA-H100-80GB-HBM3",
         gpu_count: 1,
         engine_version: "vllm-1",
@@ -72,13 +73,13 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
       }
       const { architecture } = facts.config
       for (const ask of [deployments.measuredStarts, runs.measuredStarts]) {
-        assert.deepStrictEqual(yield* ask(owner.caller.orgId, architecture), [{ ...told, architecture }])
-        assert.deepStrictEqual(yield* ask(owner.caller.orgId, "OtherForCausalLM"), [{ ...told, architecture: "OtherForCausalLM" }])
+        assert.deepStrictEqual(yield* ask(owner.caller.orgId, architecture), [{ ...input, architecture }])
+        assert.deepStrictEqual(yield* ask(owner.caller.orgId, "OtherForCausalLM"), [{ ...input, architecture: "OtherForCausalLM" }])
         assert.deepStrictEqual(yield* ask(stranger.caller.orgId, architecture), [])
       }
-      // Many later starts on another card tell ten times of it, and push none of this one out.
+      // Many later starts on another GPU type return ten entries, and do not displace entries of this one.
       for (let n = 0; n < 33; n++) {
-        yield* start(owner.caller, `measured-other-${n}`, { kept: { ...whole, gpu_pool: "Other-Card" }, cache: 53 * gib })
+        yield* start(owner.caller, `measured-other-${n}`, { estimate: { ...complete, gpu_pool: "Other-Card" }, cache: 53 * gib })
       }
       const pools = (yield* runs.measuredStarts(owner.caller.orgId, architecture)).map(({ gpu_pool }) => gpu_pool)
       assert.deepStrictEqual([pools.filter((pool) => pool === "Other-Card").length, pools.at(-1)], [10, "NVIDIA-H100-80GB-HBM3"])

@@ -7,7 +7,7 @@ import { endOf, prices, startOf, usage } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
-  it.effect("a request is in the database when its begin and its end complete, with a receipt that adds up", () =>
+  it.effect("a request is in the database when its begin and its end complete, with a consistent receipt", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -38,7 +38,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
-  it.effect("a second end changes nothing, whether it comes later or at once", () =>
+  it.effect("a second end changes nothing, whether it is later or concurrent", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -55,7 +55,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
-  it.effect("an end whose begin was lost is a whole record with its receipt", () =>
+  it.effect("an end whose begin was lost is a complete record with its receipt", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -71,7 +71,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
-  it.effect("an end that comes while its begin is under way is not lost", () =>
+  it.effect("an end that arrives while its begin is being committed is not lost", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -93,7 +93,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
-  it.effect("a refusal is one record at once, costs nothing and has no receipt; odd words in it do no harm", () =>
+  it.effect("a refusal is one record without cost or receipt, and unusual characters in it are harmless", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -120,7 +120,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
-  it.effect("a request that runs and is turned away by its engine becomes that refusal, once and for good", () =>
+  it.effect("a running request that its engine rejects becomes a refusal, once and permanently", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests
@@ -151,7 +151,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
-  it.effect("a row that the database refuses fails alone", () =>
+  it.effect("a row that the database rejects does not affect other rows", () =>
     Effect.gen(function* () {
       const metering = yield* Metering
       const requests = yield* Requests

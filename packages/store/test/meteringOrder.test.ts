@@ -31,12 +31,12 @@ const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
   )
 })
 
-/** Holds a transaction open, with what it did, until `release`. */
+/** Runs an effect in a transaction that stays open until `release`. */
 const hold = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>, commit: boolean) {
   const sql = yield* PgClient.PgClient
   const held = yield* Deferred.make<void>()
   const release = yield* Deferred.make<void>()
-  const fibre = yield* work.pipe(
+  const fiber = yield* work.pipe(
     Effect.andThen(Deferred.succeed(held, undefined)),
     Effect.andThen(Deferred.await(release)),
     Effect.andThen(commit ? Effect.void : Effect.fail("roll back")),
@@ -45,17 +45,17 @@ const hold = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>,
     Effect.forkChild
   )
   yield* Deferred.await(held)
-  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fibre))
+  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
 })
 
-/** Waits until so many statements of this database wait for a lock. */
+/** Waits until this number of statements of the database wait for a lock. */
 const waiting = Effect.fnUntraced(function* (count: number) {
   const sql = yield* PgClient.PgClient
   yield* soon(Effect.map(sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, (rows) => rows.length >= count))
 })
 
 layer(layerStore, { excludeTestServices: true })("in whatever order the database answers", (it) => {
-  it.effect("an end that overtakes its own begin is the whole record, which the begin leaves alone", () =>
+  it.effect("an end that overtakes its begin is the complete record, and the begin does not change it", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const metering = yield* Metering
@@ -73,15 +73,15 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
       yield* release
       yield* Fiber.join(begin)
       yield* Fiber.join(end)
-      const seen = Effect.all([requests.find(slow.start.orgId, slow.start.id), requests.findReceipt(slow.start.orgId, slow.start.id)])
-      const [record, receipt] = yield* seen
+      const stored = Effect.all([requests.find(slow.start.orgId, slow.start.id), requests.findReceipt(slow.start.orgId, slow.start.id)])
+      const [record, receipt] = yield* stored
       assert.deepStrictEqual([Option.getOrThrow(record).state, Option.getOrThrow(receipt).config_revision], ["completed", slow.start.revisionId])
       yield* beginRequest(metering, slow.start)
-      assert.deepStrictEqual(yield* seen, [record, receipt])
+      assert.deepStrictEqual(yield* stored, [record, receipt])
     })
   )
 
-  it.effect("statements that meet on the same requests in opposite orders wait for each other, and never in a circle", () =>
+  it.effect("statements that lock the same requests in opposite orders do not deadlock", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       for (const pair of ["checkpoints", "begins", "replays", "ends"] as const) {
@@ -98,7 +98,7 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
           ends: recordStatement(sql, ends.toReversed())
         }
         yield* recordStatement(sql, begins)
-        // Each has its first row, and then waits for the one in the middle.
+        // Each statement has locked its first row and waits for the middle one.
         const release = yield* hold(sql`SELECT 1 FROM requests WHERE org_id = ${middle.start.orgId} AND id = ${middle.start.id} FOR UPDATE`, true)
         const first = yield* Effect.forkChild(pair === "begins" ? recordStatement(sql, begins) : checkpointStatement(sql, checkpoints), {
           startImmediately: true
@@ -113,7 +113,7 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
     })
   )
 
-  it.effect("ends of one request that share a commit make one receipt", () =>
+  it.effect("several ends of one request in one commit create one receipt", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const metering = yield* Metering
@@ -134,7 +134,7 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
     })
   )
 
-  it.effect("an activation that meets a cancel under way waits for it and does nothing", () =>
+  it.effect("an activation waits for a concurrent cancel and then does nothing", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs

@@ -9,7 +9,7 @@ import { makeTestDatabase } from "../src/testing.ts"
 const Names = Schema.Array(Schema.Struct({ name: Schema.String }))
 
 describe("migrations", () => {
-  it.live("let several programs start on an empty database at once", () =>
+  it.live("let several programs start on an empty database concurrently", () =>
     Effect.gen(function* () {
       const base = inject("postgres")
       const name = `seatrial_start_${crypto.randomUUID().replaceAll("-", "")}`
@@ -23,13 +23,13 @@ describe("migrations", () => {
         const rows = yield* sql`SELECT name FROM migrations ORDER BY migration_id`
         return yield* Schema.decodeUnknownEffect(Names)(rows)
       }).pipe(Effect.provide(Layer.fresh(Database.layerUrl(url, { poolSize: 2 }))))
-      const seen = yield* Effect.all([start, start, start], { concurrency: "unbounded" })
+      const results = yield* Effect.all([start, start, start], { concurrency: "unbounded" })
       const expected = Object.keys(migrations).map((key) => ({ name: key.slice(5) }))
-      for (const names of seen) assert.deepStrictEqual<unknown>(names, expected)
+      for (const names of results) assert.deepStrictEqual<unknown>(names, expected)
     }).pipe(Effect.scoped)
   )
 
-  it.live("apply one that is missing below later ones, and refuse a number that has another name", () =>
+  it.live("apply a missing migration below later ones, and reject a number with another name", () =>
     Effect.gen(function* () {
       const url = yield* makeTestDatabase(inject("postgres"))
       yield* Effect.gen(function* () {
@@ -48,7 +48,7 @@ describe("migrations", () => {
     }).pipe(Effect.scoped)
   )
 
-  it("have numbers of their own, in ascending order, and none is beyond what four digits hold", () => {
+  it("have unique ascending numbers of at most four digits", () => {
     const ids = Object.keys(migrations).map((key) => Number(/^(\d{4})_[a-z_]+$/u.exec(key)?.[1]))
     assert.deepStrictEqual(
       ids,

@@ -37,7 +37,7 @@ const serving = Effect.fnUntraced(function* (slug: string, name = "tiny") {
 const layerAdmin = ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore))
 
 layer(layerAdmin, { excludeTestServices: true })("administration of models", (it) => {
-  it.effect("a disabled model takes no requests until it is enabled, keeps what served, and each change is audited once", () =>
+  it.effect("a disabled model takes no requests until it is enabled, keeps its revision, and each change is audited once", () =>
     Effect.gen(function* () {
       const admin = yield* ModelAdmin
       const { model, modelId, observed, orgId, revisionId, routed } = yield* serving("disable")
@@ -54,7 +54,7 @@ layer(layerAdmin, { excludeTestServices: true })("administration of models", (it
     })
   )
 
-  it.effect("a new revision does not enable a model that somebody disabled", () =>
+  it.effect("a new revision does not enable a disabled model", () =>
     Effect.gen(function* () {
       const admin = yield* ModelAdmin
       const runs = yield* Runs
@@ -68,7 +68,7 @@ layer(layerAdmin, { excludeTestServices: true })("administration of models", (it
     })
   )
 
-  it.effect("what serves nothing is neither disabled nor published; what is not there is not found", () =>
+  it.effect("a model that never served can be neither disabled nor published, and an unknown model is not found", () =>
     Effect.gen(function* () {
       const admin = yield* ModelAdmin
       const deployments = yield* Deployments
@@ -90,45 +90,43 @@ layer(layerAdmin, { excludeTestServices: true })("administration of models", (it
     })
   )
 
-  it.effect(
-    "a deleted model ends its unfinished run, gives its name back, is gone for replays and cannot be deployed; its serving run tells the operator",
-    () =>
-      Effect.gen(function* () {
-        const admin = yield* ModelAdmin
-        const deployments = yield* Deployments
-        const runs = yield* Runs
-        const sql = yield* PgClient.PgClient
-        const { caller, model, modelId, observed, operation, orgId, revisionId, routed } = yield* serving("delete")
-        const target = { _tag: "Redeploy", modelId, ref: null } as const
-        const unfinished = yield* deployments.create(newModel(caller, "k2", "", { target }))
-        yield* sql`DELETE FROM outbox`
-        yield* admin.remove(orgId, modelId)
+  it.effect("deleting a model cancels its unfinished run, frees its name, fails replays and redeploys, and notifies the operator of its serving run", () =>
+    Effect.gen(function* () {
+      const admin = yield* ModelAdmin
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const sql = yield* PgClient.PgClient
+      const { caller, model, modelId, observed, operation, orgId, revisionId, routed } = yield* serving("delete")
+      const target = { _tag: "Redeploy", modelId, ref: null } as const
+      const unfinished = yield* deployments.create(newModel(caller, "k2", "", { target }))
+      yield* sql`DELETE FROM outbox`
+      yield* admin.remove(orgId, modelId)
 
-        yield* soon(Effect.map(routed(model), (found) => !found))
-        const run = Option.getOrThrow(yield* runs.observe(unfinished.id))
-        assert.deepStrictEqual([run.phase, run.history.at(-1)?.phase, run.modelDeleted], ["cancelled", "cancelled", true])
-        assert.isTrue((yield* observed).modelDeleted)
-        const work = yield* sql<{ readonly id: string }>`SELECT DISTINCT deployment_id AS id FROM outbox WHERE org_id = ${orgId} ORDER BY 1`
-        assert.deepStrictEqual(
-          work.map(({ id }) => id),
-          [operation.id, unfinished.id].sort()
-        )
-        assert.strictEqual((yield* Effect.flip(deployments.create(newModel(caller, "k1"))))._tag, "ModelDeleted")
-        assert.strictEqual((yield* Effect.flip(deployments.create(newModel(caller, "k3", "", { target }))))._tag, "RecordNotFound")
-        assert.strictEqual((yield* Effect.flip(admin.remove(orgId, modelId)))._tag, "ModelNotFound")
-        assert.isTrue(Option.isSome(yield* deployments.find(orgId, operation.id)))
-        assert.notStrictEqual((yield* deployments.create(newModel(caller, "k4"))).modelId, modelId)
-        assert.deepStrictEqual<unknown>(yield* audited(orgId, modelId), [
-          {
-            action: "deleted",
-            before: { slug: "tiny", status: "active", visibility: "private", hf_repo: "seatrial/tiny-chat", revision_id: revisionId },
-            after: null
-          }
-        ])
-      })
+      yield* soon(Effect.map(routed(model), (found) => !found))
+      const run = Option.getOrThrow(yield* runs.observe(unfinished.id))
+      assert.deepStrictEqual([run.phase, run.history.at(-1)?.phase, run.modelDeleted], ["cancelled", "cancelled", true])
+      assert.isTrue((yield* observed).modelDeleted)
+      const work = yield* sql<{ readonly id: string }>`SELECT DISTINCT deployment_id AS id FROM outbox WHERE org_id = ${orgId} ORDER BY 1`
+      assert.deepStrictEqual(
+        work.map(({ id }) => id),
+        [operation.id, unfinished.id].sort()
+      )
+      assert.strictEqual((yield* Effect.flip(deployments.create(newModel(caller, "k1"))))._tag, "ModelDeleted")
+      assert.strictEqual((yield* Effect.flip(deployments.create(newModel(caller, "k3", "", { target }))))._tag, "RecordNotFound")
+      assert.strictEqual((yield* Effect.flip(admin.remove(orgId, modelId)))._tag, "ModelNotFound")
+      assert.isTrue(Option.isSome(yield* deployments.find(orgId, operation.id)))
+      assert.notStrictEqual((yield* deployments.create(newModel(caller, "k4"))).modelId, modelId)
+      assert.deepStrictEqual<unknown>(yield* audited(orgId, modelId), [
+        {
+          action: "deleted",
+          before: { slug: "tiny", status: "active", visibility: "private", hf_repo: "seatrial/tiny-chat", revision_id: revisionId },
+          after: null
+        }
+      ])
+    })
   )
 
-  it.effect("of a delete and a redeploy at once no run of a deleted model is left unfinished", () =>
+  it.effect("if a delete and a redeploy race, no run of the deleted model stays unfinished", () =>
     Effect.gen(function* () {
       const admin = yield* ModelAdmin
       const deployments = yield* Deployments
@@ -148,7 +146,7 @@ layer(layerAdmin, { excludeTestServices: true })("administration of models", (it
   )
 
   it.effect(
-    "a published model is everybody's under its bare name at its rates, which its next revision takes over, and none of it stays once it is withdrawn",
+    "every organization may call a published model by its bare name at its rates, its next revision keeps them, and unpublishing removes all of it",
     () =>
       Effect.gen(function* () {
         const admin = yield* ModelAdmin
@@ -181,7 +179,7 @@ layer(layerAdmin, { excludeTestServices: true })("administration of models", (it
       })
   )
 
-  it.effect("a bare name is one model's; once that is withdrawn or deleted it is free", () =>
+  it.effect("a bare name belongs to one model, and is free after that model is unpublished or deleted", () =>
     Effect.gen(function* () {
       const admin = yield* ModelAdmin
       const [first, second, third] = [yield* serving("name-1", "shared"), yield* serving("name-2", "shared"), yield* serving("name-3", "shared")]

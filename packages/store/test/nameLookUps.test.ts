@@ -11,7 +11,10 @@ import { layerStore, soon } from "./stage.ts"
 
 const org = (number: number) => Schema.decodeSync(OrgId)(`org_0189000000000000000000000${number}`)
 
-/** Look-ups of which each query ends when the test says so. `stored`: what the database has; memory has nothing but what is `ready`. */
+/**
+ * Lookups with queries that complete when the test says so. `stored`: the stored state; memory has a name only if it is
+ * `ready`.
+ */
 const makeStage = Effect.fnUntraced(function* (stored?: StoredName) {
   const absent = new AbsentNames()
   absent.clear(true)
@@ -41,8 +44,8 @@ const makeStage = Effect.fnUntraced(function* (stored?: StoredName) {
   return { absent, answerAll, ask, counts, open, settle }
 })
 
-describe("look-ups of models by name", () => {
-  it.effect("are one query for a name that does not exist, however many ask at once or later, until routes change", () =>
+describe("lookups of models by name", () => {
+  it.effect("cost one query for a nonexistent name until routes change, for any number of concurrent and later requests", () =>
     Effect.gen(function* () {
       const { absent, answerAll, ask, counts, settle } = yield* makeStage()
       for (let index = 0; index < 100; index++) yield* ask(org(1), "no/model")
@@ -57,13 +60,13 @@ describe("look-ups of models by name", () => {
     })
   )
 
-  it.effect("are not remembered if routes changed during the query, or no change would be heard of", () =>
+  it.effect("are not cached if routes changed during the query, or if change notifications do not arrive", () =>
     Effect.gen(function* () {
       const { absent, answerAll, ask, counts, settle } = yield* makeStage()
       yield* ask(org(1), "no/model")
       yield* settle
       absent.clear(true)
-      // Who asks after a change does not share a query that began before it.
+      // A lookup after a change does not share a query from before it.
       yield* ask(org(1), "no/model")
       yield* settle
       assert.strictEqual(counts.queries, 2)
@@ -80,7 +83,7 @@ describe("look-ups of models by name", () => {
     })
   )
 
-  it.effect("are four at once, and an organization that sends many names delays no other by more than a query", () =>
+  it.effect("use four concurrent queries, and an organization with many names delays another by at most one query", () =>
     Effect.gen(function* () {
       const { answerAll, ask, open, settle } = yield* makeStage()
       for (let index = 0; index < 200; index++) yield* ask(org(1), `no/${index}`)
@@ -96,7 +99,7 @@ describe("look-ups of models by name", () => {
     })
   )
 
-  it.effect("read all routes only if the database has more than memory, and once if that cannot be read", () =>
+  it.effect("read all routes only if the database is newer than memory, and once if they cannot be decoded", () =>
     Effect.gen(function* () {
       const { answerAll, ask, counts, settle } = yield* makeStage({ ready: true })
       yield* ask(org(1), "odd/model")
@@ -115,7 +118,7 @@ describe("look-ups of models by name", () => {
     })
   )
 
-  it("remember 128 names of each of 1,000 organizations at most", () => {
+  it("cache at most 128 names of each of 1,000 organizations", () => {
     const absent = new AbsentNames()
     absent.clear(true)
     absent.add(org(2), "kept", absent.generation)
@@ -131,7 +134,7 @@ describe("look-ups of models by name", () => {
 })
 
 layer(layerStore, { excludeTestServices: true })("with 2,001 models", (it) => {
-  it.effect("a loop over names that do not exist, or have no engine, rereads no routes, and a look-up uses indexes", () =>
+  it.effect("a loop over names without a model or engine does not reread the routes, and a lookup uses indexes", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const routes = yield* Routes

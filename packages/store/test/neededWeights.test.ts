@@ -8,7 +8,7 @@ import { layerRole, layerStore } from "./stage.ts"
 layer(Layer.mergeAll(NeededWeights.layerSql.pipe(Layer.provide(layerRole("operator"))), ModelAdmin.layerSql).pipe(Layer.provideMerge(layerStore)), {
   excludeTestServices: true
 })("needed weights", (it) => {
-  it.effect("are those of a run from its screening to its release, and of what a model serves until it is deleted", () =>
+  it.effect("include the weights of a run from screening to release, and of a serving model until it is deleted", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -21,9 +21,9 @@ layer(Layer.mergeAll(NeededWeights.layerSql.pipe(Layer.provide(layerRole("operat
       yield* walk(caller, id, "provisioning")
       assert.isTrue(yield* needed)
       yield* runs.enter({ id, orgId: caller.orgId, from: "provisioning", to: "failed", reason: "boot", failure: { code: "boot_timeout", text: "late" } })
-      // Its engine may still be there.
+      // Its engine may still exist.
       assert.isTrue(yield* needed)
-      // Also for a process whose clock is ahead: the database's clock decides.
+      // Independent of the process's clock: the database's clock decides.
       assert.isTrue(yield* Effect.andThen(TestClock.setTime(Date.now() + 200 * 86_400_000), needed).pipe(Effect.provide(TestClock.layer())))
       yield* runs.release(id, caller.orgId)
       assert.isFalse(yield* needed)
@@ -38,7 +38,7 @@ layer(Layer.mergeAll(NeededWeights.layerSql.pipe(Layer.provide(layerRole("operat
     })
   )
 
-  it.effect("what a download found is known to later runs of the commit, until somebody forgets it", () =>
+  it.effect("a verified download is visible to later runs of the commit until it is forgotten", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs

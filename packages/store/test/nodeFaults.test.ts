@@ -5,8 +5,8 @@ import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
 import { benchmark, capacityRow, checks, makeCaller, measured, newModel, screened, speedRow } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
-layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("faults of nodes", (it) => {
-  it.effect("are noted once, avoided by the run for ever and by all for a day where a card failed, and what goes back to the queue is tried anew", () =>
+layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("node faults", (it) => {
+  it.effect("are recorded once, avoided by the run permanently and by all runs for a day if a GPU failed, and a requeued run starts its trial over", () =>
     Effect.gen(function* () {
       const [deployments, runs, sql] = [yield* Deployments, yield* Runs, yield* PgClient.PgClient]
       const { caller } = yield* makeCaller("faults-own")
@@ -33,10 +33,10 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* runs.noteNodeFault(id, orgId, { node: "node-b", code: "gpu_fault" })
       yield* runs.noteNodeFault(id, orgId, { node: "node-a", code: "node_slow" })
       yield* runs.noteNodeFault(id, stranger.caller.orgId, { node: "node-c", code: "gpu_fault" })
-      const seen = Option.getOrThrow(yield* runs.observe(id))
-      // Two may come within one millisecond, and then in the order of their nodes.
+      const observed = Option.getOrThrow(yield* runs.observe(id))
+      // Two faults in one millisecond are ordered by node.
       assert.sameMembers(
-        seen.nodeFaults.map(({ code, node }) => `${code} ${node}`),
+        observed.nodeFaults.map(({ code, node }) => `${code} ${node}`),
         ["output_garbage node-a", "gpu_fault node-b", "node_slow node-a"]
       )
       assert.deepStrictEqual(yield* runs.avoidedNodes(id, orgId), ["node-a", "node-b"])
@@ -44,15 +44,15 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* sql`UPDATE node_faults SET at = at - interval '25 hours' WHERE org_id = ${orgId}`
       assert.deepStrictEqual(yield* runs.avoidedNodes(id, orgId), ["node-a", "node-b"])
       assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), [])
-      // What happens again is no older than that.
+      // A repeated fault has the time of its last occurrence.
       yield* runs.noteNodeFault(id, orgId, { node: "node-b", code: "gpu_fault" })
       assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), ["node-b"])
 
       assert.isTrue(yield* enter("benchmarking", "queued"))
       const again = Option.getOrThrow(yield* runs.observe(id))
       assert.deepStrictEqual([again.requeues, again.revision?.checks, again.revision?.measured, again.revision?.benchmark], [1, null, null, null])
-      const kept = yield* sql`SELECT likelihood FROM revisions WHERE org_id = ${orgId} AND id = ${again.revision?.id ?? ""}`
-      assert.deepStrictEqual(kept, [{ likelihood: null }])
+      const remaining = yield* sql`SELECT likelihood FROM revisions WHERE org_id = ${orgId} AND id = ${again.revision?.id ?? ""}`
+      assert.deepStrictEqual(remaining, [{ likelihood: null }])
       yield* enter("queued", "provisioning")
       yield* trial
       assert.isNotNull(Option.getOrThrow(yield* runs.observe(id)).revision?.benchmark)

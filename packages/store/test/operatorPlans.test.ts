@@ -7,14 +7,14 @@ import { ApiKeys, Deployments, GpuHolds, HubConnections, Organizations, Runs } f
 import { layerTestDatabase, makeCaller, newModel, walk } from "../src/testing.ts"
 import { encryptionKey } from "./stage.ts"
 
-/** As the operator is connected. */
+/** Connected like the operator. */
 const layerOperator = Layer.mergeAll(Runs.layerSql, GpuHolds.layerSql, Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge([Layer.unwrap(Effect.sync(() => layerTestDatabase(inject("postgres"), { byIndex: true }))), Ids.layer]),
   Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: encryptionKey })))
 )
 
-/** They have a row for each deployment, or several. */
+/** Tables with at least one row for each deployment. */
 const long = [
   "deployment_progress",
   "deployments",
@@ -30,7 +30,7 @@ const long = [
 ]
 
 layer(layerOperator, { excludeTestServices: true })("the operator's statements", (it) => {
-  it.effect("find the rows of a run by an index also where they were planned while the tables were short", () =>
+  it.effect("find the rows of a run by an index even if they were planned while the tables were small", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments

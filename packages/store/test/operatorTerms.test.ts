@@ -8,13 +8,13 @@ import { leads } from "../src/OperatorTerms.ts"
 import { capacityRow, checks, makeCaller, measured, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
-// Runs on the pool of the test, which holds transactions of theirs open.
+// Runs use the pool of the test, which holds transactions open.
 const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql, Layer.fresh(Runs.layerSql)).pipe(
   Layer.provideMerge(layerStore)
 )
 
 layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
-  it.effect("once another operator has begun its term, nothing that the earlier one writes takes effect", () =>
+  it.effect("after another operator has begun its term, writes of the earlier operator have no effect", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const runs = yield* Runs
@@ -61,13 +61,13 @@ layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
       ]
       for (const write of late) yield* Effect.exit(Effect.asVoid(ours(write)))
       assert.strictEqual(yield* all, before)
-      // Those who are no operators have no term, and the newest one goes on.
+      // Programs other than operators have no term, and the newest operator continues.
       assert.isTrue(Exit.isSuccess(yield* Effect.exit(deployments.cancel(orgId, other, caller.userId))))
       assert.isTrue(yield* Effect.provideService(runs.activate({ id, orgId, from: "activating" }), OperatorTerm, first + 1))
     })
   )
 
-  it.effect("a term begins only when what the earlier one has under way has ended", () =>
+  it.effect("a term begins only after the open transactions of the earlier term have ended", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const runs = yield* Runs
@@ -93,7 +93,7 @@ layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
     })
   )
 
-  it.effect("one that was suspended in the middle of a transaction holds up the next term for a moment only", () =>
+  it.effect("an operator that was suspended in a transaction delays the next term only briefly", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const terms = yield* OperatorTerms

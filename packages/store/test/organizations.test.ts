@@ -7,23 +7,23 @@ import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
-  it.effect("a name is given once, also to two who ask at the same time", () =>
+  it.effect("a name is unique, even for two concurrent requests", () =>
     Effect.gen(function* () {
       const organizations = yield* Organizations
-      const made = yield* Effect.forEach(
+      const outcomes = yield* Effect.forEach(
         Array.from({ length: 5 }),
         () => Effect.match(organizations.create({ slug: "acme", name: "Acme" }), { onFailure: ({ _tag }) => _tag, onSuccess: () => "made" }),
         { concurrency: "unbounded" }
       )
-      assert.deepStrictEqual(made.toSorted(), ["NameTaken", "NameTaken", "NameTaken", "NameTaken", "made"])
-      const found = Option.getOrThrow(yield* organizations.findBySlug("acme"))
-      assert.deepStrictEqual([found.name, found.status, found.firstPurchase], ["Acme", "active", false])
+      assert.deepStrictEqual(outcomes.toSorted(), ["NameTaken", "NameTaken", "NameTaken", "NameTaken", "made"])
+      const result = Option.getOrThrow(yield* organizations.findBySlug("acme"))
+      assert.deepStrictEqual([result.name, result.status, result.firstPurchase], ["Acme", "active", false])
       assert.isTrue(Option.isNone(yield* organizations.findBySlug("nobody")))
-      assert.deepStrictEqual(yield* organizations.list, [found])
+      assert.deepStrictEqual(yield* organizations.list, [result])
     })
   )
 
-  it.effect("each change leaves one audit event in the same transaction, and what changes nothing leaves none", () =>
+  it.effect("each change writes one audit event in the same transaction, and a call without a change writes none", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const organizations = yield* Organizations
@@ -52,7 +52,7 @@ layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
     })
   )
 
-  it.effect("one organisation finds neither the users nor the receipts of another", () =>
+  it.effect("an organization finds neither the users nor the receipts of another", () =>
     Effect.gen(function* () {
       const organizations = yield* Organizations
       const metering = yield* Metering

@@ -6,7 +6,7 @@ import { makeCaller, makeServing } from "../src/testing.ts"
 import { layerRole, layerStore } from "./stage.ts"
 
 layer(Layer.provideMerge(Layer.provide(OwnModels.layerSql, layerRole("server")), layerStore), { excludeTestServices: true })(
-  "an organization's own models, with the rights of the server",
+  "an organization's own models, with the privileges of the server",
   (it) => {
     it.effect("are disabled, enabled and deleted", () =>
       Effect.gen(function* () {

@@ -8,7 +8,7 @@ import { layerStore } from "./stage.ts"
 
 const start = Date.UTC(2030, 0, 15)
 
-/** How a run can end, each by somebody with a clock of his own. */
+/** The ways in which a run can end, each with its own clock. */
 const ends = {
   cancelled: ({ orgId, userId }: Caller, id: DeploymentId) => Effect.flatMap(Deployments, (deployments) => deployments.cancel(orgId, id, userId)),
   failed: ({ orgId }: Caller, id: DeploymentId) => Effect.flatMap(Runs, (runs) => runs.enter({ id, orgId, from: "activating", to: "failed", reason: "Test" })),
@@ -22,7 +22,7 @@ const ends = {
 
 const layerAll = ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore))
 
-it.effect("no phase begins before the one that it follows, whatever the clocks of those who enter them", () =>
+it.effect("no phase begins before the phase that it follows, even if the clocks of the writers differ", () =>
   Effect.gen(function* () {
     const deployments = yield* Deployments
     const { caller } = yield* makeCaller("clocks")
@@ -30,7 +30,7 @@ it.effect("no phase begins before the one that it follows, whatever the clocks o
       yield* TestClock.setTime(start + 60_000)
       const { id } = yield* deployments.create(newModel(caller, name, name))
       yield* walk(caller, id, "booting")
-      // The next ones are by somebody whose clock is a minute behind.
+      // The following writers have a clock that is a minute behind.
       yield* TestClock.setTime(start)
       yield* walk(caller, id, "activating")
       yield* end(caller, id)

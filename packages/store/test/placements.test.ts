@@ -18,8 +18,8 @@ const observed = Effect.fnUntraced(function* (id: Parameters<Runs["Service"]["ob
   return Option.getOrThrow(yield* (yield* Runs).observe(id))
 })
 
-layer(layerStore, { excludeTestServices: true })("a run that several host classes could take", (it) => {
-  it.effect("gets one of them when it leaves the queue, once, with all that follows from it, and its auditors see that", () =>
+layer(layerStore, { excludeTestServices: true })("a run with several permitted host classes", (it) => {
+  it.effect("gets one of them when it leaves the queue, once, with everything that depends on it, and an audit event", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
@@ -48,18 +48,18 @@ layer(layerStore, { excludeTestServices: true })("a run that several host classe
         { before: "cpu-small", after: "cpu-large" }
       ])
 
-      // Capacity that is lost leads back to the queue of that class only.
+      // After lost capacity, the run returns to the queue of that class only.
       yield* runs.enter({ id, orgId, from: "provisioning", to: "queued", reason: "Lost." })
       const back = yield* observed(id)
       assert.deepStrictEqual([back.placements, back.revision?.settings], [[], second.settings])
 
-      // A redeploy that leaves serving out keeps the class.
+      // A redeploy that omits serving keeps the class.
       const again = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null }, serving: {} }))
       assert.strictEqual((yield* observed(again.id)).servingRequest.host_class, "cpu-large")
     })
   )
 
-  it.effect("keeps its first class without another event, and no choice is left, if it leaves the queue there", () =>
+  it.effect("keeps its first class without another event if it leaves the queue with it, and no options remain", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
@@ -76,7 +76,7 @@ layer(layerStore, { excludeTestServices: true })("a run that several host classe
     })
   )
 
-  it.effect("takes what serves on any of them if that was verified with the same settings", () =>
+  it.effect("reuses the serving revision on any of them if it was verified with the same settings", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -92,7 +92,7 @@ layer(layerStore, { excludeTestServices: true })("a run that several host classe
     })
   )
 
-  it.effect("never gets another class once its engine ran", () =>
+  it.effect("never changes its class after its engine ran", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs

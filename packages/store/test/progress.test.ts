@@ -10,7 +10,7 @@ const queued: RunProgress = { phase: "queued", message: "Waits for 1 GPU.", queu
 const download = { bytes: 3_221_225_472, total_bytes: 13_958_643_712, bytes_per_second: 112_000_000, seconds_left: null, stalled: true }
 
 layer(layerStore, { excludeTestServices: true })("the progress of a deployment", (it) => {
-  it.effect("is read as it was recorded last, by its own organization, and by the operator with the run", () =>
+  it.effect("is read as last recorded, by its own organization and by the operator", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -31,7 +31,7 @@ layer(layerStore, { excludeTestServices: true })("the progress of a deployment",
     })
   )
 
-  it.effect("is the reason of the phase until something is recorded of that, and the failure of a run that failed", () =>
+  it.effect("is the reason of the phase until progress is recorded, and the failure of a failed run", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -49,7 +49,7 @@ layer(layerStore, { excludeTestServices: true })("the progress of a deployment",
     })
   )
 
-  it.effect("is recorded without waking anybody", () =>
+  it.effect("is recorded without a notification", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments

@@ -8,7 +8,7 @@ import { endOf, prices, startOf, usage } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
 
 layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("a published model", (it) => {
-  it.effect("is paid for by its rates by everybody but its own organisation, which pays for the GPUs; every receipt shows its verification", () =>
+  it.effect("is billed at its rates to every organization except its own, which pays for the GPUs; every receipt contains its verification", () =>
     Effect.gen(function* () {
       const [admin, metering, requests, routes] = [yield* ModelAdmin, yield* Metering, yield* Requests, yield* Routes]
       const [owner, stranger] = [yield* makeCaller("publisher"), yield* makeCaller("stranger")]
@@ -29,7 +29,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
         const receipt = Option.getOrThrow(yield* requests.findReceipt(caller.orgId, start.id))
         assert.deepStrictEqual([receipt.prices, receipt.cost_micros], [rates, costMicros(usage, rates).toString()])
         assert.deepStrictEqual(receipt.verification?.checks, checks.checks)
-        // What the stranger asked is the stranger's.
+        // Requests of the other organization belong to it.
         const other = caller === owner.caller ? stranger.caller : owner.caller
         assert.isTrue(Option.isNone(yield* requests.find(other.orgId, start.id)))
         assert.isTrue(Option.isNone(yield* requests.findReceipt(other.orgId, start.id)))
@@ -37,7 +37,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
     })
   )
 
-  it.effect("is what a request of another organisation ran on, also where its gateway was lost", () =>
+  it.effect("is named in the receipt of another organization's request, even if its gateway was lost", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const [admin, metering, requests] = [yield* ModelAdmin, yield* Metering, yield* Requests]
@@ -50,7 +50,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
         yield* metering.checkpoint(start, usage)
       }
       yield* metering.sweep
-      // The database's clock moves on.
+      // Advances the database's clock.
       yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 hour' WHERE state = 'running'`
       yield* sql`UPDATE request_sweeps SET since = since - interval '1 hour'`
       assert.strictEqual(yield* metering.sweep, 2)
@@ -61,7 +61,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
     })
   )
 
-  it.effect("keeps its engine for the requests of every organisation that are under way", () =>
+  it.effect("keeps its engine for requests in progress of every organization", () =>
     Effect.gen(function* () {
       const [admin, metering, runs] = [yield* ModelAdmin, yield* Metering, yield* Runs]
       const [owner, stranger] = [yield* makeCaller("landlord"), yield* makeCaller("lodger")]

@@ -20,7 +20,7 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
     })
   )
 
-  it.effect("a receipt answers the same when its request's partition has been dropped", () =>
+  it.effect("a receipt is unchanged after its request's partition was dropped", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const metering = yield* Metering
@@ -37,7 +37,7 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
     })
   )
 
-  it.effect("has the digests of its request for the signature, and others of the same commit have none", () =>
+  it.effect("contains the digests of its request for the signature, and other receipts of the same commit contain none", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const metering = yield* Metering
@@ -53,13 +53,13 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
         stored.map((receipt) => Option.getOrThrow(receipt).digests),
         [digests, null]
       )
-      // The record itself is the contract's.
+      // The record itself follows the contract.
       assert.notInclude(Option.getOrThrow(stored[0] ?? Option.none()).json, digests.request)
       assert.deepStrictEqual(yield* sql`SELECT digests FROM receipts WHERE org_id = ${caller.orgId} AND digests IS NOT NULL`, [{ digests }])
     })
   )
 
-  it.effect("whatever is metered reads back as the contract's records, at the domain's cost", () =>
+  it.effect("metered requests read back as the contract's records, at the domain's cost", () =>
     Effect.gen(function* () {
       const { caller } = yield* makeCaller("property")
       const served = yield* makeServing(caller, "k")

@@ -16,7 +16,7 @@ export interface Served {
   readonly revisionId: RevisionId
 }
 
-/** A request of that model; its id holds `millis`, Unix milliseconds, or else the time. */
+/** A request to that model. Its ID contains `millis` (Unix milliseconds), or the current time. */
 export const startOf = Effect.fnUntraced(function* (caller: Pick<Caller, "keyId" | "orgId">, served: Served, millis?: number) {
   const ids = yield* Ids
   const start: RequestStart = {
@@ -32,7 +32,7 @@ export const startOf = Effect.fnUntraced(function* (caller: Pick<Caller, "keyId"
   return start
 })
 
-/** How it ends where nothing goes wrong. */
+/** A successful end. */
 export const endOf = (start: RequestStart, over: Partial<RequestEnd> = {}): RequestEnd => ({
   ...start,
   statusCode: 200,

@@ -13,7 +13,7 @@ import { layerRole, layerStore } from "./stage.ts"
 const start = Date.UTC(2026, 0, 31, 23, 59, 58)
 const statuses = [200, 302, 404, 429, 499, 500, 503]
 
-/** Rows straight into the table: many to a millisecond, over the border of a month. */
+/** Inserts rows directly: many per millisecond, across the end of a month. */
 const fill = Effect.fnUntraced(function* (orgId: OrgId, count: number) {
   const sql = yield* PgClient.PgClient
   yield* ensurePartitions(sql, start, start + 10_000)
@@ -53,7 +53,7 @@ const queries: ReadonlyArray<Omit<RequestQuery, "limit" | "after">> = [
 const classes = { success: [200, 399], client_error: [400, 499], server_error: [500, 599] } as const
 
 layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
-  it.effect("every filter pages through exactly what an oracle in memory says, while newer ones arrive", () =>
+  it.effect("every filter returns the same pages as an in-memory oracle, while newer requests arrive", () =>
     Effect.gen(function* () {
       const requests = yield* Requests
       const { caller } = yield* makeCaller("oracle")
@@ -76,12 +76,12 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
           )
           .toSorted((a, b) => b.created_at.getTime() - a.created_at.getTime() || (a.id < b.id ? 1 : -1))
           .map(({ id }) => id)
-        const seen: Array<string> = []
+        const listedIds: Array<string> = []
         let after: Position | null = null
         for (let page = 0; page === 0 || after !== null; page++) {
-          const found: Page<RequestRecord> = yield* requests.list(orgId, { ...query, limit: page % 2 === 0 ? 97 : 200, after })
-          seen.push(...found.items.map(({ id }) => id))
-          after = found.next
+          const batch: Page<RequestRecord> = yield* requests.list(orgId, { ...query, limit: page % 2 === 0 ? 97 : 200, after })
+          listedIds.push(...batch.items.map(({ id }) => id))
+          after = batch.next
           if (page === 0) {
             const now = Date.now()
             yield* sql`
@@ -89,16 +89,16 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
               VALUES (${orgId}, ${new Date(now)}, ${`req_${encodeIdBody(now, crypto.getRandomValues(new Uint8Array(10)))}`}, 'completed', '/', 299)`
           }
         }
-        assert.deepStrictEqual(seen, expected, JSON.stringify(query))
+        assert.deepStrictEqual(listedIds, expected, JSON.stringify(query))
         yield* sql`DELETE FROM requests WHERE org_id = ${orgId} AND status_code = 299`
       }
     })
   )
 
-  it.effect("no filter reads more than an index range, and a look-up reads one partition", () =>
+  it.effect("every filter reads only an index range, and a lookup reads one partition", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      // As the server runs them: subject to row-level security.
+      // As the server runs them: with row-level security.
       const reads = Context.get(yield* Layer.build(layerRole("server")), ReadPool)
       const requests = yield* Requests
       const { caller } = yield* makeCaller("plans")
@@ -131,7 +131,8 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
         const plan = yield* explain(listStatement(sql, orgId, { limit: 50, after, ...query }))
         assert.notInclude(plan, "Seq Scan", plan)
         assert.notMatch(plan, /-> +(Incremental )?Sort/, plan)
-        // Nothing but the class of a status may discard rows of a range. The second wall discards none: it is of the range's own organization.
+        // Only the status class may filter rows of a range. The row-level condition is allowed too: it removes nothing,
+        // because the range belongs to the organization.
         const wall = /COALESCE\(\(?(requests\S*\.)?org_id = current_setting\('seatrial.org_id'::text, true\)\)?, false\)/g
         const other = plan.replaceAll(wall, "").replaceAll(/One-Time Filter: .*/g, "")
         assert.notMatch(other, /Filter: .*(model_id|api_key_id|created_at|org_id)/, plan)
@@ -140,7 +141,7 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
       }
       const one = rows.at(-1)
       if (one === undefined) return assert.fail()
-      // Each key leads to its own partition as the statement runs.
+      // Each key selects its partition at execution time.
       for (const statement of [findStatement, findReceiptStatement]) {
         const lookUp = yield* explain(statement(sql, [{ orgId, id: one.id }]), "(ANALYZE, TIMING OFF)")
         assert.notInclude(lookUp, "Seq Scan", lookUp)
@@ -153,7 +154,7 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("of look-ups at once each is given its own record, and who goes away takes nothing from the others", () =>
+  it.effect("each of several concurrent lookups gets its own record, and a canceled one does not affect the others", () =>
     Effect.gen(function* () {
       const requests = yield* Requests
       const { caller } = yield* makeCaller("grouped")
@@ -162,14 +163,14 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
       const theirs = yield* fill(other.caller.orgId, 300)
       const all = [...mine, ...theirs]
       const left = yield* Effect.forEach(mine.slice(0, 150), ({ id }) => Effect.forkChild(requests.find(caller.orgId, id)))
-      const found = yield* Effect.forkChild(
+      const batch = yield* Effect.forkChild(
         Effect.forEach(all, ({ id }) => Effect.zip(requests.find(caller.orgId, id), requests.find(other.caller.orgId, id), { concurrent: true }), {
           concurrency: "unbounded"
         })
       )
       yield* Effect.yieldNow
       yield* Fiber.interruptAll(left)
-      const ids = (yield* Fiber.join(found)).map((pair) => pair.map((record) => Option.getOrNull(record)?.id ?? null))
+      const ids = (yield* Fiber.join(batch)).map((pair) => pair.map((record) => Option.getOrNull(record)?.id ?? null))
       assert.deepStrictEqual(
         ids,
         all.map(({ id, org_id }) => (org_id === caller.orgId ? [id, null] : [null, id]))
@@ -177,7 +178,7 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
     })
   )
 
-  it.effect("what is not an id, and what is another organisation's, is not there", () =>
+  it.effect("an invalid ID and an ID of another organization are not found", () =>
     Effect.gen(function* () {
       const requests = yield* Requests
       const { caller } = yield* makeCaller("isolated")

@@ -6,7 +6,7 @@ import { makeCaller, newModel } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(Reservations.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("reservations", (it) => {
-  it.effect("are granted, changed and withdrawn, each audited once, and wake those who wait", () =>
+  it.effect("are granted, changed and withdrawn, each with one audit event, and notify waiting runs", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const reservations = yield* Reservations
@@ -31,10 +31,10 @@ layer(Reservations.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestS
       assert.deepStrictEqual(yield* reservations.withdraw(orgId, "h100"), Option.some(4))
       assert.deepStrictEqual(yield* reservations.withdraw(orgId, "h100"), Option.none())
       assert.deepStrictEqual(yield* reservations.list, [])
-      const told = yield* sql`
+      const notified = yield* sql`
         SELECT action, before, after FROM audit_events
         WHERE org_id = ${orgId} AND resource_type = 'billing' AND after ->> 'host_class' = 'h100' ORDER BY created_at, id`
-      assert.deepStrictEqual<unknown>(told, [
+      assert.deepStrictEqual<unknown>(notified, [
         { action: "granted", before: null, after: { host_class: "h100", reserved_gpus: 2 } },
         { action: "updated", before: { host_class: "h100", reserved_gpus: 2 }, after: { host_class: "h100", reserved_gpus: 4 } },
         { action: "updated", before: { host_class: "h100", reserved_gpus: 4 }, after: { host_class: "h100", reserved_gpus: 0 } }
@@ -42,7 +42,7 @@ layer(Reservations.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestS
     })
   )
 
-  it.effect("of two grants at once one is the first", () =>
+  it.effect("of two concurrent grants, one is the first", () =>
     Effect.gen(function* () {
       const reservations = yield* Reservations
       const { caller } = yield* makeCaller("reserved-twice")

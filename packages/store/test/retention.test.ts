@@ -9,7 +9,7 @@ import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerDatabase, layerStore } from "./stage.ts"
 
-/** The name of the month so many months before the database's own. */
+/** The name of the partition this number of months before the database's current one. */
 const monthBefore = (parent: "requests" | "receipts", months: number) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
@@ -45,7 +45,7 @@ const ageRetired = (interval: string) =>
   Effect.flatMap(PgClient.PgClient, (sql) => sql`UPDATE retired_months SET retired_at = retired_at - ${interval}::interval`)
 
 layer(layerStore, { excludeTestServices: true })("retention", (it) => {
-  it.effect("a process whose clock is 200 days ahead detaches and drops nothing that the database's clock keeps", () =>
+  it.effect("a process whose clock is 200 days ahead detaches and drops nothing that is current by the database's clock", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.now() + 200 * 86_400_000)
       const sql = yield* PgClient.PgClient
@@ -58,11 +58,11 @@ layer(layerStore, { excludeTestServices: true })("retention", (it) => {
     }).pipe(Effect.provide(TestClock.layer()))
   )
 
-  it.effect("no setting detaches the current or the previous month, and receipts stay for as long as their requests", () =>
+  it.effect("no setting detaches the current or the previous month, and receipts stay at least as long as their requests", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* makeMonths(4)
-      // As a program with a fault, or an attacker with a program's rights, would call it.
+      // As a faulty program, or an attacker with a program's privileges, would call it.
       for (const keep of [0, -1_000_000]) while ((yield* sql`SELECT 1 FROM retire_old_month('receipts', ${keep}) AS name WHERE name IS NOT NULL`).length > 0);
       assert.include(yield* attached("receipts"), yield* monthBefore("receipts", 4))
       for (const parent of ["requests", "receipts"] as const) {
@@ -74,7 +74,7 @@ layer(layerStore, { excludeTestServices: true })("retention", (it) => {
     })
   )
 
-  it.effect("a month is detached at once, dropped a day later, also by another process, and can be taken back in between", () =>
+  it.effect("a month is detached immediately, dropped a day later by any process, and can be restored in between", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* makeMonths(3)
@@ -93,16 +93,16 @@ layer(layerStore, { excludeTestServices: true })("retention", (it) => {
           (SELECT coalesce(sum(requests), 0) FROM usage_days)::int AS sums, (SELECT coalesce(sum(receipts), 0) FROM dropped_receipts)::int AS "receiptSums"`,
         ([row]) => row
       )
-      const there = { requests: 1, receipts: 1, sums: 0, receiptSums: 0 }
+      const present = { requests: 1, receipts: 1, sums: 0, receiptSums: 0 }
       const gone = { requests: 0, receipts: 0, sums: 1, receiptSums: 1 }
-      assert.deepStrictEqual<unknown>(yield* counts, there)
+      assert.deepStrictEqual<unknown>(yield* counts, present)
       assert.include((yield* retireOldMonths(sql, { requests: 1, receipts: 1 })).retired, name)
       assert.deepStrictEqual<unknown>(yield* counts, gone)
       assert.lengthOf(yield* retiredTables, 4)
 
-      // Taken back, with its sums.
+      // Restored, with its sums.
       for (const { id } of yield* sql<{ readonly id: string }>`SELECT id FROM retired_months`) yield* sql`SELECT restore_retired_month(${id})`
-      assert.deepStrictEqual<unknown>(yield* counts, there)
+      assert.deepStrictEqual<unknown>(yield* counts, present)
       assert.include(yield* attached("requests"), name)
       assert.lengthOf(yield* sql`SELECT FROM usage_days`, 0)
 
@@ -126,7 +126,7 @@ layer(layerStore, { excludeTestServices: true })("retention", (it) => {
     })
   )
 
-  it.effect("readers of a month go on while it is retired: the detachment gives up, and others read on", () =>
+  it.effect("readers of a month continue while it is retired: the detachment gives up, and other readers are not blocked", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* makeMonths(2)
@@ -155,7 +155,7 @@ layer(layerStore, { excludeTestServices: true })("retention", (it) => {
 
 layer(layerDatabase)("partitions", (it) => {
   for (const days of [200, -200]) {
-    it.effect(`are made ahead of the database's clock, whatever the process's clock says (${days} days off)`, () =>
+    it.effect(`are created ahead by the database's clock, even if the process's clock is wrong (${days} days off)`, () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.now() + days * 86_400_000)
         const sql = yield* PgClient.PgClient

@@ -30,7 +30,7 @@ const candidate = Effect.fnUntraced(function* (slug: string) {
 })
 
 layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
-  it.effect("leaves what the last commit alone asked for to be chosen anew, keeps all else that served, and who chose it", () =>
+  it.effect("resets the flags that followed from the previous commit, and keeps all other settings and who chose them", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -48,24 +48,24 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
       const withChoices = { ...estimate, chosen_by }
       yield* runs.recordScreening({ ...screened, id, orgId, settings: { ...vllm, engine_flags: flags }, estimate: withChoices })
       const again = Effect.fnUntraced(function* (key: string) {
-        const made = yield* deployments.create(newModel(caller, key, "", { target: { _tag: "Redeploy", modelId, ref: "v2" } }))
-        const run = Option.getOrThrow(yield* runs.observe(made.id))
-        yield* runs.recordScreening({ ...screened, id: made.id, orgId, settings: { ...vllm, max_context: 512 } })
+        const operation = yield* deployments.create(newModel(caller, key, "", { target: { _tag: "Redeploy", modelId, ref: "v2" } }))
+        const run = Option.getOrThrow(yield* runs.observe(operation.id))
+        yield* runs.recordScreening({ ...screened, id: operation.id, orgId, settings: { ...vllm, max_context: 512 } })
         return [run.servingRequest, run.keptChoices]
       })
-      const kept = { ...vllm, engine_flags: { max_num_seqs: 8, reasoning_parser: "qwen3" } }
+      const retained = { ...vllm, engine_flags: { max_num_seqs: 8, reasoning_parser: "qwen3" } }
       assert.isNull(Option.getOrThrow(yield* runs.observe(id)).keptChoices)
-      assert.deepStrictEqual<unknown>(yield* again("k2"), [kept, chosen_by])
-      // What serves goes before the last run.
+      assert.deepStrictEqual<unknown>(yield* again("k2"), [retained, chosen_by])
+      // The serving revision takes precedence over the last run.
       yield* (yield* PgClient.PgClient)`UPDATE models SET active_revision_id = (SELECT revision_id FROM deployments WHERE id = ${id}) WHERE id = ${modelId}`
-      assert.deepStrictEqual<unknown>(yield* again("k3"), [kept, chosen_by])
-      // What a caller sends is the caller's.
+      assert.deepStrictEqual<unknown>(yield* again("k3"), [retained, chosen_by])
+      // Settings of a caller have no recorded choices.
       const changed = yield* deployments.create(newModel(caller, "k4", "", { target: { _tag: "Redeploy", modelId, ref: null }, serving: { max_context: 256 } }))
       assert.isNull(Option.getOrThrow(yield* runs.observe(changed.id)).keptChoices)
     })
   )
 
-  it.effect("of a verified candidate goes live with its revision, whose engine stays the first run's", () =>
+  it.effect("of a verified candidate goes live with its revision, and the engine remains the first run's", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller, id: first, modelId, orgId, revisionId } = yield* candidate("reuse-draft")
@@ -84,7 +84,7 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
-  it.effect("that goes live counts as a use of a revision that may idle, whose candidate was tried long ago", () =>
+  it.effect("that goes live counts as a use of a revision that may idle, even if its candidate is old", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller } = yield* makeCaller("reuse-idle")
@@ -104,7 +104,7 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
-  it.effect("of what serves ends with the same revision, and one that is not to serve ends where it is read", () =>
+  it.effect("of the serving revision ends with the same revision, and with serve false it ends in screening", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller, id: first, modelId, orgId, revisionId } = yield* candidate("reuse-active")
@@ -127,7 +127,7 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
-  it.effect("is tried anew where the engine of what serves answers otherwise and has no traffic, and takes its GPUs for that", () =>
+  it.effect("is tried again if the serving engine gives different answers and gets no requests, and takes over its GPUs", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller, id: first, modelId, orgId, revisionId } = yield* candidate("reuse-differs")
@@ -143,15 +143,15 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
         return [revision?.id === revisionId, predecessor?.run ?? null, predecessor?.differs ?? null]
       })
       const endpoints = [{ url: "http://10.0.0.1:8000", pod: "pod-1" }]
-      // One node showed it, and another has the traffic.
+      // One node reported the difference, and another serves.
       yield* runs.noteNodeFault(first, orgId, { node: "node-1", code: "fingerprints_differ" })
       assert.deepStrictEqual(yield* read(), [true, null, null])
       yield* runs.noteNodeFault(first, orgId, { node: "node-2", code: startsDiffer })
       assert.deepStrictEqual(yield* read(), [false, first, true])
-      // It answers as verified again, as after its pod was deleted.
+      // The engine gives the verified answers again, as after its pod was deleted.
       yield* runs.publishEndpoints(first, orgId, endpoints)
       assert.deepStrictEqual(yield* read(), [true, null, null])
-      // It starts again, or has nothing to do: that is no sign against it, and its nodes are still to be kept away from.
+      // A restart or idle engine is no evidence against it, and its nodes are still avoided.
       yield* runs.publishEndpoints(first, orgId, [])
       assert.deepStrictEqual(yield* read(), [true, null, null])
       assert.deepStrictEqual(
@@ -166,11 +166,11 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
-  it.effect("makes a new revision where commit, engine version, image, card or settings differ", () =>
+  it.effect("creates a new revision if commit, engine version, image, GPU type or settings differ", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller, modelId, orgId, revisionId } = yield* candidate("no-reuse")
-      const others = [
+      const variants = [
         { ...screened, facts: { ...facts, commit: Commit.make("1".repeat(40)) } },
         { ...screened, engineVersion: "reference-2" },
         { ...screened, engineImage: "registry.example/reference:2" },
@@ -178,7 +178,7 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
         { ...screened, estimate: { ...estimate, gpu_count: 2 } },
         { ...screened, settings: { ...settings, engine_flags: { max_num_seqs: 4 } } }
       ]
-      for (const other of [...others, screened]) {
+      for (const other of [...variants, screened]) {
         const { id } = yield* redeploy(caller, modelId)
         yield* runs.recordScreening({ ...other, id, orgId })
         const run = yield* observe(id)
@@ -188,7 +188,7 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
-  it.effect("makes a new revision while an older run is unfinished, after a failure of the one to reuse, and instead of a superseded one", () =>
+  it.effect("creates a new revision while an older run is unfinished, after a failed reuse, and instead of a superseded one", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller, modelId, orgId, revisionId } = yield* candidate("careful-reuse")

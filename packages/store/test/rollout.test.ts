@@ -12,8 +12,8 @@ const observed = Effect.fnUntraced(function* (id: Parameters<Runs["Service"]["ob
   return Option.getOrThrow(yield* runs.observe(id))
 })
 
-layer(layerStore, { excludeTestServices: true })("a roll-out", (it) => {
-  it.effect("that was given its predecessor's GPUs keeps them until it has ended, whichever way", () =>
+layer(layerStore, { excludeTestServices: true })("a rollout", (it) => {
+  it.effect("that took over its predecessor's GPUs keeps them until it has ended, for every outcome", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -30,7 +30,7 @@ layer(layerStore, { excludeTestServices: true })("a roll-out", (it) => {
           predecessor: { differs: false, run: served.operation.id, hostClass: settings.host_class, gpus: 1 }
         })
         yield* runs.enter({ id, orgId, from: "queued", to: "provisioning", reason: "Takes them.", replaces: true })
-        // Capacity that is lost does not give the GPUs back.
+        // Lost capacity does not return the GPUs.
         yield* runs.enter({ id, orgId, from: "provisioning", to: "queued", reason: "Lost." })
         assert.deepInclude(yield* observed(id), { replaces: true, phase: "queued" })
         assert.strictEqual((yield* observed(served.operation.id)).replacedBy, id)
@@ -47,7 +47,7 @@ layer(layerStore, { excludeTestServices: true })("a roll-out", (it) => {
     })
   )
 
-  it.effect("that waits for GPUs is told which candidates of its model may hold some, the newest first", () =>
+  it.effect("that waits for GPUs reads the newest candidates of its model that may hold some", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -89,7 +89,7 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
     const route = Option.getOrThrow(yield* routes.find(caller.orgId, `${slug}/tiny`))
     return { caller, id, modelId, route }
   })
-  /** It went live long ago, which is the last that anybody knows of it. */
+  /** It went live long ago, and no later use is recorded. */
   const longAgo = (revisionId: string) =>
     Effect.flatMap(PgClient.PgClient, (sql) => sql`UPDATE revision_uses SET used_at = ${new Date(0)} WHERE revision_id = ${revisionId}`)
 
@@ -101,22 +101,22 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
       assert.isTrue(route.mayIdle)
       yield* longAgo(route.revisionId)
       assert.strictEqual((yield* observed(id)).lastUsedAt, 0)
-      const heard = yield* Queue.unbounded<string>()
-      yield* Effect.forkScoped(Stream.runForEach(runs.changes, (run) => Queue.offer(heard, run)))
-      // What was there when the operator began to listen.
-      while ((yield* Queue.take(heard)) !== id);
+      const changed = yield* Queue.unbounded<string>()
+      yield* Effect.forkScoped(Stream.runForEach(runs.changes, (run) => Queue.offer(changed, run)))
+      // Runs that existed when the operator began to listen.
+      while ((yield* Queue.take(changed)) !== id);
       yield* Effect.forEach(Array.from({ length: 50 }), () => routes.use(route), { concurrency: "unbounded" })
-      assert.strictEqual(yield* Queue.take(heard), id)
+      assert.strictEqual(yield* Queue.take(changed), id)
       assert.isAbove((yield* observed(id)).lastUsedAt ?? 0, 0)
-      // A change of another kind comes next: the burst was told once.
+      // The next change is another run's: the burst caused one notification.
       const other = yield* serve("burst-other", null)
-      const rest = yield* Queue.clear(heard)
+      const rest = yield* Queue.clear(changed)
       assert.isFalse(rest.includes(id))
       assert.isTrue(rest.includes(other.id))
     }).pipe(Effect.scoped)
   )
 
-  it.effect("tells of its use without waking anybody while it has an engine, and one that may not idle costs no write", () =>
+  it.effect("records its use without a notification while it has an engine, and without a write if it may not idle", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const routes = yield* Routes
@@ -134,7 +134,7 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
     })
   )
 
-  it.effect("counts the requests under way of whoever asks for it, also of other organisations", () =>
+  it.effect("counts requests in progress of every caller, including other organizations", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const metering = yield* Metering

@@ -7,7 +7,7 @@ import { Deployments, type Endpoint, Organizations, Routes, Runs, type UnprovenE
 import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
-/** A gateway reaches an endpoint that is published. */
+/** Marks a published endpoint as reached by a gateway. */
 const reach = Effect.fnUntraced(function* (orgId: OrgId, revisionId: RevisionId, { pod, url }: Endpoint) {
   const routes = yield* Routes
   yield* routes.markReachable({ orgId, revisionId, runtime: "reference", url, pod })
@@ -16,7 +16,7 @@ const reach = Effect.fnUntraced(function* (orgId: OrgId, revisionId: RevisionId,
 const endpoint = (name: string) => ({ url: `http://127.0.0.1:80${name.length}${name.charCodeAt(0)}`, pod: `pod-${name}` })
 
 layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
-  it.effect("only what is active and was reached is routed to; a new revision takes over, and the old one's pods stay until they are withdrawn", () =>
+  it.effect("only active, reachable revisions are routed; a new revision takes over, and pods of the old one stay until they are withdrawn", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -37,15 +37,15 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       )
       assert.isUndefined(routes.known(orgId, "route/tiny"))
       yield* runs.activate({ id, orgId, from: "activating" })
-      // At once: who knows of the activation need not wait for the gateway's notification.
-      const found = routes.find(orgId, "route/tiny")
-      const route = Option.getOrThrow(yield* found)
+      // Without waiting for the gateway's notification.
+      const lookup = routes.find(orgId, "route/tiny")
+      const route = Option.getOrThrow(yield* lookup)
       assert.deepStrictEqual(
         [route.revisionId, route.modelId, route.maxModelLen, route.engineVersion, route.prices.input_micros_per_mtok, route.endpoints],
         [first, modelId, 2_048, "reference-1", "0", [endpoint("a")]]
       )
       yield* reach(orgId, first, endpoint("b"))
-      yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).endpoints.length === 2))
+      yield* soon(Effect.map(lookup, (now) => Option.getOrThrow(now).endpoints.length === 2))
 
       const second = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
       yield* walk(caller, second.id, "activating")
@@ -53,40 +53,40 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       const replacing = yield* revisionOf(second.id)
       yield* reach(orgId, replacing, endpoint("c"))
       yield* runs.activate({ id: second.id, orgId, from: "activating" })
-      yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).revisionId !== first))
-      assert.deepStrictEqual(Option.getOrThrow(yield* found).endpoints, [endpoint("c")])
+      yield* soon(Effect.map(lookup, (now) => Option.getOrThrow(now).revisionId !== first))
+      assert.deepStrictEqual(Option.getOrThrow(yield* lookup).endpoints, [endpoint("c")])
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints.length, 2)
       assert.include(yield* runs.live, id)
       yield* runs.publishEndpoints(id, orgId, [])
       assert.deepStrictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints, [])
-      // A model without an engine, for which somebody has asked, has one as soon as its notification has come.
+      // A woken model has an engine as soon as its notification has arrived.
       yield* runs.publishEndpoints(second.id, orgId, [])
-      yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).endpoints.length === 0))
+      yield* soon(Effect.map(lookup, (now) => Option.getOrThrow(now).endpoints.length === 0))
       yield* runs.publishEndpoints(second.id, orgId, [endpoint("d")])
       yield* reach(orgId, replacing, endpoint("d"))
-      yield* soon(Effect.map(found, (now) => isDeepStrictEqual(Option.getOrThrow(now).endpoints, [endpoint("d")])))
+      yield* soon(Effect.map(lookup, (now) => isDeepStrictEqual(Option.getOrThrow(now).endpoints, [endpoint("d")])))
     })
   )
 
-  it.effect("a change is heard of without asking: by the time it is told of, memory has it", () =>
+  it.effect("a change arrives without polling: memory is current when it is emitted", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const routes = yield* Routes
-      const { caller } = yield* makeCaller("heard")
+      const { caller } = yield* makeCaller("notified")
       const { operation, revisionId } = yield* makeServing(caller, "k")
-      const heard = yield* Queue.unbounded<number>()
-      const known = () => routes.known(caller.orgId, "heard/tiny")?.endpoints.length ?? 0
-      yield* Effect.forkScoped(Stream.runForEach(routes.changes, () => Queue.offer(heard, known())))
+      const emitted = yield* Queue.unbounded<number>()
+      const known = () => routes.known(caller.orgId, "notified/tiny")?.endpoints.length ?? 0
+      yield* Effect.forkScoped(Stream.runForEach(routes.changes, () => Queue.offer(emitted, known())))
       yield* runs.publishEndpoints(operation.id, caller.orgId, [endpoint("a")])
       yield* reach(caller.orgId, revisionId, endpoint("a"))
-      while ((yield* Queue.take(heard)) !== 1);
+      while ((yield* Queue.take(emitted)) !== 1);
       assert.deepStrictEqual(routes.ofModel(operation.modelId)?.endpoints, [endpoint("a")])
       yield* runs.publishEndpoints(operation.id, caller.orgId, [])
-      while ((yield* Queue.take(heard)) !== 0);
+      while ((yield* Queue.take(emitted)) !== 0);
     }).pipe(Effect.scoped)
   )
 
-  it.effect("what was measured comes with the route: requests at once, and how long a start takes", () =>
+  it.effect("a route contains the measured concurrency and start time", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const routes = yield* Routes
@@ -130,18 +130,18 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
     })
   )
 
-  it.effect("what the repository says of sampling comes with the route, unless the settings set it aside", () =>
+  it.effect("a route contains the repository's sampling defaults unless the settings disable them", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const routes = yield* Routes
       const { caller } = yield* makeCaller("sampled")
       const { revisionId } = yield* makeServing(caller, "k")
-      const said = { temperature: 0.6 }
+      const defaults = { temperature: 0.6 }
       yield* sql`
-        UPDATE revisions SET facts = jsonb_set(facts, '{sampling}', ${sql.json(said)}) WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
+        UPDATE revisions SET facts = jsonb_set(facts, '{sampling}', ${sql.json(defaults)}) WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
       for (const [flags, sampling] of [
-        [{ seed: 1 }, said],
-        [{ sampling_defaults: "model" }, said],
+        [{ seed: 1 }, defaults],
+        [{ sampling_defaults: "model" }, defaults],
         [{ sampling_defaults: "openai" }, {}]
       ] as const) {
         yield* sql`UPDATE revisions SET settings = ${sql.json({ engine_flags: flags })} WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
@@ -151,7 +151,7 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
     })
   )
 
-  it.effect("a new pod at a known address has to be reached again, and publishing the same says nothing to anybody", () =>
+  it.effect("a new pod at a known address must be reached again, and publishing the same endpoints notifies no listener", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const runs = yield* Runs
@@ -168,81 +168,83 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       assert.deepStrictEqual(yield* reachable, [true])
       yield* publish("two")
       assert.deepStrictEqual(yield* reachable, [false])
-      // What the earlier pod answered proves nothing of this one.
+      // Answers of the earlier pod do not prove that this one is reachable.
       yield* reach(caller.orgId, revisionId, { url: endpoint("a").url, pod: "one" })
       assert.deepStrictEqual(yield* reachable, [false])
     })
   )
 
-  it.effect("unproven endpoints are told of until one gateway has reached them", () =>
+  it.effect("unproven endpoints are emitted until one gateway has reached them", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const routes = yield* Routes
       const { caller } = yield* makeCaller("unproven")
       const { operation, revisionId } = yield* makeServing(caller, "k")
-      const heard = yield* Queue.sliding<UnprovenEndpoint>(100)
-      const fibre = yield* Effect.forkChild(Stream.runForEach(routes.unproven, (found) => Queue.offerAll(heard, found)))
+      const emitted = yield* Queue.sliding<UnprovenEndpoint>(100)
+      const fiber = yield* Effect.forkChild(Stream.runForEach(routes.unproven, (endpoints) => Queue.offerAll(emitted, endpoints)))
       yield* runs.publishEndpoints(operation.id, caller.orgId, [endpoint("u")])
       const hear = Effect.gen(function* () {
         while (true) {
-          const found = yield* Queue.take(heard)
-          if (found.revisionId === revisionId) return found
+          const next = yield* Queue.take(emitted)
+          if (next.revisionId === revisionId) return next
         }
       })
       assert.deepStrictEqual(yield* hear, { ...endpoint("u"), orgId: caller.orgId, revisionId, runtime: "reference" })
       yield* reach(caller.orgId, revisionId, endpoint("u"))
       yield* soon(Effect.map(routes.find(caller.orgId, "unproven/tiny"), (route) => Option.getOrThrow(route).endpoints.length === 1))
-      yield* Queue.clear(heard)
+      yield* Queue.clear(emitted)
       const later = yield* makeServing(caller, "k2", "later")
       yield* runs.publishEndpoints(later.operation.id, caller.orgId, [endpoint("v")])
-      const next = yield* Queue.take(heard)
+      const next = yield* Queue.take(emitted)
       assert.notStrictEqual(next.revisionId, revisionId)
-      yield* Fiber.interrupt(fibre)
+      yield* Fiber.interrupt(fiber)
     })
   )
 
-  it.effect("no organisation sees another's models, but all see public ones by their bare name; a suspended one's are gone", () =>
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const routes = yield* Routes
-      const organizations = yield* Organizations
-      const mine = yield* makeCaller("mine")
-      const theirs = yield* makeCaller("theirs")
-      yield* makeServing(mine.caller, "k", "own")
-      const open = yield* makeServing(mine.caller, "k2", "open")
-      const seenBy = (orgId: OrgId) => ["mine/own", "mine/open"].filter((name) => routes.known(orgId, name) !== undefined)
-      yield* soon(Effect.sync(() => seenBy(mine.caller.orgId).length === 2))
-      assert.isTrue(Option.isNone(yield* routes.find(theirs.caller.orgId, "mine/own")))
-      assert.deepStrictEqual(seenBy(theirs.caller.orgId), [])
-      yield* sql`UPDATE models SET visibility = 'public' WHERE org_id = ${mine.caller.orgId} AND id = ${open.modelId}`
-      yield* sql`SELECT pg_notify('routes', '')`
-      yield* soon(Effect.map(routes.find(theirs.caller.orgId, "open"), Option.isSome))
-      assert.isTrue(Option.isNone(yield* routes.find(theirs.caller.orgId, "own")))
-      yield* organizations.setStatus(mine.caller.orgId, "suspended")
-      yield* soon(Effect.map(routes.find(theirs.caller.orgId, "open"), Option.isNone))
-    })
+  it.effect(
+    "an organization does not see another's private models, every organization sees public ones by their bare name, and models of a suspended one are removed",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const routes = yield* Routes
+        const organizations = yield* Organizations
+        const mine = yield* makeCaller("mine")
+        const theirs = yield* makeCaller("theirs")
+        yield* makeServing(mine.caller, "k", "own")
+        const open = yield* makeServing(mine.caller, "k2", "open")
+        const seenBy = (orgId: OrgId) => ["mine/own", "mine/open"].filter((name) => routes.known(orgId, name) !== undefined)
+        yield* soon(Effect.sync(() => seenBy(mine.caller.orgId).length === 2))
+        assert.isTrue(Option.isNone(yield* routes.find(theirs.caller.orgId, "mine/own")))
+        assert.deepStrictEqual(seenBy(theirs.caller.orgId), [])
+        yield* sql`UPDATE models SET visibility = 'public' WHERE org_id = ${mine.caller.orgId} AND id = ${open.modelId}`
+        yield* sql`SELECT pg_notify('routes', '')`
+        yield* soon(Effect.map(routes.find(theirs.caller.orgId, "open"), Option.isSome))
+        assert.isTrue(Option.isNone(yield* routes.find(theirs.caller.orgId, "own")))
+        yield* organizations.setStatus(mine.caller.orgId, "suspended")
+        yield* soon(Effect.map(routes.find(theirs.caller.orgId, "open"), Option.isNone))
+      })
   )
 
-  it.effect("what cannot be read is left out, and no other route with it", () =>
+  it.effect("a row that cannot be decoded is omitted, and no other route is", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const routes = yield* Routes
       const { caller } = yield* makeCaller("unread")
       const odd = yield* makeServing(caller, "k1", "odd")
       yield* makeServing(caller, "k2", "even")
-      const found = (name: string) => Effect.map(routes.find(caller.orgId, `unread/${name}`), Option.isSome)
-      yield* soon(Effect.map(Effect.all([found("odd"), found("even")]), (both) => both.every(Boolean)))
+      const lookup = (name: string) => Effect.map(routes.find(caller.orgId, `unread/${name}`), Option.isSome)
+      yield* soon(Effect.map(Effect.all([lookup("odd"), lookup("even")]), (both) => both.every(Boolean)))
       yield* sql`UPDATE revisions SET runtime = 'unheard_of' WHERE org_id = ${caller.orgId} AND id = ${odd.revisionId}`
       yield* sql`SELECT pg_notify('routes', '')`
-      yield* soon(Effect.map(found("odd"), (there) => !there))
-      assert.isTrue(yield* found("even"))
+      yield* soon(Effect.map(lookup("odd"), (there) => !there))
+      assert.isTrue(yield* lookup("even"))
       yield* sql`UPDATE revisions SET runtime = 'reference' WHERE org_id = ${caller.orgId} AND id = ${odd.revisionId}`
       yield* sql`SELECT pg_notify('routes', '')`
-      yield* soon(found("odd"))
+      yield* soon(lookup("odd"))
     })
   )
 
-  it.effect("after a lost connection the routes are read anew", () =>
+  it.effect("the routes are read again after a lost connection", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const routes = yield* Routes

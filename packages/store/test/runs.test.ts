@@ -7,7 +7,7 @@ import { capabilities, checks, engineImage, estimate, facts, makeCaller, newMode
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
-  it.effect("a run is observed whole, and its detail is the contract's", () =>
+  it.effect("a run is observed completely, and its detail matches the contract", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -38,7 +38,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     })
   )
 
-  it.effect("of a cancel and a step that race, exactly one wins, every time", () =>
+  it.effect("if a cancel and a transition race, exactly one wins, every time", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -65,7 +65,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
   )
 
   it.effect.prop(
-    "whatever is tried, a run moves only as the phases allow, and a finished one never changes",
+    "a run moves only as the phases allow for any sequence of attempts, and a finished run never changes",
     [Schema.Array(Schema.Tuple([Phase, Phase])).check(Schema.isMaxLength(25))],
     ([moves]) =>
       Effect.gen(function* () {
@@ -81,14 +81,14 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
         let model: { readonly phase: Phase; readonly requeues: number } = { phase: "screening", requeues: 0 }
         const history: Array<Phase> = ["screening"]
         for (const [pick, to] of moves) {
-          // Half of the tries come from where the run is, so that it gets somewhere.
+          // Half of the attempts start from the current phase, so that the run makes progress.
           const from = workingPhases.some((phase) => phase === pick) ? model.phase : pick
           const moved = yield* Effect.catchDefect(runs.enter({ id, orgId, from, to, reason: "Property" }), () => Effect.succeed(false))
           const allowed = from === model.phase && canEnter(from, to, model.requeues) && !(to === "activated" && from !== "activating")
           assert.strictEqual(moved, allowed)
           if (!allowed) continue
           const back = fallsBack(from, to)
-          // Who falls back is checked again.
+          // A requeued run is checked again.
           if (back) yield* check
           model = { phase: to, requeues: model.requeues + (back ? 1 : 0) }
           history.push(to)
@@ -104,7 +104,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     { arbitrary: { runs: 15 } }
   )
 
-  it.effect("a run falls back to queued three times and no more", () =>
+  it.effect("a run returns to queued at most three times", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -123,7 +123,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     })
   )
 
-  it.effect("the same step twice at once is recorded once, and a failure's text is kept short", () =>
+  it.effect("a concurrent repeat of a transition is recorded once, and a failure's text is truncated", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -146,7 +146,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     })
   )
 
-  it.effect("screening makes one revision, and results are taken only in their phase", () =>
+  it.effect("screening creates one revision, and results are accepted only in their phase", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const deployments = yield* Deployments
@@ -164,7 +164,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
       assert.isTrue(yield* recordImage("engine:1", null))
       assert.isFalse(yield* recordImage("engine:1", null))
       assert.isFalse(yield* recordImage("engine:2", "sha256:2"))
-      // What the image is may be known later, and is known once.
+      // The digest may become known later, and is recorded once.
       assert.isTrue(yield* recordImage("engine:1", "sha256:1"))
       assert.isFalse(yield* recordImage("engine:1", "sha256:2"))
       assert.deepInclude(Option.getOrThrow(yield* runs.observe(id)).revision, { engineImage: "engine:1", engineDigest: "sha256:1" })
@@ -175,7 +175,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     })
   )
 
-  it.effect("the hub token is that of whoever started the run", () =>
+  it.effect("the hub token is the token of the user who started the run", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const connections = yield* HubConnections
@@ -187,7 +187,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     })
   )
 
-  it.effect("an object that somebody applied has the token that its organisation shares, which another takes the place of, and no other organisation's", () =>
+  it.effect("an applied object uses the token that its organization shares, also after another is shared, and no other organization's token", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const connections = yield* HubConnections
@@ -205,7 +205,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
       assert.strictEqual((yield* connections.list(caller.orgId)).filter((one) => one.shared).length, 1)
       yield* connections.share(caller.orgId, second.id)
       assert.strictEqual(yield* ofObjects, "second")
-      // A newer token of the same user is shared as the one before was.
+      // A newer token of the same user stays shared.
       yield* connections.set(caller.orgId, second.id, Redacted.make("third"))
       assert.strictEqual(yield* ofObjects, "third")
       assert.isTrue(Option.isNone(yield* runs.hubToken(other.caller.orgId, null)))

@@ -7,8 +7,8 @@ import { layerRole, layerStore } from "./stage.ts"
 
 const layerServer = Layer.mergeAll(OwnModels.layerSql, Deployments.layerSql).pipe(Layer.provide(layerRole("server")), Layer.provideMerge(layerStore))
 
-layer(layerServer, { excludeTestServices: true })("the rights of the server", (it) => {
-  it.effect("suffice to deploy, follow and cancel a run, and to disable, enable and delete a model", () =>
+layer(layerServer, { excludeTestServices: true })("the privileges of the server", (it) => {
+  it.effect("are sufficient to deploy, follow and cancel a run, and to disable, enable and delete a model", () =>
     Effect.gen(function* () {
       const { caller } = yield* makeCaller("rights")
       yield* Effect.gen(function* () {

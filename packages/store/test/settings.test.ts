@@ -20,7 +20,7 @@ const hostClass = (name: string, over: Partial<HostClass> = {}): HostClass => ({
 })
 
 layer(layerStore, { excludeTestServices: true })("HostClasses", (it) => {
-  it.effect("the stored set becomes the given one, and what did not change is not written", () =>
+  it.effect("replaceAll replaces the stored set and does not write unchanged classes", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const hostClasses = yield* HostClasses
@@ -51,7 +51,7 @@ layer(layerStore, { excludeTestServices: true })("HostClasses", (it) => {
 })
 
 layer(layerStore, { excludeTestServices: true })("HubConnections", (it) => {
-  it.effect("a token comes back as it was set, for its own user of its own organisation only, and is not readable in the database", () =>
+  it.effect("a token is readable only for its user in its organization, and not readable in the database", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const connections = yield* HubConnections
@@ -67,7 +67,7 @@ layer(layerStore, { excludeTestServices: true })("HubConnections", (it) => {
       assert.isTrue(Option.isNone(yield* connections.find(theirs.caller.orgId, mine.user.id)))
       const [row] = yield* sql<{ sealed: Uint8Array }>`SELECT sealed_token AS sealed FROM hub_connections WHERE org_id = ${mine.caller.orgId}`
       assert.isFalse(Buffer.from(row?.sealed ?? []).includes("cret-token"))
-      // Moved to another user by somebody who writes to the database, it opens for nobody.
+      // After it is moved to another user in the database, it cannot be decrypted.
       yield* sql`UPDATE hub_connections SET user_id = ${other.id} WHERE org_id = ${mine.caller.orgId}`
       assert.isTrue(Exit.isFailure(yield* Effect.exit(connections.find(mine.caller.orgId, other.id))))
       yield* connections.remove(mine.caller.orgId, other.id)
@@ -77,7 +77,7 @@ layer(layerStore, { excludeTestServices: true })("HubConnections", (it) => {
 })
 
 layer(layerStore, { excludeTestServices: true })("The encryption key", (it) => {
-  it.effect("is changed by sealing every token anew, in batches that go on where they broke off", () =>
+  it.effect("is rotated by encrypting every token again, in batches that continue after an interruption", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const [organizations, old] = [yield* Organizations, yield* HubConnections]
@@ -91,7 +91,7 @@ layer(layerStore, { excludeTestServices: true })("The encryption key", (it) => {
         organizations.addUser({ orgId, email: `user${index}@acme.example`, name: "U", role: "member" })
       )
       yield* Effect.forEach(users, ({ id }, index) => old.set(orgId, id, Redacted.make(`hf_${index}`)))
-      // One that no key opens, among the others, and a database that refuses to go on after the first batch.
+      // One token that no key decrypts, and a database error after the first batch.
       const [lost, late] = [users[50], users[150]]
       if (lost === undefined || late === undefined) return assert.fail("no users")
       yield* old
@@ -109,12 +109,12 @@ layer(layerStore, { excludeTestServices: true })("The encryption key", (it) => {
       assert.deepStrictEqual(yield* rotate, { resealed: 0, unreadable: 1 })
       yield* Effect.gen(function* () {
         const connections = yield* HubConnections
-        const found = yield* Effect.forEach(
+        const tokens = yield* Effect.forEach(
           users.filter((user) => user !== lost),
           ({ id }) => connections.find(orgId, id)
         )
         assert.deepStrictEqual(
-          found.map((token) => Redacted.value(Option.getOrThrow(token))),
+          tokens.map((token) => Redacted.value(Option.getOrThrow(token))),
           users.flatMap((user, index) => (user === lost ? [] : [`hf_${index}`]))
         )
         assert.strictEqual((yield* connections.list(orgId)).filter(({ currentKey }) => currentKey).length, 229)
@@ -127,7 +127,7 @@ describe("sealing", () => {
   const key = Buffer.from(encryptionKey, "base64")
   const other = Buffer.alloc(32, 8)
 
-  /** As the first form of sealed values was: a 1, nonce, tag, ciphertext, with the owner as additional data. */
+  /** The first format of sealed values: a 1, nonce, tag, ciphertext, with the owner as additional data. */
   const sealAsBefore = (text: string, owner: string) => {
     const cipher = createCipheriv("aes-256-gcm", key, Buffer.alloc(12, 3))
     cipher.setAAD(Buffer.from(owner))
@@ -135,7 +135,7 @@ describe("sealing", () => {
     return Buffer.concat([Uint8Array.of(1), Buffer.alloc(12, 3), cipher.getAuthTag(), sealed])
   }
 
-  it("seals the same text differently each time, and any changed byte is noticed", () => {
+  it("seals the same text differently each time, and detects any changed byte", () => {
     const sealed = seal([key], "token", "org/user")
     assert.notDeepEqual(sealed, seal([key], "token", "org/user"))
     assert.strictEqual(unseal([key], sealed, "org/user"), "token")
@@ -147,7 +147,7 @@ describe("sealing", () => {
     assert.throws(() => unseal([other], sealed, "org/user"))
   })
 
-  it("opens with an earlier key too, and what named no key with any of them", () => {
+  it("decrypts with an earlier key, and tries every key for values without a key ID", () => {
     const sealed = seal([key], "token", "org/user")
     assert.strictEqual(unseal([other, key], sealed, "org/user"), "token")
     assert.strictEqual(unseal([other, key], sealAsBefore("token", "org/user"), "org/user"), "token")
@@ -156,7 +156,7 @@ describe("sealing", () => {
     assert.isFalse(Buffer.from(sealed).includes(key))
   })
 
-  it.effect("a key of another length is refused at the start", () =>
+  it.effect("a key of another length is rejected at the start", () =>
     Effect.gen(function* () {
       const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(16).toString("base64") }))
       const exit = yield* Effect.exit(Effect.scoped(Layer.build(HubConnections.layerSql.pipe(Layer.provide([layerDatabase, settings])))))

@@ -37,9 +37,9 @@ const contents = (path: string) =>
     return { file, texts, damaged }
   })
 
-describe("the file of the spool", () => {
+describe("the spool file", () => {
   it.effect.prop(
-    "has every append that was told to be kept, wherever a crash tore the one that was not",
+    "contains every confirmed append, wherever a crash cut off the unconfirmed one",
     [Schema.Array(Schema.String).check(Schema.isMinLength(1), Schema.isMaxLength(8)), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000 }))],
     ([texts, cut]) =>
       Effect.gen(function* () {
@@ -54,20 +54,20 @@ describe("the file of the spool", () => {
         const bytes = readFileSync(path)
         const left = bytes.subarray(0, Math.floor((bytes.length * cut) / 1_000))
         writeFileSync(path, left)
-        const whole = lengths.filter((length) => length <= left.length).length
+        const complete = lengths.filter((length) => length <= left.length).length
         const torn = yield* contents(path)
         const same = texts.map((text) => String(Buffer.from(text)))
-        assert.deepStrictEqual([torn.texts, torn.damaged, torn.file.size], [same.slice(0, whole), 0, lengths[whole - 1] ?? 0])
+        assert.deepStrictEqual([torn.texts, torn.damaged, torn.file.size], [same.slice(0, complete), 0, lengths[complete - 1] ?? 0])
         yield* Effect.promise(() => torn.file.append([Buffer.from("after")]))
         yield* Effect.promise(() => torn.file.close())
         const again = yield* contents(path)
-        assert.deepStrictEqual(again.texts, [...same.slice(0, whole), "after"])
+        assert.deepStrictEqual(again.texts, [...same.slice(0, complete), "after"])
         yield* Effect.promise(() => again.file.close())
       }).pipe(Effect.scoped),
     { arbitrary: { runs: 20 } }
   )
 
-  it.effect("that was damaged in the middle still gives all frames that are whole", () =>
+  it.effect("returns all complete frames after damage in the middle", () =>
     Effect.gen(function* () {
       const path = join(yield* scratch, "records.spool")
       const first = yield* Effect.promise(() => SpoolFile.open(path))
@@ -83,7 +83,7 @@ describe("the file of the spool", () => {
   )
 })
 
-it.effect("a payload that could not be read again is not taken, and nothing of its append stays", () =>
+it.effect("a payload that is too long to be read again is rejected, and nothing of its append stays", () =>
   Effect.gen(function* () {
     const path = join(yield* scratch, "records.spool")
     const first = yield* Effect.promise(() => SpoolFile.open(path))
@@ -99,7 +99,7 @@ it.effect("a payload that could not be read again is not taken, and nothing of i
   }).pipe(Effect.scoped)
 )
 
-it.live("records that are put aside are not charged: they no longer count as spent, whether the database refuses them or they are too long to be kept", () =>
+it.live("records that are set aside are not billed and no longer count as spent, whether the database rejected them or they are too long", () =>
   Effect.gen(function* () {
     const folder = yield* scratch
     const costs = new SpooledCosts()
@@ -139,7 +139,7 @@ const layerStore = Layer.mergeAll(ApiKeys.layerSql, Deployments.layerSql, Organi
   Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: encryptionKey })))
 )
 
-/** A gateway's metering with the rights of a gateway and a spool there, until the scope closes. */
+/** A gateway's metering with the gateway's privileges and a spool in the folder, until the scope closes. */
 const meteringAt = Effect.fnUntraced(function* (folder: string, maxBytes = 1_000_000) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(Metering.layerSql.pipe(Layer.provide(layerRole("gateway"))), scope).pipe(
@@ -151,15 +151,15 @@ const meteringAt = Effect.fnUntraced(function* (folder: string, maxBytes = 1_000
 const digests = { alg: "hmac-sha-256", request: "cmVxdWVzdA", answer: "YW5zd2Vy" } as const
 const withDigests = (start: RequestStart) => endOf(start, { receipt: { ...endOf(start).receipt, digests } })
 
-layer(layerStore, { excludeTestServices: true })("while the database is away", (it) => {
-  it.effect("records wait on the disk, and are in the database once, with their receipts, when it is back or the gateway starts anew", () =>
+layer(layerStore, { excludeTestServices: true })("while the database is unavailable", (it) => {
+  it.effect("records wait on disk, and are in the database once, with their receipts, after it returns or the gateway restarts", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const requests = yield* Requests
       const folder = yield* scratch
       const { caller } = yield* makeCaller("spooled")
       const served = yield* makeServing(caller, "k")
-      const [before, whole, open, refused, swept, late] = yield* Effect.all([
+      const [before, complete, open, refused, swept, late] = yield* Effect.all([
         startOf(caller, served),
         startOf(caller, served),
         startOf(caller, served),
@@ -170,7 +170,7 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
       const error = { code: "model_overloaded", message: "m", param: null }
       const first = yield* meteringAt(folder, 10_000)
       yield* Effect.forEach([before, swept], (start) => beginRequest(first.metering, start))
-      // Others take that gateway for dead.
+      // Other gateways consider that gateway lost.
       yield* sql`UPDATE requests SET state = 'completed', status_code = 500, error_code = 'gateway_lost', cost_micros = 0, latency_ms = 1 WHERE id = ${swept.id}`
       const path = join(folder, "records.spool")
       let copy = Buffer.alloc(0)
@@ -179,34 +179,34 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
         yield* Url,
         Effect.gen(function* () {
           yield* first.metering.end(withDigests(before))
-          yield* Effect.forEach([whole, open, refused, late], (start) => beginRequest(first.metering, start), { concurrency: "unbounded" })
+          yield* Effect.forEach([complete, open, refused, late], (start) => beginRequest(first.metering, start), { concurrency: "unbounded" })
           yield* first.metering.checkpoint(open, usage)
-          yield* first.metering.end(endOf(whole))
-          // A full one takes no new requests, and still the ends of those under way.
+          yield* first.metering.end(endOf(complete))
+          // A full spool takes no new requests, but still takes ends.
           const more = yield* Effect.forEach(Array.from({ length: 20 }), () =>
             Effect.flatMap(startOf(caller, served), (start) => Effect.exit(beginRequest(first.metering, start)))
           )
           assert.isTrue(more.some(Exit.isFailure))
           yield* first.metering.end(withDigests(swept))
           yield* first.metering.refuse({ ...refused, statusCode: 503, latencyMs: 1, error })
-          // One that is longer than the file takes is put aside, and whoever waits for it is not held up.
+          // A record that is too long for the file is set aside, and its caller does not wait.
           const long = { ...(yield* startOf(caller, served)), statusCode: 400, latencyMs: 1, error: { ...error, message: "m".repeat(maxPayload) } }
           yield* first.metering.refuse(long)
           assert.include(readFileSync(`${path}.refused`, "latin1"), long.id)
           copy = readFileSync(path)
         })
       )
-      // The first statement finds a connection that was cut.
+      // The first statement uses a cut connection.
       yield* Effect.retry(sql`SELECT 1`, { times: 20 })
       yield* first.metering.end(endOf(late))
       yield* soon(Effect.sync(() => statSync(path).size === 0))
-      const seen = Effect.gen(function* () {
+      const storedState = Effect.gen(function* () {
         const of = Effect.fnUntraced(function* (id: string) {
           const record = Option.getOrThrow(yield* requests.find(caller.orgId, id))
           const receipt = Option.getOrNull(yield* requests.findReceipt(caller.orgId, id))
           return [record.state, record.status_code, record.error?.code, record.cost_micros, receipt?.usage.output_tokens, receipt?.note]
         })
-        return yield* Effect.forEach([before, whole, late, open, refused, swept], ({ id }) => of(id))
+        return yield* Effect.forEach([before, complete, late, open, refused, swept], ({ id }) => of(id))
       })
       const completed = ["completed", 200, undefined, "700", 2_000, undefined]
       const expected = [
@@ -217,21 +217,22 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
         ["refused", 503, "model_overloaded", "0", undefined, undefined],
         [...completed.slice(0, 5), "The gateway was disconnected from the database for longer than its lease and reported this end later."]
       ]
-      assert.deepStrictEqual(yield* seen, expected)
+      assert.deepStrictEqual(yield* storedState, expected)
       const digestsOf = (ids: ReadonlyArray<{ readonly id: string }>) =>
         Effect.forEach(ids, ({ id }) => Effect.map(requests.findStoredReceipt(caller.orgId, id), (receipt) => Option.getOrThrow(receipt).digests))
-      assert.deepStrictEqual(yield* digestsOf([before, swept, whole]), [digests, digests, null])
+      assert.deepStrictEqual(yield* digestsOf([before, swept, complete]), [digests, digests, null])
 
-      // It was killed before it had emptied its spool: the next one writes all of it once more, and nothing changes.
+      // The gateway was killed before it had emptied its spool: the next one writes everything again, and nothing
+      // changes.
       yield* first.close
       writeFileSync(path, Buffer.concat([copy, Buffer.from("SPL1torn")]))
       const second = yield* meteringAt(folder)
       assert.strictEqual(statSync(path).size, 0)
-      assert.deepStrictEqual(yield* seen, expected)
+      assert.deepStrictEqual(yield* storedState, expected)
       const { items } = yield* requests.list(caller.orgId, { limit: 100, after: null })
       assert.strictEqual(items.length, 5)
       yield* second.close
-      // An end that an earlier version kept does not say how its request began.
+      // An end of an earlier version does not contain the data of its begin.
       const file = yield* Effect.promise(() => SpoolFile.open(path))
       yield* Effect.promise(() => file.append([toPayload({ kind: "end", row: endRow(withDigests(open)) })]))
       yield* Effect.promise(() => file.close())

@@ -8,7 +8,7 @@ import { connect } from "../src/Database.ts"
 import { ApiKeys, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "../src/index.ts"
 import { layerTestDatabase } from "../src/testing.ts"
 
-/** A database of the suite's own, and ids. */
+/** A separate database for the suite, and IDs. */
 export const layerDatabase = Layer.mergeAll(Layer.unwrap(Effect.sync(() => layerTestDatabase(inject("postgres")))), Ids.layer)
 
 export const encryptionKey = Buffer.alloc(32, 7).toString("base64")
@@ -17,7 +17,7 @@ const layerSettings = ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL
 
 export const layerApi = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge(layerDatabase))
 
-/** The pools on the same database with the rights of a program. */
+/** The pools of that database with the privileges of a program. */
 export const layerRole = (role: Role) =>
   Layer.unwrap(
     Effect.map(PgClient.PgClient, ({ config }) =>
@@ -33,7 +33,7 @@ export const layerRole = (role: Role) =>
     )
   ).pipe(Layer.tap((context) => Context.get(context, PgClient.PgClient)`SELECT 1`))
 
-// With the rights of the programs, so that each suite shows that they suffice.
+// With the programs' privileges, so that each suite shows that they are sufficient.
 const layerOperator = Layer.provide(layerRole("operator"))
 const layerGateway = Layer.provide(layerRole("gateway"))
 

@@ -31,8 +31,8 @@ const key: BenchmarkKey = {
 }
 const parts = { image_pull: 1, weights_to_node: null, process_to_loaded: 10, loaded_to_ready: 5, first_token: 0.5 }
 
-layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("what a trial measured", (it) => {
-  it.effect("is told with its model, with the median of the last five starts, and is compared with what the same gave before", () =>
+layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("measurements of a trial", (it) => {
+  it.effect("are returned with the model, with the median of the last five starts, and are compared with earlier ones of the same configuration", () =>
     Effect.gen(function* () {
       const [deployments, runs, models] = [yield* Deployments, yield* Runs, yield* ModelAdmin]
       const { caller } = yield* makeCaller("figures-own")
@@ -52,10 +52,10 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       for (const [index, process_to_loaded] of [100, 10, 11, 12, 13, 14].entries()) {
         yield* runs.recordStart(id, orgId, { podUid: `pod-${index}`, kind: "warm", parts: { ...parts, process_to_loaded } })
       }
-      // Of a pod only the first tells: a second look at it comes after its first token.
+      // Only the first record of a pod counts: a later one comes after its first token.
       yield* runs.recordStart(id, orgId, { podUid: "pod-5", kind: "cold", parts })
       yield* runs.recordStart(id, stranger.caller.orgId, { podUid: "pod-6", kind: "cold", parts })
-      // Some of them may have been recorded in the same millisecond.
+      // Some starts may have been recorded in the same millisecond.
       const sql = yield* PgClient.PgClient
       yield* sql`UPDATE engine_starts SET created_at = created_at + substr(pod_uid, 5)::int * interval '1 second' WHERE org_id = ${orgId}`
       yield* runs.recordEngineImage(id, orgId, { image: engineImage, digest: engineDigest })
@@ -72,11 +72,11 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       assert.deepStrictEqual(figures.starts, [{ kind: "warm", of: 5, median: { ...parts, process_to_loaded: 12 } }])
       assert.isTrue(Option.isNone(yield* models.figures(stranger.caller.orgId, model_id)))
 
-      // Recorded again, since the answer to the first time was lost, it has one row all the same.
+      // A repeated record, for example after a lost response, has only one row.
       yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)
       const detail = Option.getOrThrow(yield* deployments.find(orgId, id))
       assert.deepStrictEqual(detail.checks, [...checks.checks, capacityRow, speedRow])
-      // Where the second time measured nothing, what the first one found stands there no more.
+      // If the second run measured nothing, the row of the first one is removed.
       yield* runs.recordBenchmark(id, orgId, { ...benchmark, key, missing: "time_limit" }, null)
       assert.deepStrictEqual(Option.getOrThrow(yield* deployments.find(orgId, id)).checks, [...checks.checks, capacityRow])
       yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)

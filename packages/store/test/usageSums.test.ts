@@ -23,19 +23,19 @@ const Drawn = Schema.Struct({
 
 const all: ReadonlyArray<ReadonlyArray<UsageGroup>> = [[], ["model"], ["key"], ["day"], ["model", "key"], ["model", "key", "day"]]
 
-let asked = 0
+let counter = 0
 
 layer(Layer.mergeAll(UsageSums.layerSql, GpuHolds.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })(
   "usage",
   (it) => {
     it.effect.prop(
-      "is the exact sum of the records, of one organisation and those days alone, also when months of them were dropped; receipts stay for as long as they are kept",
+      "equals the exact sum of the records of one organization and the given days, even if months were dropped; receipts stay as long as they are kept",
       [Schema.Array(Drawn).check(Schema.isMinLength(1), Schema.isMaxLength(40))],
       ([drawn]) =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient
           const [billing, keys, metering, requests, usage] = [yield* Billing, yield* ApiKeys, yield* Metering, yield* Requests, yield* UsageSums]
-          const slug = `usage-${++asked}`
+          const slug = `usage-${++counter}`
           const [own, other] = [yield* makeCaller(slug), yield* makeCaller(`${slug}-other`)]
           const models = [yield* makeServing(own.caller, "a", "one"), yield* makeServing(own.caller, "b", "two")]
           const keyIds = [own.caller.keyId, (yield* keys.create({ orgId: own.caller.orgId, userId: own.user.id, name: "second", scopes: [] })).key.id]
