@@ -114,6 +114,17 @@ describe("the documents", () => {
     })
   )
 
+  it("begin on a cluster with the commands of the chart's notes, which a test of the chart runs", () => {
+    const subcommands = (text: string) => [...text.matchAll(/(?:^|\s)admin ([a-z]+ [a-z]+) .*acme/gmu)].map(([, words = ""]) => words)
+    const notes = readFileSync(join(root, "charts/seatrial/templates/NOTES.txt"), "utf8").split("{{- else }}").at(-1) ?? ""
+    const page =
+      readFileSync(join(root, "docs/quick-start-cluster.md"), "utf8")
+        .split("\n## ")
+        .find((section) => section.includes("orgs create")) ?? ""
+    assert.deepStrictEqual(subcommands(page.split("For a gated")[0] ?? ""), subcommands(notes))
+    assert.strictEqual(subcommands(notes).length, 4)
+  })
+
   it("set values that the chart has", () => {
     const used = pages.flatMap(({ path, text }) => chartValuesIn(text).map((value) => ({ path, value })))
     assert.isAbove(used.length, 10)

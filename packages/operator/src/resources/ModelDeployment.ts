@@ -37,10 +37,13 @@ const Serving = Schema.Struct({
     })
   ),
   hostClasses: optional(
-    Schema.Array(HostClassName).check(Schema.isBetweenLength(1, maxHostClasses)).annotate({
-      description:
-        "Names of HostClasses in order of preference, instead of hostClass. The model is placed on the first class that has free GPUs and on which it fits. If none has free GPUs, it waits for all of them."
-    })
+    // Without a maximum length of the names, the API server refuses the CEL rule on the list as too costly.
+    Schema.Array(HostClassName.check(Schema.isMaxLength(63)))
+      .check(Schema.isBetweenLength(1, maxHostClasses))
+      .annotate({
+        description:
+          "Names of HostClasses in order of preference, instead of hostClass. The model is placed on the first class that has free GPUs and on which it fits. If none has free GPUs, it waits for all of them."
+      })
   ),
   maxContext: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 })).annotate({
