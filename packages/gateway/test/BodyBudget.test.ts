@@ -8,7 +8,7 @@ const kibibyte = 1_024
 const chunk = 64 * kibibyte
 const budget = 256 * 1_024 * kibibyte
 
-/** Takes chunks for requests of `bytes` each, one request after the other, until one is refused. */
+/** Takes bodies of `bytes` each, one request after the other, until one is refused. */
 const fill = (bodies: BodyBudget, org: number, bytes: number) => {
   const shares = []
   let bytesHeld = 0
@@ -23,8 +23,8 @@ const fill = (bodies: BodyBudget, org: number, bytes: number) => {
   }
 }
 
-describe("the budget of bodies", () => {
-  it("leaves half of itself to others, however much one organization sends", () => {
+describe("the budget for request bodies", () => {
+  it("leaves half to other organizations, however much one sends", () => {
     const bodies = new BodyBudget(budget)
     const { bytesHeld, refusal } = fill(bodies, 1, 16 * 1_024 * kibibyte)
     assert.isAtMost(bytesHeld, budget / 2)
@@ -33,19 +33,19 @@ describe("the budget of bodies", () => {
     assert.isNull(bodies.open(orgOf(2)).take(16 * 1_024 * kibibyte))
   })
 
-  it("has room for a body of 8 MiB of one more organization while three take all that they can get", () => {
+  it("accepts a body of 8 MiB from a fourth organization while three use all they can get", () => {
     const bodies = new BodyBudget(budget)
     for (let org = 1; org <= 3; org++) fill(bodies, org, 16 * 1_024 * kibibyte)
     assert.isNull(bodies.open(orgOf(7)).take(8 * 1_024 * kibibyte))
   })
 
-  it("has room for small bodies while large ones take all of theirs", () => {
+  it("accepts small bodies while large ones use up their part", () => {
     const bodies = new BodyBudget(budget)
     for (let org = 1; org <= 60; org++) fill(bodies, org, 16 * 1_024 * kibibyte)
     for (let count = 0; count < 50; count++) assert.isNull(bodies.open(orgOf(100)).take(kibibyte))
   })
 
-  it("gets back what was taken", () => {
+  it("gets released bytes back", () => {
     const bodies = new BodyBudget(budget)
     const first = fill(bodies, 1, 1_024 * kibibyte)
     for (const share of first.shares) share.release()

@@ -6,7 +6,7 @@ import { GatewayConfig } from "../src/GatewayConfig.ts"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
 import { soon } from "./stage.ts"
 
-it.live("a call leaves nothing on its signal, however it ended", () =>
+it.live("a call leaves no listener on its signal, however it ends", () =>
   Effect.gen(function* () {
     const { call } = yield* EngineClient
     const { signal } = new AbortController()
@@ -14,7 +14,7 @@ it.live("a call leaves nothing on its signal, however it ended", () =>
     const engine = yield* makeEngine(answers(wholeAnswer("a")))
     const ask = (url: string) => call({ url, path: "/v1/completions", method: "POST", body: () => "{}", requestId: "r", timeout: 5_000, signal })
 
-    // Nobody listens there.
+    // No one listens on this port.
     for (let time = 0; time < 3; time++) assert.strictEqual((yield* Effect.flip(ask("http://127.0.0.1:1"))).reason, "refused")
     assert.strictEqual(listeners(), 0)
 

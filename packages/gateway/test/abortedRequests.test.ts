@@ -9,7 +9,7 @@ const bounded = { GATEWAY_ABANDONED_SECONDS: 0.05 }
 const text = "one two three four five six seven eight nine ten"
 const prompt = { model: "acme/tiny", messages: [{ role: "user", content: text }] }
 
-/** Sends a request, leaves once the engine has it, and waits until that is recorded. */
+/** Sends a request, disconnects once the engine has it, and waits for the record. */
 const leave = Effect.fnUntraced(function* (
   engine: { readonly calls: ReadonlyArray<Call> },
   stage: Effect.Success<ReturnType<typeof makeStage>>,
@@ -22,26 +22,24 @@ const leave = Effect.fnUntraced(function* (
   return endOf(stage.world)
 })
 
-describe("a caller who leaves", () => {
-  it.live("gets no prefill for nothing, or for less than a caller who stays: 60 random departures", () =>
+describe("a caller that disconnects", () => {
+  it.live("pays for its prefill as a caller that stays: 60 random disconnects", () =>
     Effect.gen(function* () {
       holdsFor(yield* runAbortedRequests(60, 1), 60)
     })
   )
 
-  it.live(
-    "from a stream of an engine that reports nothing is charged for the prompt, counted by its tokenizer when the time is over, which the receipt says",
-    () =>
-      Effect.gen(function* () {
-        const { engine } = yield* makeCachingEngine
-        engine.script = () => {}
-        const stage = yield* makeStage([engine.url], bounded)
-        const end = yield* leave(engine, stage, { body: { ...prompt, stream: true } })
-        // Role and name of the member represent the chat template.
-        assert.deepStrictEqual(end.usage, { input_tokens: 13, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null })
-        assert.include(end.note, "counted with the model's tokenizer")
-        assert.deepStrictEqual([end.statusCode, end.ttftMs, engine.calls[0]?.isCut()], [499, null, true])
-      })
+  it.live("from a stream without usage is charged for the prompt as counted by the tokenizer after the time limit, and the receipt says so", () =>
+    Effect.gen(function* () {
+      const { engine } = yield* makeCachingEngine
+      engine.script = () => {}
+      const stage = yield* makeStage([engine.url], bounded)
+      const end = yield* leave(engine, stage, { body: { ...prompt, stream: true } })
+      // The member's role and name count as the tokens of the chat template.
+      assert.deepStrictEqual(end.usage, { input_tokens: 13, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null })
+      assert.include(end.note, "counted with the model's tokenizer")
+      assert.deepStrictEqual([end.statusCode, end.ttftMs, engine.calls[0]?.isCut()], [499, null, true])
+    })
   )
 
   for (const [path, body, expected] of [
@@ -56,7 +54,7 @@ describe("a caller who leaves", () => {
         Effect.gen(function* () {
           const { engine } = yield* makeCachingEngine
           const stage = yield* makeStage([engine.url])
-          // So fast that any time is enough for all that the request may have.
+          // The speed is so high that the limit of the request always applies.
           const usage = { prompt_tokens: 1, completion_tokens: 1_000_000_000, total_tokens: 1_000_000_001 }
           engine.script = answers(JSON.stringify({ ...JSON.parse(wholeAnswer("a")), usage }))
           yield* fetched(stage.address, { body: chat })
@@ -72,7 +70,7 @@ describe("a caller who leaves", () => {
     )
   }
 
-  it.live("is charged by the length of the prompt, which the receipt says, if no tokenizer answers", () =>
+  it.live("is charged by the length of the prompt if no tokenizer answers, and the receipt says so", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const end = yield* leave(engine, yield* makeStage([engine.url], bounded), {
@@ -84,7 +82,7 @@ describe("a caller who leaves", () => {
     })
   )
 
-  it.live("is charged for no more than the context holds, and for each token that was sent as one", () =>
+  it.live("is charged for at most the context length, and for each token of a prompt of token IDs", () =>
     Effect.gen(function* () {
       const asks = Effect.fnUntraced(function* (body: object, maxModelLen?: number) {
         const engine = yield* makeEngine(() => {})
@@ -97,7 +95,7 @@ describe("a caller who leaves", () => {
         yield* Effect.all([asks({ prompt: "x".repeat(100_000) }), asks({ prompt: [1, 2, 3] }), asks({ prompt: [[1], [2, 3], [4, 5, 6]] })]),
         [2_048, 3, 6]
       )
-      // Longer than what is kept of a prompt, and as long as a body that another process reads.
+      // Longer than the prompt sample, and as long as a body that another process parses.
       const [long, longer] = [Array.from({ length: 4_000 }, (_, index) => 100_000 + index), Array.from({ length: 12_000 }, (_, index) => 100_000 + index)]
       assert.deepStrictEqual(
         yield* Effect.all([asks({ prompt: long }, 16_384), asks({ prompt: longer }, 16_384), asks({ prompt: [long, long] }, 16_384)]),
@@ -106,7 +104,7 @@ describe("a caller who leaves", () => {
     })
   )
 
-  it.live("from several prompts is charged for all of them, also if the engine has reported one", () =>
+  it.live("is charged for all of its prompts, even if the engine has reported only one", () =>
     Effect.gen(function* () {
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
       const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "m", choices: [{ index: 0, text: "a", finish_reason: null }], usage }
@@ -118,7 +116,7 @@ describe("a caller who leaves", () => {
     })
   )
 
-  it.live("keeps the place until the engine's work has ended", () =>
+  it.live("keeps its slot until the engine has stopped", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_KEY_CONCURRENCY: 1 })
@@ -134,7 +132,7 @@ describe("a caller who leaves", () => {
     })
   )
 
-  it.live("is asked for at no other engine, and costs nothing if the first took no work", () =>
+  it.live("is not retried on another engine, and costs nothing if the first did no work", () =>
     Effect.gen(function* () {
       for (const refuse of [answers("{}", 503), ({ response }: Call) => void response.destroy()]) {
         const engine = yield* makeEngine(() => {})
@@ -154,7 +152,7 @@ describe("a caller who leaves", () => {
     })
   )
 
-  it.live("pays also if the gateway stops while the engine works", () =>
+  it.live("pays even if the gateway stops while the engine works", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const world = yield* Effect.scoped(
@@ -164,7 +162,7 @@ describe("a caller who leaves", () => {
           yield* soon(() => engine.calls.length === 1)
           seen.request.destroy()
           yield* soon(() => seen.ended === "cut")
-          // The gateway has heard of it by then.
+          // By then the gateway has noticed the disconnect.
           yield* fetched(stage.address, { path: "/healthz", method: "GET", body: "" })
           return stage.world
         })

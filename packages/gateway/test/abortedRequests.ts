@@ -12,7 +12,7 @@ const prices: Prices = {
   cache_write_micros_per_mtok: "1000000"
 }
 
-/** Numbers from 0 up to 1, the same for each seed (mulberry32). */
+/** Random numbers from 0 up to 1, the same for each seed (mulberry32). */
 const makeRandom = (seed: number) => {
   let state = seed
   return () => {
@@ -41,26 +41,29 @@ const usageOf = ({ cached, output, prefilled }: Computation): Usage => ({
   cache_write_tokens: null
 })
 
-/** The tokens of a prompt that a record has, in all. */
+/** All prompt tokens of a record. */
 const promptOf = ({ usage }: RequestEnd) => usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
 
 export interface AbortedRequests {
   /** Requests that the engine began. */
   readonly begun: number
-  /** Records of those that say less of the prompt than the engine had computed of it. */
+  /** Records that count fewer prompt tokens than the engine had computed. */
   readonly free: ReadonlyArray<string>
-  /** Records that cost less than a caller who stays pays for the prompt alone, as far as the engine had computed it. */
+  /** Records that cost less than a caller that stays pays for the computed part of the prompt. */
   readonly cheap: ReadonlyArray<string>
-  /** Micro-dollars of the records by those of the same work for callers who stay. */
+  /** Cost of the records divided by the cost of the same work for callers that stay. */
   readonly ratio: number
 }
 
-/** So many callers who leave at random moments, one after the other, and some who stay, on every path; each second prompt repeats an earlier one. */
+/**
+ * Runs `count` callers one after the other on all paths. Most disconnect at a random moment, some stay. Every second
+ * prompt repeats an earlier one.
+ */
 export const runAbortedRequests = Effect.fnUntraced(function* (count: number, seed: number) {
   const random = makeRandom(seed)
   const pick = <A>(list: ReadonlyArray<A>): A | undefined => list[Math.floor(random() * list.length)]
   const engine: CachingEngine = yield* makeCachingEngine
-  // One after the other they are faster than one key may send.
+  // The sequential callers send faster than the rate limit of one key allows.
   const { address, world } = yield* makeStage([engine.url], { GATEWAY_REQUESTS_PER_KEY: 100_000, GATEWAY_REQUESTS_PER_ORG: 100_000 })
   world.route = { ...world.route, prices }
   const prompts: Array<string> = []
@@ -80,7 +83,7 @@ export const runAbortedRequests = Effect.fnUntraced(function* (count: number, se
     for (let turns = Math.floor(random() * 40); turns > 0 && seen.ended === undefined; turns--) yield* turn
     if (seen.ended === undefined) left++
     seen.request.destroy()
-    // Also where the gateway never read it, the next one shows that there is nothing left to come.
+    // If the gateway never read this request, the next one proves that nothing more arrives.
     yield* soon(() => world.recorded.slice(before.records).some(({ _tag }) => _tag !== "Begin") || engine.engine.calls.length === before.calls)
   }
   yield* soon(() => world.recorded.filter(({ _tag }) => _tag === "Begin").length === world.recorded.filter(({ _tag }) => _tag !== "Begin").length)
@@ -105,12 +108,13 @@ export const runAbortedRequests = Effect.fnUntraced(function* (count: number, se
   return result
 })
 
-/** No prefill is free, and none costs less than for a caller who stays. */
+/** Every prefill is charged, at least as much as for a caller that stays. */
 export const holdsFor = (departures: AbortedRequests, count: number) => {
   assert.isAbove(departures.begun, count / 2, "requests that an engine began")
   assert.deepStrictEqual(departures.free, [])
   assert.deepStrictEqual(departures.cheap, [])
-  // A few tokens of output are under way when the engine is told to stop; an engine that tells of its cache at the end only is paid for the whole prompt.
+  // The engine computes a few more tokens before it stops. If it reports cached tokens only at the end, the whole
+  // prompt is charged.
   assert.isAbove(departures.ratio, 0.9)
   assert.isBelow(departures.ratio, 2)
 }

@@ -10,12 +10,12 @@ const runtimes: ReadonlyArray<readonly [Runtime, string]> = [
   ["reference", "adapter"]
 ]
 
-/** As an engine would say it that was asked by that name; what it generates may look like that too. */
+/** The answer of an engine that was called by that name. Generated text may look the same. */
 const saidBy = (name: string, text: string) => text.replaceAll('"model":"acme/tiny"', `"model":"${name}"`)
 const words = ['"model":"adapter"', '\\"model\\":\\"base:adapter\\"']
 
-describe("a request for a model that has another name than when its engine was started", () => {
-  it.live("is answered by vLLM in the name that was asked for", () =>
+describe("a request for a model that was renamed after its engine started", () => {
+  it.live("is answered by vLLM with the requested name", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) =>
         call.body.includes('"stream":true')
@@ -33,7 +33,7 @@ describe("a request for a model that has another name than when its engine was s
 })
 
 describe("a request for a model with an adapter", () => {
-  it.live.each(runtimes)("asks %s for the adapter, by the name that it has there, and the caller reads its own", ([runtime, name]) =>
+  it.live.each(runtimes)("is sent to %s with the engine's name of the adapter, and is answered with the caller's name", ([runtime, name]) =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) =>
         call.body.includes('"stream":true') ? openStream(call).end(saidBy(name, streamOf(words))) : answers(saidBy(name, wholeAnswer(words.join(""))))(call)

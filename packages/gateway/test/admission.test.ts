@@ -12,26 +12,26 @@ const errorOf = (text: string): Record<string, unknown> => {
 const chunked = { "transfer-encoding": "chunked" }
 const large = { ...chat, messages: [{ role: "user", content: "x".repeat(5_000) }] }
 
-/** `recorded`: whether an authenticated caller's refusal is in the records. */
+/** `recorded`: whether the refusal of an authenticated caller is recorded. */
 const cases: ReadonlyArray<
   readonly [promise: string, request: SendOptions, status: number, type: string, code: string, param: string | null, recorded: boolean]
 > = [
-  ["an unknown route, whoever asks", { path: "/v1/other", key: null }, 404, "not_found_error", "not_found", null, false],
-  ["a path for which there is no class of models", { path: "/v1/embeddings" }, 400, "invalid_request_error", "unsupported_endpoint", "model", false],
+  ["an unknown route, with or without a key", { path: "/v1/other", key: null }, 404, "not_found_error", "not_found", null, false],
+  ["a path that no class of models supports", { path: "/v1/embeddings" }, 400, "invalid_request_error", "unsupported_endpoint", "model", false],
   ["a model of that name", { path: "/v1/models/acme%2Fother", method: "GET", body: "" }, 404, "not_found_error", "model_not_found", "model", false],
   ["the wrong method, before the key", { method: "GET", key: null, body: "" }, 405, "invalid_request_error", "method_not_allowed", null, false],
-  ["no key, before anything of the body", { key: null, body: "{" }, 401, "authentication_error", "missing_api_key", null, false],
+  ["no key, before the body is read", { key: null, body: "{" }, 401, "authentication_error", "missing_api_key", null, false],
   ["a wrong key", { key: "wrong" }, 401, "authentication_error", "invalid_api_key", null, false],
   ["another scheme", { key: null, headers: { authorization: "Basic cmlnaHQ=" } }, 401, "authentication_error", "invalid_api_key", null, false],
   ["a key without the scope, before the body", { key: "reader", body: "{" }, 403, "permission_error", "missing_scope", "inference:write", true],
   ["another media type", { headers: { "content-type": "text/plain" } }, 415, "invalid_request_error", "unsupported_media_type", "content-type", true],
   ["an encoded body", { headers: { "content-encoding": "gzip" } }, 415, "invalid_request_error", "unsupported_media_type", "content-encoding", true],
-  ["a body that announces to be too large", { body: large }, 413, "invalid_request_error", "body_too_large", null, true],
+  ["a body with a Content-Length that is too large", { body: large }, 413, "invalid_request_error", "body_too_large", null, true],
   ["a body that turns out too large", { body: large, headers: chunked }, 413, "invalid_request_error", "body_too_large", null, true],
-  ["no JSON", { body: "{" }, 400, "invalid_request_error", "invalid_body", null, true],
-  ["no object", { body: "[]" }, 400, "invalid_request_error", "invalid_body", null, true],
+  ["invalid JSON", { body: "{" }, 400, "invalid_request_error", "invalid_body", null, true],
+  ["not an object", { body: "[]" }, 400, "invalid_request_error", "invalid_body", null, true],
   ["no model, before other members", { body: { foo: 1 } }, 400, "invalid_request_error", "invalid_parameter", "model", true],
-  ["a model that is no name", { body: { ...chat, model: 7 } }, 400, "invalid_request_error", "invalid_parameter", "model", true],
+  ["a model that is not a string", { body: { ...chat, model: 7 } }, 400, "invalid_request_error", "invalid_parameter", "model", true],
   ["an unknown model, before other members", { body: { model: "acme/other", foo: 1 } }, 404, "not_found_error", "model_not_found", "model", true],
   ["an unknown member", { body: { ...chat, foo: 1 } }, 400, "invalid_request_error", "unknown_parameter", "foo", true]
 ]
@@ -55,7 +55,7 @@ describe("a refusal", () => {
     )
   }
 
-  it.live("repeats names that the caller wrote in its answer, and not in its record", () =>
+  it.live("repeats names that the caller chose in the answer, but not in the record", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
       const secret = "secret-of-the-caller"
@@ -80,7 +80,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of a key that its address may not have looked up: 429 and when to try again, for the address that a trusted proxy names", () =>
+  it.live("of an address that sent too many invalid keys is 429 with Retry-After, also behind a trusted proxy", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_TRUSTED_PROXIES: "127.0.0.0/8" })
       const headers = { "x-forwarded-for": "203.0.113.9, 198.51.100.1" }
@@ -93,7 +93,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of a body beyond its organization's share: 429, until an answer has begun that no other engine is asked for", () =>
+  it.live("of a body beyond its organization's share is 429, until an answer has begun and released its body", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
       const bytes = Buffer.byteLength(JSON.stringify({ ...chat, stream: true }))
@@ -109,7 +109,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of bodies counts twice what takes two bytes of memory for one: a character beyond Latin-1, written out or escaped, makes its text so", () =>
+  it.live("counts bodies twice if their strings take two bytes per character: one character beyond Latin-1, literal or escaped, is enough", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 6_000 })
@@ -121,7 +121,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("is none where only the methods are asked for", () =>
+  it.live("does not happen for OPTIONS", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([])
       const seen = yield* fetched(address, { method: "OPTIONS", key: null, body: "" })
@@ -129,7 +129,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("is of the same bytes for another organisation's model as for none, but for its id", () =>
+  it.live("has the same bytes for another organization's model as for a missing model, except for the request ID", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
       const ask = Effect.map(fetched(address, { body: chat }), (seen) => [seen.status(), seen.text().replaceAll(/req_\w+/g, "")])
@@ -141,7 +141,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of a model without an endpoint is 503 with a time to come back, recorded with its model", () =>
+  it.live("of a model without an endpoint is 503 with Retry-After, and is recorded with its model", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       world.route = { ...world.route, mayIdle: true, startSeconds: 600 }
@@ -154,7 +154,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("waits until it is recorded, and is 503 where it cannot be", () =>
+  it.live("is sent after it is recorded, and is 503 if it cannot be recorded", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       const committed = yield* Deferred.make<void>()
@@ -171,7 +171,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of a body that arrives too slowly is 400, although it has time left", () =>
+  it.live("of a body that arrives too slowly is 400, even before its time limit", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([], { GATEWAY_BODY_SECONDS: 600, GATEWAY_BODY_BYTES_PER_SECOND: 1_000_000 })
       const seen = yield* send(address, { body: "{", headers: { "content-length": "10" } })
@@ -182,7 +182,7 @@ describe("a refusal", () => {
     })
   )
 
-  it.live("of a body that stops arriving is 400, never 408, and of a caller who leaves meanwhile is recorded as that", () =>
+  it.live("of a body that stops arriving is 400, never 408; a disconnect during the body is recorded as such", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_BODY_SECONDS: 0.05 })
       const seen = yield* send(address, { body: "{", headers: { "content-length": "10" } })
@@ -202,13 +202,13 @@ describe("a refusal", () => {
   )
 })
 
-describe("requests at once", () => {
+describe("concurrent requests", () => {
   const limits: ReadonlyArray<readonly [string, Readonly<Record<string, number>>, number, string]> = [
     ["64 of a key", {}, 64, "key_concurrency_limited"],
     ["256 of an organisation", { GATEWAY_KEY_CONCURRENCY: 1_000 }, 256, "org_concurrency_limited"]
   ]
   for (const [promise, settings, limit, code] of limits) {
-    it.live(`are ${promise} at most; one more is told when to come back, and has a place when another is through`, () =>
+    it.live(`are at most ${promise}; one more gets Retry-After, and is accepted when another one has ended`, () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine(() => {})
         const { address, world } = yield* makeStage([engine.url], settings)

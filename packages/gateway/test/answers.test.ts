@@ -18,7 +18,7 @@ import {
 import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 describe("an answer that is not streamed", () => {
-  it.live("comes as the engine wrote it, and its tokens are recorded", () =>
+  it.live("arrives as the engine wrote it, and its tokens are recorded", () =>
     Effect.gen(function* () {
       const body = wholeAnswer("wörld 🌊")
       const engine = yield* makeEngine(answers(body))
@@ -30,7 +30,7 @@ describe("an answer that is not streamed", () => {
     })
   )
 
-  it.live("is kept back until its record is committed", () =>
+  it.live("is withheld until its record is committed", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])
@@ -46,7 +46,7 @@ describe("an answer that is not streamed", () => {
     })
   )
 
-  it.live("of a caller who leaves is stopped at the engine and recorded", () =>
+  it.live("of a disconnected caller is stopped at the engine and recorded", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => call.response.writeHead(200, { "content-type": "application/json" }).write('{"id":'))
       const { address, world } = yield* makeStage([engine.url])
@@ -60,18 +60,18 @@ describe("an answer that is not streamed", () => {
   )
 
   const cases: ReadonlyArray<readonly [promise: string, status: number, body: string, expected: number, code: string | null, recorded: string]> = [
-    ["the engine's own refusal", 400, JSON.stringify({ error: { message: "secret", code: 400 } }), 400, "invalid_parameter", "Refuse"],
+    ["the engine's refusal", 400, JSON.stringify({ error: { message: "secret", code: 400 } }), 400, "invalid_parameter", "Refuse"],
     ["a prompt that is too long", 400, JSON.stringify({ error: { message: "maximum context length is 8" } }), 400, "context_length_exceeded", "Refuse"],
     ["a full queue", 503, "{}", 503, "model_overloaded", "Refuse"],
     ["an engine that does not know the model", 404, "{}", 502, "engine_failed", "End"],
     ["an engine's fault", 500, "secret", 502, "engine_failed", "End"],
     ["an error in a 200", 200, JSON.stringify({ error: { message: "secret", code: 503 } }), 503, "model_overloaded", "Refuse"],
-    ["no JSON in a 200", 200, "secret", 502, "engine_failed", "End"],
+    ["invalid JSON in a 200", 200, "secret", 502, "engine_failed", "End"],
     ["an aborted answer", 200, wholeAnswer("secret", "abort"), 502, "engine_failed", "End"],
     ["an answer stopped for repetition", 200, wholeAnswer("a", "repetition"), 200, null, "End"]
   ]
   for (const [promise, status, body, expected, code, recorded] of cases) {
-    it.live(`tells ${promise} as ${expected} ${code ?? ""}`, () =>
+    it.live(`reports ${promise} as ${expected} ${code ?? ""}`, () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine(answers(body, status))
         const { address, world } = yield* makeStage([engine.url])
@@ -85,7 +85,7 @@ describe("an answer that is not streamed", () => {
     )
   }
 
-  it.live("that breaks off is 502, that comes too late 504", () =>
+  it.live("that breaks off is 502, and that comes too late is 504", () =>
     Effect.gen(function* () {
       const broken = yield* makeEngine((call) => call.response.writeHead(200).write('{"id":', () => call.response.destroy()))
       const first = yield* makeStage([broken.url])
@@ -98,7 +98,7 @@ describe("an answer that is not streamed", () => {
 })
 
 describe("another endpoint", () => {
-  it.live("is asked once where the first refuses the connection", () =>
+  it.live("gets the request once if the first refuses the connection", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([deadAddress, engine.url])
@@ -117,10 +117,10 @@ describe("another endpoint", () => {
 
   const busy: ReadonlyArray<readonly [string, (call: Call) => void]> = [
     ["answers 503", answers("{}", 503)],
-    ["says so in its first frame", (call) => openStream(call).end(errorFrame(503) + done)]
+    ["reports that in its first frame", (call) => openStream(call).end(errorFrame(503) + done)]
   ]
   for (const [promise, script] of busy) {
-    it.live(`is asked where the first is full and ${promise}`, () =>
+    it.live(`gets the request if the first is full and ${promise}`, () =>
       Effect.gen(function* () {
         const full = yield* makeEngine(script)
         const engine = yield* makeEngine(streams(["a"]))
@@ -132,7 +132,7 @@ describe("another endpoint", () => {
     )
   }
 
-  it.live("is asked where the first takes the request and dies before any frame", () =>
+  it.live("gets the request if the first accepts it and dies before any frame", () =>
     Effect.gen(function* () {
       let dead = 0
       const script: Script = (call) => (dead++ === 0 ? call.response.destroy() : streams(["a"])(call))
@@ -143,11 +143,11 @@ describe("another endpoint", () => {
   )
 
   const stays: ReadonlyArray<readonly [string, string, Script, number, string]> = [
-    ["is not asked a third time", "two are full", answers("{}", 503), 2, "Refuse 503 model_overloaded"],
-    ["is never asked", "the first fails", answers("{}", 500), 1, "End 502 engine_failed"],
-    ["is never asked", "the first refuses it", answers("{}", 400), 1, "Refuse 400 invalid_parameter"],
+    ["is not used for a third attempt", "two engines are full", answers("{}", 503), 2, "Refuse 503 model_overloaded"],
+    ["never gets the request", "the first fails", answers("{}", 500), 1, "End 502 engine_failed"],
+    ["never gets the request", "the first refuses it", answers("{}", 400), 1, "Refuse 400 invalid_parameter"],
     [
-      "is never asked",
+      "never gets the request",
       "the first dies after a frame",
       (call) => openStream(call).write(chunk("a", 1), () => call.response.destroy()),
       1,
@@ -155,7 +155,7 @@ describe("another endpoint", () => {
     ]
   ]
   for (const [promise, where, script, calls, outcome] of stays) {
-    it.live(`${promise} where ${where}`, () =>
+    it.live(`${promise} if ${where}`, () =>
       Effect.gen(function* () {
         const engines = [yield* makeEngine(script), yield* makeEngine(script), yield* makeEngine(script)]
         const { address, world } = yield* makeStage(engines.map(({ url }) => url))
@@ -169,12 +169,12 @@ describe("another endpoint", () => {
     )
   }
 
-  it.live("is not needed where a kept connection turns out closed: the same is asked once more", () =>
+  it.live("is not needed if a kept connection turns out to be closed: the same engine gets the request again", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([engine.url])
       yield* fetched(address)
-      // The engine gives up the kept connection at the moment when the next request arrives on it.
+      // The engine closes the kept connection while the next request is arriving on it.
       const kept = engine.calls[0]?.request.socket
       engine.script = (call) => (call.request.socket === kept ? call.response.destroy() : streams(["b"])(call))
       const seen = yield* fetched(address)
@@ -184,7 +184,7 @@ describe("another endpoint", () => {
     })
   )
 
-  it.live("shares the load of requests that begin alike: none has more than a quarter above the mean", () =>
+  it.live("shares the load of requests with the same prefix: no engine has more than a quarter above the mean", () =>
     Effect.gen(function* () {
       const engines = [yield* makeEngine(() => {}), yield* makeEngine(() => {}), yield* makeEngine(() => {})]
       const { address } = yield* makeStage(engines.map(({ url }) => url))

@@ -2,25 +2,28 @@ import { Effect, type Scope } from "effect"
 import type { Call, FakeEngine } from "./fakeEngine.ts"
 import { makeEngine } from "./fakeEngine.ts"
 
-/** When an engine reports usage in a stream of chats and completions: with each frame, with the cached tokens or only at its end, or with the last frame only. */
+/**
+ * When an engine reports usage in a stream: `running` in each frame; `runningUncached` the same, but cached tokens only
+ * at the end; `last` in the last frame only.
+ */
 export type UsageReports = "running" | "runningUncached" | "last"
 
-/** What the engine did for one request, in tokens. */
+/** The tokens that the engine computed for one request. */
 export interface Computation {
   readonly prompt: number
-  /** Read from the prefix cache. */
+  /** Tokens read from the prefix cache. */
   readonly cached: number
-  /** Of the prompt, as far as it got. */
+  /** Computed tokens of the prompt. */
   prefilled: number
   output: number
-  /** Whether the answer came to its end. */
+  /** Whether the answer was completed. */
   isComplete: boolean
 }
 
 export interface CachingEngine {
   readonly url: string
   readonly engine: FakeEngine
-  /** By the request's id. */
+  /** By request ID. */
   readonly computations: Map<string, Computation>
   usage: UsageReports
 }
@@ -109,7 +112,7 @@ const speechOf = (path: string, reports: UsageReports): Speech =>
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
 
-/** The words of a prompt, each of which is a token. */
+/** The words of a prompt; each is one token. */
 const wordsOf = (text: string): ReadonlyArray<string> => text.split(/[^\w]+/).filter((word) => word !== "")
 
 const parse = (body: string): Readonly<Record<string, unknown>> => {
@@ -118,8 +121,8 @@ const parse = (body: string): Readonly<Record<string, unknown>> => {
 }
 
 /**
- * An engine with a prefix cache: it reads a prompt in chunks, keeps what it has read also if the caller leaves, and stops its work then. Each step takes a turn of the event
- * loop.
+ * An engine with a prefix cache. It computes a prompt in chunks and caches them, even if the caller disconnects, and
+ * then stops. Each step takes one turn of the event loop.
  */
 export const makeCachingEngine: Effect.Effect<CachingEngine, never, Scope.Scope> = Effect.gen(function* () {
   const cache = new Set<string>()
@@ -140,7 +143,7 @@ export const makeCachingEngine: Effect.Effect<CachingEngine, never, Scope.Scope>
     const speech = speechOf(path, caching.usage)
     if (isStream && path === "/v1/responses") answer.writeHead(200, { "content-type": "text/event-stream" }).write(speech.begin(so))
     const step = () => {
-      // Both vLLM and SGLang end the work of a caller who has left.
+      // Both vLLM and SGLang stop the work of a disconnected caller.
       if (call.isCut() || answer.destroyed) return
       if (so.prefilled < so.prompt) {
         so.prefilled = Math.min(so.prompt, so.prefilled + chunkSize)

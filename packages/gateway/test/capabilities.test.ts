@@ -39,7 +39,7 @@ const asked = {
   context_management: { edits: [{ type: "clear_thinking_20251015" }] },
   speed: "standard"
 }
-/** A value of each field, with what has to stand beside it. */
+/** A value for each field, with the fields that it requires. */
 const samples: { readonly [Path in InferencePath]: Readonly<Record<Names<Path>, unknown>> } = {
   "/v1/chat/completions": {
     ...sampling,
@@ -117,7 +117,7 @@ const beside = (path: InferencePath, name: string): Readonly<Record<string, unkn
   return name === "tool_choice" || name === "parallel_tool_calls" ? { tools: own } : {}
 }
 
-/** Fields of these APIs and of engines behind them. A catalog that does not list one of them promises its refusal. */
+/** Fields of these APIs and of the engines. If a catalog does not list one of them, the gateway must refuse it. */
 const others: Readonly<Record<string, unknown>> = {
   functions: [],
   function_call: "none",
@@ -138,9 +138,9 @@ const others: Readonly<Record<string, unknown>> = {
 }
 
 const templates: ReadonlyArray<readonly [name: string, template: string | null]> = [
-  ["a template of messages alone", "{{ messages }}"],
-  ["a template of tool calls and reasoning", "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}"],
-  ["a template of images", "<|image_pad|>"]
+  ["a template with messages only", "{{ messages }}"],
+  ["a template with tool calls and reasoning", "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}"],
+  ["a template with images", "<|image_pad|>"]
 ]
 const cases = engines.flatMap((engine) =>
   templates.map(([name, template]): readonly [string, ModelCapabilities] => [
@@ -149,11 +149,11 @@ const cases = engines.flatMap((engine) =>
   ])
 )
 
-describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capabilities) => {
+describe.each(cases)("the catalog and the gateway agree: %s", (_, capabilities) => {
   const check = (path: InferencePath, body: unknown) => outcomeOf(body, path, targetWith({ capabilities }))
   const isTaken = (path: InferencePath, body: unknown) => !(check(path, body) instanceof Refusal)
 
-  it("each path that is listed is served, and no other", () => {
+  it("each listed path is supported, and no other", () => {
     for (const path of [...paths, "/v1/embeddings"]) {
       assert.strictEqual(isInferencePath(path), capabilities.supported_endpoints.includes(path), path)
     }
@@ -164,7 +164,7 @@ describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capa
   for (const path of paths) {
     const listed = capabilities.supported_parameters_by_endpoint[path] ?? []
 
-    it(`${path} takes each parameter that is listed`, () => {
+    it(`${path} accepts each listed parameter`, () => {
       assert.isNotEmpty(listed)
       for (const name of listed) {
         const values: Readonly<Record<string, unknown>> = { ...samples[path], model: "m" }
@@ -174,7 +174,7 @@ describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capa
       }
     })
 
-    it(`${path} refuses each that is not, by its name`, () => {
+    it(`${path} refuses each other parameter by its name`, () => {
       const everywhere: Readonly<Record<string, unknown>> = { ...samples["/v1/chat/completions"], ...samples["/v1/completions"], ...others }
       const missing = Object.keys(everywhere).filter((name) => !listed.includes(name))
       assert.isAtLeast(missing.length, Object.keys(others).length)
@@ -186,7 +186,7 @@ describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capa
       }
     })
 
-    it(`${path} takes each response format that is listed, and no other`, () => {
+    it(`${path} accepts each listed response format, and no other`, () => {
       const formats = capabilities.supported_response_formats_by_endpoint[path] ?? []
       for (const type of ["text", "json_object", "json_schema", "structural_tag"]) {
         const format = type === "json_schema" ? { type, json_schema: { name: "a", schema: { type: "object" } } } : { type }
@@ -195,7 +195,7 @@ describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capa
     })
   }
 
-  it("what a feature is said to do is what happens to a request that uses it", () => {
+  it("a request that uses a feature is accepted exactly if the catalog lists the feature", () => {
     const taken = (over: Readonly<Record<string, unknown>>) => isTaken("/v1/chat/completions", { ...least["/v1/chat/completions"], ...over })
     const image = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }] }]
     assert.deepStrictEqual(
@@ -226,7 +226,7 @@ it.each(
     engine.version,
     modelCapabilities(engine.served, { chat_template: null, commit: "c".repeat(40) })
   ])
-)("a model without a chat template is refused by name wherever messages are taken: %s", (_, capabilities) => {
+)("a model without a chat template is refused on each path that takes messages: %s", (_, capabilities) => {
   for (const path of paths) {
     const checked = outcomeOf(least[path], path, targetWith({ capabilities }))
     if (path === "/v1/completions") {
@@ -243,6 +243,6 @@ it.each(
   }
 })
 
-it("the table of the vocabulary names each field once", () => {
+it("the field table names each field once", () => {
   for (const path of paths) assert.strictEqual(new Set<string>(requestVocabulary[path]).size, requestVocabulary[path].length)
 })

@@ -7,13 +7,13 @@ const responses = "/v1/responses"
 const messages = "/v1/messages"
 const count = "/v1/messages/count_tokens"
 
-/** A request that uses a capability, what a model without that is like, and how it is then refused. */
+/** A request that uses a capability, a model without it, and the expected refusal. */
 export interface CapabilityUse {
   /** The capability's path in a catalog record. */
   readonly capability: string
   readonly path: InferencePath
   readonly body: Readonly<Record<string, unknown>>
-  /** A model that has everything but this. */
+  /** A model that has everything else. */
   readonly without: ModelCapabilities
   readonly code: string
   readonly param: string
@@ -34,7 +34,7 @@ const call = { id: "c", type: "function", function: { name: "f", arguments: "{}"
 const image = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }] }]
 const schema = { type: "json_schema", json_schema: { name: "a", schema: { type: "object" } } }
 
-/** A value of each field that asks for something, with what has to stand beside it. */
+/** A value with an effect for each field, with the fields that it requires. */
 const uses: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   stream: { stream: true },
   stream_options: { stream: true, stream_options: { include_usage: true } },
@@ -86,7 +86,7 @@ const conversation = {
   speed: { speed: "standard" }
 }
 
-/** Where a path has a field of that name in another form. */
+/** Fields with a different form on some paths. */
 const usesOn: Readonly<Record<InferencePath, Readonly<Record<string, Readonly<Record<string, unknown>>>>>> = {
   [chat]: { logprobs: { logprobs: true } },
   [text]: { logprobs: { logprobs: 1 } },
@@ -134,7 +134,7 @@ const withoutFormat = (path: InferencePath, format: string): ModelCapabilities =
   }
 }
 
-/** Fields without which there is no request. */
+/** Required fields. */
 export const essential = new Set(["model", "messages", "prompt", "input"])
 
 const fieldUses = (path: InferencePath): ReadonlyArray<CapabilityUse> =>
@@ -181,7 +181,7 @@ const anthropicImage = [{ role: "user", content: [{ type: "image", source: { typ
 const past = [...hi, { role: "assistant", content: [{ type: "tool_use", id: "c", name: "f", input: {} }] }]
 const given = [{ role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "1" }] }]
 
-/** The other paths' words for what Chat Completions can be asked for. */
+/** The same features in the terms of the other paths. */
 const alike: ReadonlyArray<CapabilityUse> = [
   value("supports_tool_calls", { tools: flat }, noTools, "tools", "unsupported_parameter", responses),
   value(

@@ -7,13 +7,13 @@ import { apiKey, chat, makeStage, soon } from "./stage.ts"
 const head = (key: string) =>
   `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`
 
-/** `text` as an HTTP body in chunks of so many bytes. */
+/** `text` as an HTTP body in chunks of `size` bytes. */
 const inChunks = (text: string, bytes: number) =>
   `${Array.from({ length: Math.ceil(text.length / bytes) }, (_, index) => text.slice(index * bytes, (index + 1) * bytes))
     .map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
     .join("")}0\r\n\r\n`
 
-/** What comes back on a connection that sends this. */
+/** The bytes that come back on a connection. */
 const exchange = (address: string, sent: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -32,7 +32,7 @@ const exchange = (address: string, sent: string) =>
     ({ socket }) => Effect.sync(() => socket.destroy())
   )
 
-/** A question of 40,000 bytes. */
+/** A request body of 40,000 bytes. */
 const question = JSON.stringify({ ...chat, messages: [{ role: "user", content: "word ".repeat(8_000) }] })
 
 describe("a chunked body", () => {

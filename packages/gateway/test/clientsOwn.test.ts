@@ -10,28 +10,28 @@ const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a
 const item = { type: "function_call", call_id: "c", name: "f", arguments: '{"a":1}' }
 const said = { type: "output_text", text: '{"a":1}' }
 
-describe("what the vendors' clients put beside an answer is taken back with it, and told to no engine", () => {
+describe("members that the vendors' clients add to an answer are accepted and not sent to the engine", () => {
   for (const [what, endpoint, withIt, without] of [
     [
-      "what they parsed of it",
+      "their parsed form of it",
       "/v1/chat/completions",
       { messages: [asked, { role: "assistant", content: "{}", parsed: { a: 1 } }, asked] },
       { messages: [asked, { role: "assistant", content: "{}" }, asked] }
     ],
     [
-      "what they parsed of a call, and what they counted it by",
+      "their parsed form of a call, and its index",
       "/v1/chat/completions",
       { messages: [asked, { role: "assistant", tool_calls: [{ ...call, index: 0, function: { ...call.function, parsed_arguments: { a: 1 } } }] }] },
       { messages: [asked, { role: "assistant", tool_calls: [call] }] }
     ],
     [
-      "what they parsed of an item",
+      "their parsed form of an item",
       "/v1/responses",
       { input: [asked, { role: "assistant", content: [{ ...said, parsed: { a: 1 } }] }, { ...item, parsed_arguments: { a: 1 } }] },
       { input: [asked, { role: "assistant", content: [said] }, item] }
     ],
     [
-      "where they would have something remembered",
+      "their cache hints",
       "/v1/chat/completions",
       { messages: [{ role: "user", content: [{ type: "text", text: "hi", prompt_cache_breakpoint: { mode: "explicit" } }] }] },
       { messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }] }
@@ -41,7 +41,7 @@ describe("what the vendors' clients put beside an answer is taken back with it, 
   }
 })
 
-describe("a real field of a vendor's that no model is served with", () => {
+describe("a field of a vendor that no model supports", () => {
   const tool = { name: "f", input_schema: schema }
   const messages = { model: "m", max_tokens: 5, messages: [asked] }
   const responses = { model: "m", input: "hi" }
@@ -53,10 +53,10 @@ describe("a real field of a vendor's that no model is served with", () => {
     ["/v1/responses", { ...responses, reasoning: { context: "auto" } }, "unsupported_parameter", "reasoning.context"],
     ["/v1/responses", { ...responses, tools: [{ type: "function", name: "f", output_schema: schema }] }, "unsupported_parameter", "tools[0].output_schema"]
   ] as const satisfies ReadonlyArray<readonly [InferencePath, object, string, string]>) {
-    it(`is refused by its own name: ${param}`, () => assert.deepInclude(refusalOf(body, endpoint), { code, param }))
+    it(`is refused by its name: ${param}`, () => assert.deepInclude(refusalOf(body, endpoint), { code, param }))
   }
 
-  it("is taken where it asks for nothing", () => {
+  it("is accepted if it has no effect", () => {
     const plain = { defer_loading: false, allowed_callers: ["direct"] }
     assert.deepStrictEqual(sentOf({ ...messages, tools: [{ ...tool, ...plain }] }, "/v1/messages"), sentOf({ ...messages, tools: [tool] }, "/v1/messages"))
     const given = { type: "function", name: "f", parameters: schema }
@@ -67,15 +67,15 @@ describe("a real field of a vendor's that no model is served with", () => {
   })
 })
 
-describe("a thread, in which Anthropic's tool runners would have the conversation kept", () => {
+describe("a thread, in which Anthropic's tool runners expect the conversation to be stored", () => {
   const refusal = refusalOf({ model: "m", max_tokens: 5, messages: [asked], thread: { type: "create" } }, "/v1/messages")
 
-  it("is refused in the word on which they send all of it, each time", () => {
+  it("is refused with the code after which they send the complete conversation", () => {
     const { error } = JSON.parse(anthropic.errorBody(refusal, "req_1"))
     assert.deepStrictEqual([refusal.status, error.type, error.details.error_code], [400, "invalid_request_error", "thread_unsupported_request"])
   })
 
-  it("is nothing to the other paths", () => {
+  it("is unknown on the other paths", () => {
     const told = refusalOf({ model: "m", messages: [asked], thread: { type: "create" } })
     assert.strictEqual(JSON.parse(openAi.errorBody(told, "req_1")).error.code, "unknown_parameter")
   })

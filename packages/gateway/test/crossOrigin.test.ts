@@ -14,7 +14,7 @@ const preflight = (origin: string, method = "POST") => ({
 const crossOriginOf = (seen: Seen) => Object.entries(seen.headers()).filter(([name]) => name.startsWith("access-control-") || name === "vary")
 
 describe("pages of other origins", () => {
-  it.live("are not let in without the setting", () =>
+  it.live("are not allowed without the setting", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([])
       for (const method of ["OPTIONS", "POST"])
@@ -22,7 +22,7 @@ describe("pages of other origins", () => {
     })
   )
 
-  it.live("of a named origin may send what their clients ask for, by the methods of the path, without credentials", () =>
+  it.live("of an allowed origin may send the headers that they request, with the methods of the path, without credentials", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([], origins)
       for (const [path, methods] of [
@@ -46,7 +46,7 @@ describe("pages of other origins", () => {
     })
   )
 
-  it.live("of a named origin may read answers, errors and streams with the headers that matter", () =>
+  it.live("of an allowed origin may read answers, errors and streams with the relevant headers", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(opening))
       const { address } = yield* makeStage([engine.url], origins)
@@ -72,7 +72,7 @@ describe("pages of other origins", () => {
     })
   )
 
-  it.live("are never all of them: the setting takes no star", () =>
+  it.live("cannot all be allowed: the setting accepts no asterisk", () =>
     Effect.gen(function* () {
       for (const text of ["*", `${app}/`]) assert.isTrue((yield* Effect.exit(makeStage([], { GATEWAY_CORS_ORIGINS: text })))._tag === "Failure", text)
     })
@@ -80,7 +80,7 @@ describe("pages of other origins", () => {
 })
 
 describe("the index", () => {
-  it.live("names what the gateway serves, as JSON, or as a page for a browser that loads and runs nothing", () =>
+  it.live("lists the gateway's endpoints as JSON, or as a static page for a browser", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([], origins)
       const index = { path: "/", method: "GET", key: null, body: "" }

@@ -11,12 +11,12 @@ const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   "/v1/responses": { model: "acme/tiny", input: "hi" },
   "/v1/messages": { ...chat, max_tokens: 8 }
 }
-/** What the caller gets of a good stream: all but the usage chunk that it did not ask for. */
+/** The frames that the caller gets of a good stream: all except the usage chunk, which it did not request. */
 const expected = (path: string) => framesOf(path, texts).filter((frame) => frame !== usageFrame(texts.length))
 const read = (path: string) =>
   path === "/v1/responses" || path === "/v1/messages" ? { input_tokens: 6, cache_read_tokens: 4 } : { input_tokens: 10, cache_read_tokens: null }
 
-/** How a stream of which something has gone out tells that it failed. */
+/** The end of a failed stream of which bytes were sent. */
 const openAiFailure = (tail: string, id: string) => {
   const [, error] = /^data: (\{"error".*\})\n\ndata: \[DONE\]\n\n$/.exec(tail) ?? []
   assert.deepInclude(JSON.parse(error ?? "{}").error, { type: "api_error", code: "engine_failed", request_id: id })
@@ -41,7 +41,7 @@ for (const [path, body] of Object.entries(bodies)) {
   const streamed = { path, body: { ...body, stream: true } }
 
   describe(path, () => {
-    it.live("streams what the engine sent, but for its comments and numbers, and records its tokens", () =>
+    it.live("streams the engine's frames without comments and IDs, and records the tokens", () =>
       Effect.gen(function* () {
         for (const script of [speaks(texts), misbehaviours.decorates(texts)]) {
           const engine = yield* makeEngine(script)
@@ -57,7 +57,7 @@ for (const [path, body] of Object.entries(bodies)) {
       })
     )
 
-    it.live("keeps the last frame back until the record is committed", () =>
+    it.live("withholds the last frame until the record is committed", () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine(speaks(texts))
         const { address, world } = yield* makeStage([engine.url])
@@ -75,12 +75,12 @@ for (const [path, body] of Object.entries(bodies)) {
 
     const wrong = [
       ["dies", misbehaviours.dies],
-      ["ends without having come to an end", misbehaviours.stops],
+      ["ends its stream without a finish reason", misbehaviours.stops],
       ["fails", misbehaviours.fails]
     ] as const
     const frames = path === "/v1/messages" ? 4 : path === "/v1/responses" ? 6 : 3
     for (const [what, make] of wrong) {
-      it.live(`ends in an error that clients raise where the engine ${what}`, () =>
+      it.live(`ends with an error that clients raise if the engine ${what}`, () =>
         Effect.gen(function* () {
           const engine = yield* makeEngine(make(frames, texts))
           const { address, world } = yield* makeStage([engine.url])
@@ -95,7 +95,7 @@ for (const [path, body] of Object.entries(bodies)) {
       )
     }
 
-    it.live("gives a real status to an error that is the engine's first frame, in the words of the path", () =>
+    it.live("answers with an error status in the format of the path if the engine's first frame is an error", () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine(misbehaviours.fails(0, texts, 503))
         const { address, world } = yield* makeStage([engine.url])
@@ -115,7 +115,7 @@ for (const [path, body] of Object.entries(bodies)) {
       })
     )
 
-    it.live("fills silence in its own way, and tells a failure after it in its own way too", () =>
+    it.live("sends heartbeats and later errors in the format of the path", () =>
       Effect.gen(function* () {
         const heartbeat = path === "/v1/messages" ? 'event: ping\ndata: {"type":"ping"}\n\n' : ": keep-alive\n\n"
         const engine = yield* makeEngine(() => {})
@@ -131,7 +131,7 @@ for (const [path, body] of Object.entries(bodies)) {
       })
     )
 
-    it.live("gives a whole answer, and records its tokens", () =>
+    it.live("answers without streaming, and records the tokens", () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine(speaks(texts))
         const { address, world } = yield* makeStage([engine.url])
@@ -147,7 +147,7 @@ for (const [path, body] of Object.entries(bodies)) {
 describe("messages", () => {
   const body = { ...chat, max_tokens: 8 }
 
-  it.live("are counted without work: no token costs, and there is one record", () =>
+  it.live("are counted without cost, with one record", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(speaks(texts))
       const { address, world } = yield* makeStage([engine.url])
@@ -158,7 +158,7 @@ describe("messages", () => {
     })
   )
 
-  it.live("take the key in either header, other paths in one", () =>
+  it.live("accept the key in either header; other paths accept one header", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(speaks(texts))
       const { address } = yield* makeStage([engine.url])
@@ -171,7 +171,7 @@ describe("messages", () => {
     })
   )
 
-  it.live("that are refused are told so in the vendor's own form", () =>
+  it.live("are refused in the vendor's format", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([])
       const cases: ReadonlyArray<readonly [over: object, status: number, type: string, code: string]> = [
@@ -189,7 +189,7 @@ describe("messages", () => {
     })
   )
 
-  it.live("that are too long are told so in the words that clients look for", () =>
+  it.live("that are too long are refused with the words that clients search for", () =>
     Effect.gen(function* () {
       const error = {
         message:
@@ -210,7 +210,7 @@ describe("a response", () => {
   const path = "/v1/responses"
   const body = { model: "acme/tiny", input: "hi", stream: true }
 
-  it.live("that was cut is told as incomplete, whatever the engine calls the event", () =>
+  it.live("that was truncated is reported as incomplete, whatever event the engine sends", () =>
     Effect.gen(function* () {
       const frames = framesOf(path, texts)
       const cut = (frames.at(-1) ?? "").replace('"status":"completed"', '"status":"incomplete"')
@@ -224,7 +224,7 @@ describe("a response", () => {
     })
   )
 
-  it.live("cannot be read, deleted or cancelled: none is stored", () =>
+  it.live("cannot be read, deleted or canceled, because none is stored", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([])
       for (const [method, suffix] of [

@@ -13,7 +13,7 @@ const ask = (body: object, path = "/v1/chat/completions", ...headers: ReadonlyAr
 }
 const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
 
-/** A connection on which that is sent, and what came back on it. */
+/** Sends bytes on a connection and returns the bytes that come back. */
 const open = (address: string, sent: string | Buffer) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -41,15 +41,15 @@ const answersIn = (said: string) =>
       return { status: Number(top.slice(0, 3)), id: /x-request-id: (req_[0-9a-z]{26})/.exec(top)?.[1], top, body }
     })
 
-describe("what comes as no request is told with an Error object, and its connection is closed", () => {
+describe("a malformed request gets an Error object, and its connection is closed", () => {
   for (const [what, sent, status, code] of [
-    ["no HTTP at all", "nonsense\r\n\r\n", 400, "invalid_parameter"],
+    ["no HTTP", "nonsense\r\n\r\n", 400, "invalid_parameter"],
     ["TLS", Buffer.from("160301020001000001fc0303", "hex"), 400, "invalid_parameter"],
     ["no host", head("/v1/chat/completions", json, "content-length: 2"), 400, "invalid_parameter"],
     ["two hosts", head("/v1/chat/completions", "host: x", "host: y", json, "content-length: 2"), 400, "invalid_parameter"],
     ["two lengths", head("/v1/chat/completions", "host: x", json, "content-length: 2", "content-length: 3"), 400, "invalid_parameter"],
     ["a length and chunks", head("/v1/chat/completions", "host: x", json, "content-length: 2", "transfer-encoding: chunked"), 400, "invalid_parameter"],
-    ["a chunk that is none", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}zz\r\n`, 400, "invalid_parameter"],
+    ["a malformed chunk", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}zz\r\n`, 400, "invalid_parameter"],
     [
       "chunks by HTTP/1.0",
       `${head("/v1/chat/completions", json, "transfer-encoding: chunked", "connection: keep-alive").replace("1.1", "1.0")}${chunked(JSON.stringify(chat))}`,
@@ -75,7 +75,7 @@ describe("what comes as no request is told with an Error object, and its connect
     )
   }
 
-  it.live("in the words of the path, and under the id of the record, where it was to be a body", () =>
+  it.live("is answered in the format of the path and with the ID of the record if the body is malformed", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
       const connection = yield* open(address, `${head("/v1/messages", "host: x", json, "transfer-encoding: chunked")}zz\r\n`)
@@ -88,14 +88,14 @@ describe("what comes as no request is told with an Error object, and its connect
   )
 })
 
-describe("nonsense behind a request", () => {
+describe("malformed data after a request", () => {
   for (const [what, nonsense, status = 400] of [
     ["a method that HTTP does not have", "BREW / HTTP/1.1\r\nhost: x\r\n\r\n", 501],
     ["a tunnel", "CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n", 501],
     ["no request", "nonsense\r\n\r\n"],
     ["a request whose body is none", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}ZZZ\r\nbad\r\n`]
   ] as const) {
-    it.live(`does not come into its stream, and is told behind it, once: ${what}`, () =>
+    it.live(`is reported once, after the request's stream: ${what}`, () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
         const { address, world } = yield* makeStage([engine.url])
@@ -103,7 +103,7 @@ describe("nonsense behind a request", () => {
         yield* soon(() => connection.said.includes(chunk("a")))
         connection.socket.write(nonsense)
         connection.socket.write("and more of it\r\n\r\n")
-        // Another connection's answer shows that it has come.
+        // An answer on another connection proves that the bytes have arrived.
         const other = yield* open(address, "nonsense\r\n\r\n")
         yield* soon(() => other.closed)
         engine.calls[0]?.response.end(chunk("b") + finish("stop") + done)
@@ -125,15 +125,15 @@ describe("nonsense behind a request", () => {
   }
 })
 
-describe("a request is taken", () => {
+describe("a request is accepted", () => {
   const text = JSON.stringify(chat)
   for (const [what, sent] of [
     ["with an expectation that HTTP does not have", ask(chat, "/v1/chat/completions", "expect: the-unexpected")],
-    ["with an offer to upgrade, which the server does not take", ask(chat, "/v1/chat/completions", "connection: upgrade", "upgrade: websocket")],
-    ["with a whole address, as proxies get it", ask(chat, "http://elsewhere/v1/chat/completions?beta=true")],
-    ["by HTTP/1.0, which needs no host", ask(chat).replace("HTTP/1.1", "HTTP/1.0").replace("host: x\r\n", "")],
+    ["with an offer to upgrade, which the server ignores", ask(chat, "/v1/chat/completions", "connection: upgrade", "upgrade: websocket")],
+    ["with an absolute URL, as proxies receive it", ask(chat, "http://elsewhere/v1/chat/completions?beta=true")],
+    ["by HTTP/1.0, which requires no host", ask(chat).replace("HTTP/1.1", "HTTP/1.0").replace("host: x\r\n", "")],
     ["in chunks", head("/v1/chat/completions", "host: x", json, "transfer-encoding: Chunked") + chunked(text)],
-    ["with the characters that JSON has", ask(chat).replace(json, 'content-type: Application/JSON ; a=b; charset="UTF-8"')]
+    ["with the charset of JSON", ask(chat).replace(json, 'content-type: Application/JSON ; a=b; charset="UTF-8"')]
   ] as const) {
     it.live(what, () =>
       Effect.gen(function* () {
@@ -147,11 +147,11 @@ describe("a request is taken", () => {
   }
 })
 
-describe("a body is refused by name and not misread", () => {
+describe("a body with an unsupported encoding is refused", () => {
   for (const [what, sent, param] of [
-    ["in other characters", ask(chat).replace(json, `${json}; charset=utf-16`), "content-type"],
-    ["compressed on its way", head("/v1/chat/completions", "host: x", json, "transfer-encoding: gzip, chunked") + chunked("a"), "transfer-encoding"],
-    ["compressed by its sender", ask(chat, "/v1/chat/completions", "content-encoding: gzip"), "content-encoding"]
+    ["in another charset", ask(chat).replace(json, `${json}; charset=utf-16`), "content-type"],
+    ["compressed by transfer coding", head("/v1/chat/completions", "host: x", json, "transfer-encoding: gzip, chunked") + chunked("a"), "transfer-encoding"],
+    ["compressed by content coding", ask(chat, "/v1/chat/completions", "content-encoding: gzip"), "content-encoding"]
   ] as const) {
     it.live(what, () =>
       Effect.gen(function* () {

@@ -1,7 +1,8 @@
 import { encodeFrame, makeFrameReader, readyFrame } from "../src/vocabulary/frames.ts"
 import { decodeQuestion, makeLargeBodyReader } from "../src/vocabulary/largeBody.ts"
 
-// A process of large bodies that ends on some of them, or hangs. On `end once` it ends unless it is new, and on every check of a body that it has to parse for that.
+// A process for large bodies that ends or hangs on some of them. On `end once` it ends unless it is new, and on every
+// check for which it must parse the body.
 
 const answer = makeLargeBodyReader()
 let count = 0

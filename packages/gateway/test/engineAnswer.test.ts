@@ -16,7 +16,7 @@ const heard = () => {
 }
 
 describe("an engine's answer", () => {
-  it.effect("that came before anybody listened is told whole and in order", () =>
+  it.effect("that arrived before any listener is emitted completely and in order", () =>
     Effect.gen(function* () {
       const { answer, told } = heard()
       answer.push(Buffer.from("a"))
@@ -31,7 +31,7 @@ describe("an engine's answer", () => {
     })
   )
 
-  it.effect("stops where its reader does, and takes no more from the connection than may wait", () =>
+  it.effect("pauses with its reader, and buffers a limited part of the connection's data", () =>
     Effect.gen(function* () {
       const { answer, told } = heard()
       answer.resume()
@@ -50,7 +50,7 @@ describe("an engine's answer", () => {
     })
   )
 
-  it.effect("that broke off tells no more than that", () =>
+  it.effect("that broke off emits only close", () =>
     Effect.gen(function* () {
       const { answer, told } = heard()
       answer.push(Buffer.from("a"))
@@ -62,7 +62,7 @@ describe("an engine's answer", () => {
     })
   )
 
-  it.effect("that nobody wants any more costs the connection only where it is still under way", () =>
+  it.effect("that is destroyed closes the connection only if it is not complete", () =>
     Effect.gen(function* () {
       for (const complete of [false, true]) {
         const { answer, told } = heard()
@@ -78,8 +78,8 @@ describe("an engine's answer", () => {
   )
 })
 
-describe("a requestAbort", () => {
-  it("is told once to all who still listen, with its first reason", () => {
+describe("the abort signal of a request", () => {
+  it("notifies each remaining listener once, with the first reason", () => {
     const told: Array<string> = []
     const requestAbort = new RequestAbort()
     const second = () => told.push("second")

@@ -26,7 +26,7 @@ const types: Readonly<Record<number, readonly [openAi: string, anthropic: string
   504: ["api_error", "timeout_error"]
 }
 
-/** All that a caller can be told: those that are made of words get some. */
+/** All errors that a caller can get. Functions that build errors get sample arguments. */
 const all = Object.entries(refusals).flatMap(([name, value]) => {
   if (value instanceof Refusal) return [value]
   if (typeof value !== "function" || name === "Refusal" || name === "faultOf" || name === "writeRefusal") return []
@@ -35,13 +35,13 @@ const all = Object.entries(refusals).flatMap(([name, value]) => {
 })
 
 describe("each error", () => {
-  it("is one of a status and a code of its own", () => {
+  it("has a status and a unique code", () => {
     assert.isAtLeast(all.length, 20)
     const codes = all.map(({ code }) => code)
     assert.strictEqual(new Set(codes).size, codes.length, codes.join(" "))
   })
 
-  it("has a type that the clients of its path know, and says when to come again where that helps", () => {
+  it("has a type that the clients of its path know, and Retry-After if a retry helps", () => {
     for (const refusal of all) {
       const { code, headers = {}, retryAfter, status } = refusal
       const [openAi, anthropic] = types[status] ?? []
@@ -50,21 +50,21 @@ describe("each error", () => {
       assert.deepStrictEqual([told.type, told.error.type, told.error.details.error_code, told.request_id], ["error", anthropic, code, "req_1"], code)
       if (status === 429 || status === 502 || status === 503)
         assert.isTrue(Number.isInteger(retryAfter) && retryAfter !== undefined && retryAfter >= 1 && retryAfter <= 60, code)
-      // Clients would ask three times for what took minutes once, and always ask again after 408 and 409.
+      // Clients would repeat long requests three times, and they always repeat after 408 and 409.
       if (status === 504) assert.strictEqual(headers["x-should-retry"], "false")
       assert.notInclude([408, 409], status)
     }
   })
 })
 
-describe("what an engine refuses", () => {
+describe("an engine's refusal", () => {
   const told = (param: unknown, endpoint: InferencePath = "/v1/chat/completions") => {
     const body = JSON.stringify({ error: { message: "secret", type: "BadRequestError", param, code: 400 } })
     const { message, param: named } = readEngineError(body, 400, { endpoint, maxModelLen: 2_048 })
     return [named, message]
   }
 
-  it("is told with the field that the engine named, where it is one of the path's own, and never in its words", () => {
+  it("is reported with the engine's field if the path has it, and never with the engine's text", () => {
     assert.deepStrictEqual(told("logit_bias"), ["logit_bias", "logit_bias: the engine cannot process the request with this value."])
     assert.deepStrictEqual(told("text", "/v1/responses")[0], "text")
     assert.deepStrictEqual(told("messages", "/v1/responses")[0], "input")
@@ -74,14 +74,14 @@ describe("what an engine refuses", () => {
   })
 })
 
-describe("a schema that an engine has no grammar for", () => {
+describe("a schema that an engine does not support", () => {
   const told = (message: string, param: string | null = null) =>
     readEngineError(JSON.stringify({ error: { message, type: "BadRequestError", param, code: 400 } }), 400, {
       endpoint: "/v1/chat/completions",
       maxModelLen: 2_048
     }).message
 
-  it("is told with the keywords that the engine named", () => {
+  it("is reported with the keywords that the engine named", () => {
     assert.strictEqual(
       told('Grammar error: Unimplemented keys: ["uniqueItems", "if", "then"]'),
       "The engine cannot process the request with these parameters: it does not support the JSON schema keywords uniqueItems, if, then."
@@ -93,7 +93,7 @@ describe("a schema that an engine has no grammar for", () => {
     assert.match(told("The provided JSON schema contains features not supported by xgrammar."), /does not support some keywords of the JSON schema\.$/)
   })
 
-  it("is told with none of the caller's own words", () => {
+  it("is reported without the caller's own words", () => {
     for (const message of [
       'Unimplemented keys: ["secret"]',
       "JSON schema contains features: the keyword secret is not supported",
@@ -103,8 +103,8 @@ describe("a schema that an engine has no grammar for", () => {
   })
 })
 
-describe("a model that is not there", () => {
-  it("is told with how models are named and where they are listed", () => {
+describe("a model that does not exist", () => {
+  it("is reported with the naming of models and the path that lists them", () => {
     const { message, param } = refusals.modelNotFound("tiny-chat")
     assert.strictEqual(param, "model")
     assert.match(message, /^The model tiny-chat does not exist, or your organization may not use it\. GET \/v1\/models .*<organization>\/<model>\.$/)
@@ -112,8 +112,8 @@ describe("a model that is not there", () => {
   })
 })
 
-describe("a connection on which no request comes in time", () => {
-  it("is cut without a word", () => {
+describe("a connection without a request in time", () => {
+  it("is closed without an answer", () => {
     const socket = new PassThrough()
     const code = "ERR_HTTP_REQUEST_TIMEOUT"
     makeServer().emit("clientError", Object.assign(new Error(code), { code }), socket)

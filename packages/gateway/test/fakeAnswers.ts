@@ -4,7 +4,7 @@ const event = (type: string, data: object = {}) => `event: ${type}\ndata: ${JSON
 
 const message = (more: object) => ({ id: "chatcmpl-1", type: "message", role: "assistant", model: "acme/tiny", content: [], stop_reason: null, ...more })
 
-/** A message as vLLM streams it: the whole prompt is the input at first, and the last event corrects that. */
+/** A message as vLLM streams it: first the complete prompt counts as input, and the last event corrects that. */
 const messageFrames = (texts: ReadonlyArray<string>) => [
   event("message_start", { message: message({ usage: { input_tokens: 10, output_tokens: 0 } }) }),
   event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
@@ -64,7 +64,10 @@ const responseFrames = (texts: ReadonlyArray<string>) => {
 const textFrame = (text: string, reason: string | null = null) =>
   `data: ${JSON.stringify({ id: "cmpl-1", object: "text_completion", created: 1, model: "acme/tiny", choices: [{ index: 0, text, logprobs: null, finish_reason: reason }] })}\n\n`
 
-/** A good stream of those texts on a path, frame by frame; the last one is the terminal frame. It has 10 tokens of input, and one of output for each text. */
+/**
+ * The frames of a good stream of these texts on a path. The last one is the terminal frame. It has 10 input tokens and
+ * one output token per text.
+ */
 export const framesOf = (path: string, texts: ReadonlyArray<string>): ReadonlyArray<string> => {
   if (path === "/v1/messages") return messageFrames(texts)
   if (path === "/v1/responses") return responseFrames(texts)
@@ -88,7 +91,7 @@ export const wholeOf = (path: string, text: string): string => {
 const pathOf = ({ request }: Call) => request.url ?? ""
 const isStream = ({ body }: Call) => body.includes('"stream":true')
 
-/** An engine that behaves, on every path, streamed or not. */
+/** An engine that answers well on every path, streamed or not. */
 export const speaks =
   (texts: ReadonlyArray<string>): Script =>
   (call) => {
@@ -96,22 +99,22 @@ export const speaks =
     else call.response.writeHead(200, { "content-type": "application/json" }).end(wholeOf(pathOf(call), texts.join("")))
   }
 
-/** Sends so many frames of a good stream, and then does what `then` says. */
+/** Sends `count` frames of a good stream and then calls `then`. */
 const after =
   (frames: number, texts: ReadonlyArray<string>, then: (call: Call) => void): Script =>
   (call) => {
     openStream(call).write(framesOf(pathOf(call), texts).slice(0, frames).join(""), () => then(call))
   }
 
-/** What engines have been seen to do wrong in a stream, by name; `frames` of a good stream of `texts` come before. */
+/** Observed faults of engines, by name. `frames` frames of a good stream of `texts` come first. */
 export const misbehaviours = {
-  /** The connection is cut. */
+  /** The connection breaks. */
   dies: (frames: number, texts: ReadonlyArray<string>) => after(frames, texts, ({ response }) => response.destroy()),
-  /** The stream ends in good order, as if nothing were missing. */
+  /** The stream ends normally, although frames are missing. */
   stops: (frames: number, texts: ReadonlyArray<string>) => after(frames, texts, ({ response }) => response.end()),
-  /** Nothing comes any more. */
+  /** No more frames come. */
   hangs: (frames: number, texts: ReadonlyArray<string>) => after(frames, texts, () => {}),
-  /** An error in the form of the path, with words that echo the prompt. */
+  /** An error in the format of the path that echoes the prompt. */
   fails: (frames: number, texts: ReadonlyArray<string>, code = 500) =>
     after(frames, texts, (call) => {
       const error = { message: "the prompt was: secret", type: "internal_error", param: null, code }
@@ -121,7 +124,7 @@ export const misbehaviours = {
       }
       call.response.end(named[pathOf(call)] ?? `data: ${JSON.stringify({ error })}\n\n${done}`)
     }),
-  /** All of it, with comments, numbers and reconnection times between, and lines that end in carriage returns. */
+  /** All frames, with comments, IDs and reconnection times in between, and lines that end in CRLF. */
   decorates:
     (texts: ReadonlyArray<string>): Script =>
     (call) => {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { Effect } from "effect"
 
-/** One request that an engine got. */
+/** One request that an engine received. */
 export interface Call {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -12,17 +12,20 @@ export interface Call {
 
 export type Script = (call: Call) => void
 
-/** An engine that does whatever the script says. */
+/** An engine controlled by a script. */
 export interface FakeEngine {
   readonly url: string
-  /** Requests to generate, in order. */
+  /** Inference requests, in order. */
   readonly calls: Array<Call>
   script: Script
-  /** What it answers to requests for its health, its metrics and its tokenizer: it is well, has no metrics, and counts nothing. */
+  /**
+   * Answers requests for health, metrics and tokenizer. By default the engine is healthy and has no metrics and no
+   * tokenizer.
+   */
   observed: Script
 }
 
-/** An engine that is well and tells nothing. */
+/** A healthy engine without metrics. */
 const well: Script = ({ request, response }) => response.writeHead(request.url === "/metrics" ? 404 : 200).end()
 
 export const makeEngine = (script: Script) =>
@@ -62,14 +65,14 @@ export const makeEngine = (script: Script) =>
     ({ close }) => Effect.sync(close)
   )
 
-/** An address where nobody listens. */
+/** An address where nothing listens. */
 export const deadAddress = "http://127.0.0.1:1"
 
 export const usage = (prompt: number, completion: number) => ({ prompt_tokens: prompt, total_tokens: prompt + completion, completion_tokens: completion })
 
 const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "acme/tiny" }
 
-/** A frame of content as vLLM writes it, with its running usage. */
+/** A content frame as vLLM writes it, with running usage. */
 export const chunk = (content: string, completion: number | null = null) =>
   `data: ${JSON.stringify({
     ...envelope,
@@ -77,10 +80,10 @@ export const chunk = (content: string, completion: number | null = null) =>
     ...(completion === null ? {} : { usage: usage(10, completion) })
   })}\n\n`
 
-/** The first frame of a chat, as vLLM writes it. */
+/** The first frame of a chat as vLLM writes it. */
 export const opening = `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }] })}\n\n`
 
-/** A frame of content, with the role that the gateway gives the first where the engine did not. */
+/** A content frame with the role that the gateway adds to the first frame if the engine did not. */
 export const withRole = (frame: string): string => (frame.includes('"role"') ? frame : frame.replace(/"delta":\{([^}]*)\}/, '"delta":{$1,"role":"assistant"}'))
 
 export const finish = (reason: string) => `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: {}, finish_reason: reason }] })}\n\n`
@@ -91,7 +94,7 @@ export const done = "data: [DONE]\n\n"
 
 export const openStream = ({ response }: Call): ServerResponse => response.writeHead(200, { "content-type": "text/event-stream" })
 
-/** A whole stream of those texts: role, contents, finish, usage, marker. */
+/** A complete stream of these texts: role, contents, finish, usage, end marker. */
 export const streamOf = (texts: ReadonlyArray<string>): string =>
   [opening, ...texts.map((text, index) => chunk(text, index + 1)), finish("stop"), usageFrame(texts.length), done].join("")
 

@@ -12,7 +12,7 @@ const split = (pieces: ReadonlyArray<Buffer>): ReadonlyArray<string> => {
   const splitter = new FrameSplitter()
   return pieces.flatMap((piece) => splitter.push(piece) ?? ["too large"])
 }
-/** Reads a frame in the midst of an answer. */
+/** Reads a frame from the middle of an answer. */
 const readFrame = (frame: string, wantsUsage: boolean) => {
   const reader = chat.makeReader({ model: "acme/tiny", wantsUsage, choices: 1, cachedUnknown: false })
   reader.read(opening)
@@ -32,20 +32,20 @@ const Frames = Schema.Array(
 describe("frames", () => {
   const stream = Buffer.from(streamOf(["Hel", 'lo\n\n, "', "wörld 🌊"]))
 
-  it("split at any byte are the same frames", () => {
+  it("are the same wherever the bytes are split", () => {
     const whole = split([stream])
     assert.strictEqual(whole.length, 7)
     for (let at = 0; at <= stream.length; at++) assert.deepStrictEqual(split([stream.subarray(0, at), stream.subarray(at)]), whole)
     assert.deepStrictEqual(split(Array.from(stream, (byte) => Buffer.from([byte]))), whole)
   })
 
-  it("with carriage returns are the same frames, split anywhere", () => {
+  it("with carriage returns are the same wherever they are split", () => {
     const whole = split([stream])
     const carriage = Buffer.from(stream.toString("utf8").replaceAll("\n", "\r\n"))
     for (let at = 0; at <= carriage.length; at++) assert.deepStrictEqual(split([carriage.subarray(0, at), carriage.subarray(at)]), whole)
   })
 
-  it.prop("of any content pass unchanged, but for their usage", [Frames], ([frames]) => {
+  it.prop("of any content pass unchanged except for their usage", [Frames], ([frames]) => {
     const sent = frames.map(({ completion, content }) => chunk(content, completion))
     const got = split([Buffer.from(sent.join(""))]).map((frame) => utf8(textOf(frame) ?? ""))
     assert.deepStrictEqual(
@@ -55,7 +55,7 @@ describe("frames", () => {
   })
 
   it.prop(
-    "cut of their usage are what parsing and writing anew without it gives",
+    "without their usage are the same as after parsing and serializing",
     [Schema.String, Schema.String, Schema.Int, Schema.Boolean],
     ([content, token, count, spaced]) => {
       const logprobs = { content: [{ token, logprob: -0.5, bytes: null, top_logprobs: [] }] }
@@ -68,14 +68,14 @@ describe("frames", () => {
     }
   )
 
-  it("that only look like usage, errors or endings are the model's words", () => {
+  it("that only look like usage, errors or endings are generated text", () => {
     for (const content of ['],"usage":null}', '"error":1', '"finish_reason":"abort"', "data: [DONE]\n\n", "\\", '"content":""']) {
       const frame = latin1(chunk(content))
       assert.deepStrictEqual(readFrame(frame, false), { _tag: "Chunk", text: frame, usage: null, hasContent: true, finishReason: null })
     }
   })
 
-  it("without words have no content; the finish and the usage are told", () => {
+  it("without text have no content; finish reason and usage are read", () => {
     assert.deepInclude(readFrame(chunk(""), false), { _tag: "Chunk", hasContent: false })
     assert.deepInclude(readFrame(finish("length"), false), { text: finish("length"), finishReason: "length", hasContent: false })
     assert.deepInclude(readFrame(usageFrame(3), false), { text: null, usage: '{"prompt_tokens":10,"total_tokens":13,"completion_tokens":3}' })
@@ -85,7 +85,7 @@ describe("frames", () => {
     assert.deepInclude(readFrame(reasoning, false), { text: both, hasContent: true })
   })
 
-  it("lose comments, names and numbers, which break some clients", () => {
+  it("lose comments, event names and IDs, which break some clients", () => {
     for (const kept of [": ping\n\n", "\n\n", "retry: 10\n\n", "event: x\nid: 7\n\n"]) assert.strictEqual(textOf(kept), "Comment")
     const data = chunk("a")
     assert.strictEqual(textOf(`: ping\nid: 7\nevent: message\n${data}`), data)
@@ -97,14 +97,14 @@ describe("frames", () => {
     assert.strictEqual(textOf('data: {"choices":\ndata: []}\n\n', true), 'data: {"choices": []}\n\n')
   })
 
-  it("that are no chunk are broken, and errors are errors", () => {
+  it("that are not chunks are broken, and errors are errors", () => {
     for (const text of ["data: {\n\n", "data: 1\n\n", "data: {}\n\n", 'data: {"choices":1}\n\n']) assert.strictEqual(textOf(text), "Broken")
     for (const text of ['data: {"error":{"message":"m"}}\n\n', 'event: error\ndata: {"error":"m"}\n\n', finish("abort"), finish("error")]) {
       assert.strictEqual(textOf(text), "Failed")
     }
   })
 
-  it("of several prompts tell nothing of a cache that is only the first one's", () => {
+  it("of several prompts do not report the cached tokens of only the first", () => {
     const reader = chat.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: true })
     reader.read(opening)
     const frame =
@@ -120,7 +120,7 @@ describe("frames", () => {
     }
   })
 
-  it("that never end are given up", () => {
+  it("that never end are rejected", () => {
     const splitter = new FrameSplitter(1_000)
     assert.deepStrictEqual(splitter.push(Buffer.from("x".repeat(1_000))), [])
     assert.strictEqual(splitter.push(Buffer.from("x")), null)
@@ -134,7 +134,7 @@ describe("usage", () => {
     return progress.reportedUsage
   }
 
-  it("has four classes that add up to what the engine counted", () => {
+  it("has four classes that add up to the engine's count", () => {
     const told = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60,"created_cache_tokens":30}}'
     assert.deepStrictEqual(usageOf(told), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
     const bare = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}'
@@ -147,9 +147,9 @@ describe("usage", () => {
     assert.strictEqual(usageOf('{"prompt_tokens":-1}'), null)
   })
 
-  it("of an answer that broke off counts what was delivered, where the engine told of less", () => {
+  it("of an answer that broke off counts the delivered frames if the engine reported less", () => {
     const progress = new Progress(messages.usageOf)
-    // As a message begins: the output is told at its end.
+    // At the start of a message. The output is reported at its end.
     progress.storeUsage('{"input_tokens":12,"output_tokens":0}')
     progress.contentFrames = 7
     assert.deepStrictEqual(progress.usage, { input_tokens: 12, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
@@ -162,7 +162,7 @@ describe("usage", () => {
     assert.strictEqual(progress.usage.output_tokens, 5)
   })
 
-  it("once told is not forgotten for one that cannot be read", () => {
+  it("is kept if a later one is invalid", () => {
     const progress = new Progress(chat.usageOf)
     progress.storeUsage('{"prompt_tokens":3,"completion_tokens":1}')
     assert.strictEqual(progress.usage.input_tokens, 3)

@@ -9,11 +9,11 @@ const decodeLine = Schema.decodeUnknownOption(Line)
 export interface GatewayProcess {
   readonly address: string
   readonly signal: (name: "SIGTERM" | "SIGKILL") => void
-  /** The exit code; null where a signal ended it. */
+  /** The exit code; null if a signal ended the process. */
   readonly exited: Effect.Effect<number | null>
 }
 
-/** Runs the gateway's program itself on a free port until the scope closes. */
+/** Runs the gateway program on a free port until the scope closes. */
 export const startGateway = Effect.fnUntraced(function* (env: Readonly<Record<string, string>> = {}) {
   const url = yield* Url
   const program = yield* Effect.acquireRelease(
@@ -23,7 +23,7 @@ export const startGateway = Effect.fnUntraced(function* (env: Readonly<Record<st
           env: {
             ...process.env,
             DATABASE_URL: Redacted.value(url),
-            // With no more rights than an installation gives it.
+            // The database role of a real installation.
             DATABASE_ROLE: "seatrial_gateway",
             GATEWAY_HOST: "127.0.0.1",
             GATEWAY_PORT: "0",

@@ -14,7 +14,7 @@ const placesOf = (urls: ReadonlyArray<string>) => {
   return places.list
 }
 
-/** `ok`, or the code of the refusal. */
+/** `ok`, or the error code. */
 const verdict = (...urls: ReadonlyArray<string>): string => {
   const checked = checkImages(placesOf(urls), limits)
   return checked instanceof Refusal ? checked.code : "ok"
@@ -23,8 +23,8 @@ const inline = (image: Buffer, type?: string) => verdict(dataUrl(image, type))
 
 const max = limits.max_bytes_per_image
 
-describe("an image within a request", () => {
-  it("is taken up to each limit, and not one beyond it", () => {
+describe("an image in a request", () => {
+  it("is accepted up to each limit, and not above it", () => {
     const cases: ReadonlyArray<readonly [what: string, image: Buffer, expected: string]> = [
       ["one pixel", png(1, 1), "ok"],
       ["a PNG of the longest side", png(4_096, 1_024), "ok"],
@@ -39,7 +39,7 @@ describe("an image within a request", () => {
       ["a JPEG that is one higher", jpeg(1, 4_097), "image_too_large"],
       ["a JPEG of one row more", jpeg(1_024, 4_097), "image_too_large"],
       ["a JPEG of no width", jpeg(0, 1), "image_parse_error"],
-      ["a JPEG whose height is told later", jpeg(1, 0), "image_parse_error"],
+      ["a JPEG whose height comes later", jpeg(1, 0), "image_parse_error"],
       ["a JPEG of 64 scans", jpeg(8, 8, 64), "ok"],
       ["a JPEG of 65 scans", jpeg(8, 8, 65), "image_parse_error"],
       ["the most bytes", padded(png(8, 8), max), "ok"],
@@ -51,19 +51,19 @@ describe("an image within a request", () => {
     for (const [what, image, expected] of cases) assert.strictEqual(inline(image), expected, what)
   })
 
-  it("that is small as a file and vast as a picture is refused", () => {
+  it("with a small file and huge dimensions is refused", () => {
     const bomb = padded(Buffer.concat([pngSignature, ihdr(30_000, 30_000), pngChunk("IDAT", Buffer.alloc(0))]), 109_000)
     assert.strictEqual(inline(bomb), "image_too_large")
   })
 
-  it("is what its first bytes say, whatever is declared, and so it is sent on", () => {
+  it("has the type of its first bytes, whatever is declared, and is sent with that type", () => {
     for (const declared of ["image/png", "image/jpeg", "image/jpg", "image/gif", "text/html", "", "image/png;charset=utf-8"]) {
       const checked = checkImages(placesOf([dataUrl(jpeg(8, 8), declared)]), limits)
       assert.deepStrictEqual(checked, [{ mediaType: "image/jpeg", base64: jpeg(8, 8).toString("base64") }], declared)
     }
   })
 
-  it("whose headers are cut off or lie is refused", () => {
+  it("with truncated or ambiguous headers is refused", () => {
     const [whole, picture] = [png(8, 8), jpeg(8, 8)]
     for (let length = 8; length < 24; length++) assert.strictEqual(readImageHeader(whole.subarray(0, length)), "unreadable", `PNG of ${length}`)
     for (let length = 3; length < 20 + 10; length++) assert.strictEqual(readImageHeader(picture.subarray(0, length)), "unreadable", `JPEG of ${length}`)
@@ -71,22 +71,22 @@ describe("an image within a request", () => {
       ["a header that is not the first chunk", Buffer.concat([pngSignature, pngChunk("tEXt", Buffer.alloc(13)), ihdr(8, 8)])],
       ["a header of another length", Buffer.concat([pngSignature, pngChunk("IHDR", Buffer.alloc(14, 1))])],
       [
-        "a second header, which decoders believe",
+        "a second header, which decoders would use",
         Buffer.concat([pngSignature, ihdr(8, 8), pngChunk("tEXt", Buffer.alloc(9)), ihdr(30_000, 30_000), pngChunk("IDAT", Buffer.alloc(9))])
       ],
       ["a second frame", jpegOf([frame(8, 8), frame(30_000, 30_000, 0xc2)])],
       ["a scan before the frame", Buffer.concat([Buffer.from([0xff, 0xd8]), segment(0xda, Buffer.alloc(6)), frame(8, 8)])],
       ["the end before the frame", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xd9]), frame(8, 8)])],
-      ["another beginning within", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xd8]), frame(8, 8)])],
+      ["a second start of image", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xd8]), frame(8, 8)])],
       ["a segment shorter than its own length", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1]), frame(8, 8)])],
       ["a segment longer than the file", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0xff, 0xff]), frame(8, 8)])],
       ["a frame too short for a size", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xc0, 0, 7, 8, 0, 8, 0, 8])])],
-      ["no marker where one has to be", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 2, 0]), frame(8, 8)])]
+      ["a missing marker", Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 2, 0]), frame(8, 8)])]
     ]
     for (const [what, image] of cases) assert.strictEqual(inline(image), "image_parse_error", what)
   })
 
-  it("may have every kind of frame, and what fills the space between segments", () => {
+  it("may have every kind of frame, and fill bytes between segments", () => {
     for (let marker = 0xc0; marker <= 0xcf; marker++) {
       const isFrame = ![0xc4, 0xc8, 0xcc].includes(marker)
       assert.strictEqual(inline(jpegOf([frame(8, 8, marker)])), isFrame ? "ok" : "image_parse_error", marker.toString(16))
@@ -109,7 +109,7 @@ describe("an image within a request", () => {
     assert.strictEqual(refusal instanceof Refusal ? refusal.param : "", "messages[2].content[0].image_url.url")
   })
 
-  it("comes as base64 with padding and without spaces", () => {
+  it("must be base64 with padding and without white space", () => {
     const good = png(8, 8).toString("base64")
     const bad = [
       good.slice(1),
@@ -127,7 +127,7 @@ describe("an image within a request", () => {
     assert.strictEqual(verdict(`data:image/png;base64,${"A".repeat((max / 3) * 4 + 4)}`), "image_file_too_large")
   })
 
-  it("comes from nowhere but the request itself and https", () => {
+  it("must be inline or an https URL", () => {
     const good = ["https://example.com/a.png", "https://example.com:443/a.png?x=1#y", "HTTPS://EXAMPLE.COM", "https://münchen.example/ä"]
     for (const url of good) assert.strictEqual(verdict(url), "ok", url)
     const bad = [
@@ -163,11 +163,11 @@ describe("an image within a request", () => {
     for (const url of bad) assert.strictEqual(verdict(url), "invalid_image_url", url)
   })
 
-  it("by an address is not told apart by what is behind it before that is asked", () => {
+  it("by URL is accepted regardless of its target before the download", () => {
     for (const host of ["localhost", "metadata.google.internal", "kubernetes.default.svc"]) assert.strictEqual(verdict(`https://${host}/`), "ok", host)
   })
 
-  it("of a source or type that the model does not take is refused", () => {
+  it("of a source or type that the model does not accept is refused", () => {
     const only = { ...limits, sources: ["base64"], formats: ["png"] }
     const code = (url: string) => {
       const checked = checkImages(placesOf([url]), only)
@@ -179,7 +179,7 @@ describe("an image within a request", () => {
     )
   })
 
-  it("stands in the engine's body in its own place, and a caller cannot name such a place", () => {
+  it("replaces its own placeholder in the engine's body, and a caller cannot forge a placeholder", () => {
     const places = new ImagePlaces()
     const [first, second] = [places.add("a", "x"), places.add("b", "y")]
     const other = new ImagePlaces().add("a", "x")
@@ -201,7 +201,7 @@ const Changes = Schema.Array(Change).check(Schema.isMaxLength(12))
 
 describe("an image of any bytes", () => {
   const seeds = [png(40, 30), jpeg(40, 30, 3), jpegOf([segment(0xe1, Buffer.alloc(300, 0xff)), frame(40, 30, 0xc2), segment(0xc4, Buffer.alloc(40))], 5)]
-  it.prop("is read without a fault, and no size beyond the limits is ever taken", [Changes, Schema.Int, Schema.Int], ([changes, pick, length]) => {
+  it.prop("is read without a defect, and no size above the limits is accepted", [Changes, Schema.Int, Schema.Int], ([changes, pick, length]) => {
     const seed = seeds[Math.abs(pick) % seeds.length] ?? Buffer.alloc(0)
     const bytes = Buffer.from(seed)
     for (const { at, to } of changes) if (at < bytes.length) bytes[at] = to
@@ -215,7 +215,7 @@ describe("an image of any bytes", () => {
   })
 
   const Text = Schema.Struct({ text: Schema.String, bytes: Schema.Array(Change) })
-  it.prop("is base64 exactly where another reading of that says so", [Text], ([{ bytes, text }]) => {
+  it.prop("is base64 exactly if an independent decoder agrees", [Text], ([{ bytes, text }]) => {
     const characters = [...Buffer.from(bytes.map(({ to }) => to)).toString("base64")]
     for (const { at, to } of bytes.slice(0, 2)) if (at % 2 === 0) characters[at % (characters.length + 1)] = String.fromCharCode(to)
     for (const candidate of [text, characters.join(""), Buffer.from(text).toString("base64")]) {
@@ -224,7 +224,7 @@ describe("an image of any bytes", () => {
     }
   })
 
-  it.prop("as an address never throws", [Schema.String], ([text]) => {
+  it.prop("as a URL never throws", [Schema.String], ([text]) => {
     for (const url of [text, `https:${text}`, `https://${text}`, `data:${text}`, `data:image/png;base64,${text}`]) {
       verdict(url)
       const read = imageUrl(url, new URL("https://example.com/"))

@@ -11,7 +11,7 @@ const content = "é".repeat(700_000)
 const large = { ...chat, messages: [{ role: "user", content }], seed: 5, user: "u" }
 
 describe("a body of more than 64 KiB", () => {
-  it.live("is checked like all others, in a process of its own, and arrives whole", () =>
+  it.live("is checked like all others, in a separate process, and arrives complete", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])
@@ -47,7 +47,7 @@ describe("a body of more than 64 KiB", () => {
     })
   )
 
-  it.live("that is refused wakes no engine, and is not why one stays", () =>
+  it.live("that is refused starts no engine and keeps none running", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
       world.route = { ...world.route, mayIdle: true }
@@ -64,7 +64,7 @@ describe("a body of more than 64 KiB", () => {
       ])
         assert.strictEqual((yield* fetched(address, { body })).status(), 400)
       assert.strictEqual(world.used, 0)
-      // When it came, and when it ended.
+      // When it arrived and when it ended.
       assert.strictEqual((yield* fetched(address, { body: large })).status(), 200)
       yield* soon(() => world.used === 2)
     })
@@ -78,7 +78,7 @@ describe("a body of more than 64 KiB", () => {
     )
   const bytesOf = (model: string) => Buffer.from(JSON.stringify({ model, messages: [] }))
 
-  it.live("waits for one of another organization at most, however many of those wait, and not for who left", () =>
+  it.live("waits for at most one body of another organization, however many wait, and not for disconnected callers", () =>
     Effect.gen(function* () {
       const bodies = yield* opened()
       const ended: Array<string> = []
@@ -109,14 +109,14 @@ describe("a body of more than 64 KiB", () => {
       { concurrency: "unbounded" }
     )
 
-  it.live("on which its process ends twice is 503; all others are read by new processes", () =>
+  it.live("is 503 if its process ends twice; all others are read by new processes", () =>
     Effect.gen(function* () {
       const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
       assert.deepStrictEqual(yield* outcomesOf(bodies, ["a", "end always", "b", "end once", "c"].map(bytesOf)), ["a", "503 unavailable", "b", "end once", "c"])
     })
   )
 
-  it.live("is parsed once: it is checked as it was read", () =>
+  it.live("is parsed once for reading and checking", () =>
     Effect.gen(function* () {
       const bodies = yield* opened({ program: new URL("./endingProgram.ts", import.meta.url) })
       const both = (which: number) =>
@@ -141,7 +141,7 @@ describe("a body of more than 64 KiB", () => {
   it.live("that needs more memory than its process has is 400; all others are read by new processes", () =>
     Effect.gen(function* () {
       const bodies = yield* opened({ heapMegabytes: 48 })
-      // Within the limits of the scan, and more than so small a heap holds.
+      // Within the limits of the scan, but larger than this small heap.
       const strings = Array.from({ length: 900_000 }, (_, index) => `"${index.toString(36).padStart(12, "x")}"`)
       const costly = Buffer.from(`{"model":"costly","a":[${strings.join(",")}]}`)
       assert.deepStrictEqual(yield* outcomesOf(bodies, [bytesOf("a"), costly, bytesOf("b"), costly, bytesOf("c")]), [

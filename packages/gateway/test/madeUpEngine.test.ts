@@ -24,8 +24,8 @@ const wire: EngineWire = {
 const target = targetWith({ wire, cacheSalt: "salt", sampling: { temperature: 0.6 } })
 const messages = [{ role: "user", content: "hi" }]
 
-describe("an engine that only its wire describes", () => {
-  it("gets requests in its own form", () => {
+describe("an engine that is known only by its wire entry", () => {
+  it("gets requests in its own format", () => {
     const body = { model: "-tuned", messages: [...messages, { role: "assistant", content: "a", reasoning_content: "r" }], stream: true }
     assert.deepInclude(sentOf(body, "/v1/chat/completions", target), {
       model: "model",
@@ -39,7 +39,7 @@ describe("an engine that only its wire describes", () => {
     assert.isTrue(takenOf({ model: "a", prompt: ["a", "b"], stream: true }, "/v1/completions", target).cachedUnknown)
   })
 
-  it("gets no salt and no request ID on paths that ignore them, and published models do not serve these paths", () => {
+  it("gets no salt and no request ID on paths that ignore them, and published models do not support these paths", () => {
     const sent = sentOf({ model: "a", input: "hi" }, "/v1/responses", target)
     assert.notProperty(sent, "cache_salt")
     assert.notProperty(sent, "rid")
@@ -55,7 +55,7 @@ describe("an engine that only its wire describes", () => {
     assert.deepStrictEqual(servedNames(wire, ["-tuned", "acme/-tuned"], true), ["model", "acme/-tuned"])
   })
 
-  it("is measured by its own metrics alone", () => {
+  it("is measured by its own metrics", () => {
     const text = "madeup:busy{} 3\nvllm:num_requests_running{} 4\nsglang:num_running_reqs{} 5\n"
     assert.deepStrictEqual(readEngineMetrics(text, wire), { running: 3, waiting: null, cacheUse: null, tokens: null })
   })

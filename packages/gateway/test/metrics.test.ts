@@ -7,7 +7,7 @@ import { gatewayMetrics } from "../src/index.ts"
 import { startGateway } from "./gatewayProcess.ts"
 import { Url } from "./serving.ts"
 
-/** A port that nobody listens on, below those that the system gives to others who ask for a free one meanwhile. */
+/** An unused port below the range from which the system assigns free ports. */
 const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) => {
   const port = 20_000 + Math.floor(Math.random() * 10_000)
   const server = createServer()
@@ -18,7 +18,7 @@ const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) 
 const get = (url: string) => Effect.promise(async () => (await fetch(url)).text())
 
 layer(Url.layer, { excludeTestServices: true })("the gateway's metrics", (it) => {
-  it.effect("are those that are documented, on their own port only", () =>
+  it.effect("are the documented ones, on their own port only", () =>
     Effect.gen(function* () {
       const port = yield* freePort
       const { address } = yield* startGateway({ GATEWAY_METRICS_PORT: String(port) })

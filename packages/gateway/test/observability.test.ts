@@ -13,7 +13,7 @@ const traceparents = (calls: ReadonlyArray<{ readonly request: { readonly header
   calls.map(({ request }) => request.headers.traceparent)
 
 describe("a request's trace", () => {
-  it.live("goes on to the engine as it came where nobody exports traces, and what is none does not", () =>
+  it.live("is passed to the engine unchanged if traces are not exported, unless it is malformed", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([engine.url])
@@ -23,7 +23,7 @@ describe("a request's trace", () => {
     })
   )
 
-  it.live("is one span, a child of the caller's, that the engine gets and that tells how it ended, without what was said", () =>
+  it.live("is one span, a child of the caller's and the parent of the engine's, with the outcome and without content", () =>
     Effect.gen(function* () {
       const spans: Array<Tracer.NativeSpan> = []
       const tracer = Tracer.make({
@@ -53,14 +53,14 @@ describe("a request's trace", () => {
   )
 })
 
-describe("what the gateway tells of the way to engines", () => {
+describe("the gateway's routing metrics", () => {
   const line = (start: string) =>
     routingMetrics
       .format(false)
       .split("\n")
       .find((one) => one.startsWith(start))
 
-  it.live("is who waits and for what, how that ended, how the engines stand, and what went out again", () =>
+  it.live("report waits by cause and outcome, the states of engines, and retries", () =>
     Effect.gen(function* () {
       const model = "acme/routed"
       const full = yield* makeEngine(answers("{}", 503))
@@ -69,7 +69,7 @@ describe("what the gateway tells of the way to engines", () => {
       world.route = { ...world.route, model, concurrency: 1 }
       const of = (name: string, labels: string) => `seatrial_gateway_${name}{model="${model}",${labels}}`
       const body = { ...chat, model, stream: true }
-      // Some of them belong to the one, some to the other; who was full is left alone for a second.
+      // The requests are spread over both engines. The full engine gets no requests for a second.
       let told = ""
       for (let count = 0; !told.includes(`${of("engines", 'state="full"')} 1`); count++) {
         const seen = yield* fetched(address, { body: { ...body, messages: [{ role: "user", content: `hi ${count}` }] } })
@@ -93,7 +93,7 @@ describe("what the gateway tells of the way to engines", () => {
     })
   )
 
-  it("tells a hundred models apart, and the others as one", () => {
+  it("have labels for a hundred models and one for all others", () => {
     const metrics = new RoutingMetrics()
     for (let model = 0; model < 150; model++) metrics.retried(`m${model}`, "lost")
     metrics.pools = () => Array.from({ length: 150 }, (_, model) => ({ model: `m${model}`, queued: 2, engines: { open: 1, full: 0, ejected: 1 } }))
@@ -105,7 +105,7 @@ describe("what the gateway tells of the way to engines", () => {
   })
 })
 
-it("routing's series of a model that nobody asked for in an hour makes room for another, where there are a hundred", () => {
+it("drop a model without requests for an hour when a hundred models have labels", () => {
   const metrics = new RoutingMetrics()
   const clock = vi.spyOn(performance, "now").mockReturnValue(0)
   try {
@@ -123,8 +123,8 @@ it("routing's series of a model that nobody asked for in an hour makes room for 
   }
 })
 
-describe("what the gateway counts", () => {
-  it.live("is told by model and class, with tokens by class, refusals by code, and what an engine did not tell, or told too much of", () =>
+describe("the gateway's inference metrics", () => {
+  it.live("report outcomes by model and class, tokens by kind, refusals by code, and missing or excessive usage", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a", "b", "c"]))
       const { address, world } = yield* makeStage([engine.url])
@@ -162,7 +162,7 @@ describe("what the gateway counts", () => {
     })
   )
 
-  it("is bounded: beyond a hundred models they share a name, and a model's name can break no line", () => {
+  it("are bounded: beyond a hundred models they share a label, and no model name can break a line", () => {
     const metrics = new InferenceMetrics()
     const usage = { input_tokens: 1, output_tokens: 2, cache_read_tokens: null, cache_write_tokens: null }
     for (let index = 0; index < 1_000; index++) metrics.of(`m"\n${index}`, "customer").ended("completed", usage)
@@ -173,7 +173,7 @@ describe("what the gateway counts", () => {
     assert.include(outcomes, `seatrial_gateway_inference_total{model="m\\"\\n0",class="customer",outcome="completed"} 1`)
   })
 
-  it("counts each observation once, in the lowest bucket that holds it", () => {
+  it("count each observation once, in the lowest bucket that fits", () => {
     const histogram = new Histogram([1, 2])
     for (const value of [0.5, 1, 1.5, 2, 3]) histogram.observe(value, `req_${value}`)
     assert.deepStrictEqual(histogram.lines("x", 'a="b"', false), [
@@ -186,7 +186,7 @@ describe("what the gateway counts", () => {
     assert.match(histogram.lines("x", "", true)[2] ?? "", /^x_bucket\{le="\+Inf"\} 5 # \{request_id="req_3"\} 3 \d+(\.\d+)?$/)
   })
 
-  it("names counters as OpenMetrics wants them", () =>
+  it("name counters as OpenMetrics requires", () =>
     assert.strictEqual(
       toOpenMetrics("# HELP a_total What\n# TYPE a_total counter\na_total 1\n\n# TYPE b gauge\nb 2\n"),
       "# HELP a What\n# TYPE a counter\na_total 1\n# TYPE b gauge\nb 2\n"
@@ -196,7 +196,7 @@ describe("what the gateway counts", () => {
 describe("the access log", () => {
   const line = { request_id: "req_1", endpoint: "/v1/completions", status: 200, code: null, latency_ms: 1 }
 
-  it("gathers lines, one of JSON a request", () => {
+  it("collects one JSON line per request", () => {
     const written: Array<string> = []
     const log = new AccessLog({ write: (text) => written.push(text), writableLength: 0 })
     log.write(line)
@@ -214,7 +214,7 @@ describe("the access log", () => {
     )
   })
 
-  it("drops lines that nobody reads, and tells how many", () => {
+  it("drops lines that are not read, and logs how many", () => {
     const written: Array<string> = []
     const target = { write: (text: string) => written.push(text), writableLength: 16 * 1024 * 1024 }
     const log = new AccessLog(target)

@@ -31,14 +31,14 @@ const builtIn = [
 const serverTools = ["bash_20250124", "web_search_20250305", "text_editor_20250728", "code_execution_20250825"]
 
 const refused: ReadonlyArray<Refused> = [
-  ["what is to be stored", "/v1/responses", { store: true }, "unsupported_value", "store"],
+  ["a request to store the response", "/v1/responses", { store: true }, "unsupported_value", "store"],
   ["work in the background", "/v1/responses", { background: true }, "unsupported_value", "background"],
-  ["a cut of what is too long", "/v1/responses", { truncation: "auto" }, "unsupported_value", "truncation"],
+  ["a truncation of long input", "/v1/responses", { truncation: "auto" }, "unsupported_value", "truncation"],
   ...["previous_response_id", "conversation", "prompt", "context_management", "max_tool_calls", "moderation", "access_programs", "image"].map(
     (name): Refused => [`${name} of a response`, "/v1/responses", { [name]: "x" }, "unsupported_parameter", name]
   ),
   ...builtIn.map((type): Refused => [`the tool ${type}`, "/v1/responses", { tools: [{ type }] }, "unsupported_value", "tools[0].type"]),
-  ["logprobs that were not included", "/v1/responses", { top_logprobs: 2 }, "invalid_parameter", "top_logprobs"],
+  ["logprobs without include", "/v1/responses", { top_logprobs: 2 }, "invalid_parameter", "top_logprobs"],
   ["something else to include", "/v1/responses", { include: ["file_search_call.results"] }, "unsupported_value", "include[0]"],
   ["a file", "/v1/responses", { input: [{ role: "user", content: [{ type: "input_file", file_id: "f" }] }] }, "unsupported_value", "input[0].content[0].type"],
   ["a reference to an item", "/v1/responses", { input: [{ type: "item_reference", id: "i" }] }, "unsupported_value", "input[0].type"],
@@ -84,7 +84,7 @@ const refused: ReadonlyArray<Refused> = [
       "messages"
     ]
   ),
-  ["edits that are no list", "/v1/messages", { context_management: { edits: 5 } }, "invalid_parameter", "context_management.edits"],
+  ["edits that are not a list", "/v1/messages", { context_management: { edits: 5 } }, "invalid_parameter", "context_management.edits"],
   ["no max_tokens", "/v1/messages", { max_tokens: null }, "invalid_parameter", "max_tokens"],
   ["five stop sequences", "/v1/messages", { stop_sequences: ["a", "b", "c", "d", "e"] }, "invalid_parameter", "stop_sequences"],
   ["another speed", "/v1/messages", { speed: "fast" }, "unsupported_value", "speed"],
@@ -99,10 +99,10 @@ const refused: ReadonlyArray<Refused> = [
     "unsupported_value",
     "context_management.edits[0].type"
   ],
-  ["an effort that is none", "/v1/messages", { output_config: { effort: "xhigh" } }, "unsupported_value", "output_config.effort"],
+  ["an unknown effort", "/v1/messages", { output_config: { effort: "xhigh" } }, "unsupported_value", "output_config.effort"],
   ["a tool twice", "/v1/messages", { tools: [custom, custom] }, "invalid_parameter", "tools[1].name"],
-  ["a tool that is none of them", "/v1/messages", { tools: [custom], tool_choice: { type: "tool", name: "g" } }, "invalid_parameter", "tool_choice.name"],
-  ["sampling where tokens are counted", "/v1/messages/count_tokens", { temperature: 1 }, "unknown_parameter", "temperature"]
+  ["a choice of an unknown tool", "/v1/messages", { tools: [custom], tool_choice: { type: "tool", name: "g" } }, "invalid_parameter", "tool_choice.name"],
+  ["sampling parameters of a token count", "/v1/messages/count_tokens", { temperature: 1 }, "unknown_parameter", "temperature"]
 ]
 
 describe("on the other paths", () => {
@@ -115,7 +115,7 @@ describe("on the other paths", () => {
     })
   }
 
-  it("an effort that is refused is told which there are", () => {
+  it("a refused effort gets the list of supported efforts", () => {
     const told = (capabilities: ModelCapabilities) =>
       refusalOf({ ...responses, reasoning: { effort: "xhigh" } }, "/v1/responses", targetWith({ capabilities })).message
     const withControls = (reasoningControls: ServedContract["reasoningControls"]) => capabilitiesOf({ ...everything, reasoningControls })
@@ -125,14 +125,14 @@ describe("on the other paths", () => {
     assert.strictEqual(told(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })), 'reasoning.effort: only "low" or "none" is supported.')
   })
 
-  it("a message that is to be answered in a form can be counted", () => {
+  it("a message with an output format can be counted", () => {
     const { max_tokens: _, ...conversation } = messages
     const format = { type: "json_schema", schema: { type: "object" } }
     const sent = sentOf({ ...conversation, output_config: { format } }, "/v1/messages/count_tokens")
     assert.deepStrictEqual(Object(sent).output_config, { format })
   })
 
-  it("what has no effect is accepted, and the engine does not hear of it", () => {
+  it("members without effect are accepted and not sent to the engine", () => {
     const advisory = {
       ...{ metadata: { a: "b" }, user: "u", safety_identifier: "s", prompt_cache_key: "k", prompt_cache_retention: "24h", service_tier: "auto" },
       ...{ store: false, background: false, truncation: "disabled", include: ["reasoning.encrypted_content"], reasoning: { summary: "auto" } },
@@ -163,7 +163,7 @@ describe("on the other paths", () => {
     })
   })
 
-  it("calls and their results are taken back as clients send them", () => {
+  it("calls and their results are accepted as clients send them back", () => {
     const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "f", arguments: "{}", status: "completed" }
     const said = {
       type: "message",
@@ -211,7 +211,7 @@ describe("on the other paths", () => {
     assert.include(sent(plain), '[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"sunny"}],"is_error":false}]')
   })
 
-  it("an effort of none of a response turns every switch that a template may know, where the model has no effort of that name", () => {
+  it("the effort none of a response sets all switches of templates if the model has no such effort", () => {
     const asked = { ...responses, reasoning: { effort: "none" } }
     const switched = sentOf(asked, "/v1/responses", reasoner)
     assert.deepInclude(switched, { chat_template_kwargs: { enable_thinking: false, thinking: false } })
@@ -223,7 +223,7 @@ describe("on the other paths", () => {
     assert.notProperty(kept, "chat_template_kwargs")
   })
 
-  it("an effort of none of a message is thinking that is disabled, where the model has no effort of that name", () => {
+  it("the effort none of a message disables thinking if the model has no such effort", () => {
     const off = { thinking: { type: "disabled" }, chat_template_kwargs: { enable_thinking: false, thinking: false } }
     for (const thinking of [{}, { thinking: { type: "adaptive" } }, { thinking: { type: "disabled" } }]) {
       const sent = sentOf({ ...messages, ...thinking, output_config: { effort: "none" } }, "/v1/messages", reasoner)
@@ -232,13 +232,13 @@ describe("on the other paths", () => {
     }
     const both = { ...messages, max_tokens: 2_000, thinking: { type: "enabled", budget_tokens: 1_024 }, output_config: { effort: "none" } }
     assert.deepInclude(refusalOf(both, "/v1/messages", reasoner), { code: "invalid_parameter", param: "output_config.effort" })
-    // What the trial did not see turned off there is not turned off by another word either.
+    // The trial could not turn thinking off on this path, so an effort cannot turn it off either.
     const unseen = targetWith({ capabilities: withdrawCapabilities(reasoner.capabilities, ["messages_thinking"]) })
     const refused = refusalOf({ ...messages, output_config: { effort: "none" } }, "/v1/messages", unseen)
     assert.deepInclude(refused, { code: "unsupported_value", param: "output_config.effort" })
   })
 
-  it("thinking is as the model can have it", () => {
+  it("thinking follows the capabilities of the model", () => {
     const think = (thinking: object, target = reasoner) => sentOf({ ...messages, thinking }, "/v1/messages", target)
     const budget = { type: "enabled", budget_tokens: 1_024 }
     assert.deepInclude(think(budget), { thinking: budget })
@@ -250,7 +250,7 @@ describe("on the other paths", () => {
     }
   })
 
-  it("images become places that are filled before the engine is asked", () => {
+  it("images become placeholders that are replaced before the engine gets the request", () => {
     const content = [
       { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } },
       { type: "image", source: { type: "url", url: "https://example.org/a.png" } }
@@ -272,17 +272,17 @@ describe("on the other paths", () => {
     assert.strictEqual(refusalOf({ ...responses, input }, "/v1/responses", plain).param, "input[0].content[0].type")
   })
 
-  it("each engine is addressed as it wants to be, and keeps the caches of organisations apart", () => {
+  it("each engine gets its own model name, and keeps the caches of organizations apart", () => {
     const sglang = targetWith({ runtime: "sglang", cacheSalt: "salt" })
     const vllm = targetWith({ runtime: "vllm", cacheSalt: "salt" })
     assert.deepInclude(sentOf(messages, "/v1/messages", vllm), { model: "m", cache_salt: "salt" })
-    // A name that begins with a hyphen cannot be said where it is started, and goes by another there.
+    // A name that begins with a hyphen cannot be an argument of the engine, so the engine gets another name.
     assert.deepInclude(sentOf({ ...messages, model: "-m" }, "/v1/messages", vllm), { model: "model" })
     assert.deepInclude(sentOf({ ...messages, model: "acme/-m" }, "/v1/messages", vllm), { model: "acme/-m" })
     assert.deepInclude(sentOf({ ...messages, model: "-m" }, "/v1/messages", sglang), { model: "-m" })
     for (const name of ["cache_salt", "rid"]) assert.notProperty(sentOf(messages, "/v1/messages", sglang), name)
     assert.deepInclude(sentOf(responses, "/v1/responses", vllm), { request_id: "resp_req_1", cache_salt: "salt" })
-    // Its own defaults there are not the model's.
+    // The engine's own defaults on this path differ from the model's.
     assert.deepInclude(sentOf(responses, "/v1/responses", sglang), { temperature: 1, top_p: 1, cache_salt: "salt" })
     const logprobs = { ...responses, include: ["message.output_text.logprobs"], stream: true }
     assert.strictEqual(refusalOf(logprobs, "/v1/responses", sglang).param, "include")

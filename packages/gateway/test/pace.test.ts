@@ -13,7 +13,7 @@ import { endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 const heartbeat = ": keep-alive\n\n"
 const held = { GATEWAY_HEARTBEAT_SECONDS: 0.01 }
 
-/** An engine that hands its calls to the test. */
+/** An engine whose calls are handled by the test. */
 const makePatient = Effect.gen(function* () {
   const engine = yield* makeEngine(() => {})
   const first = Effect.gen(function* () {
@@ -25,7 +25,7 @@ const makePatient = Effect.gen(function* () {
 })
 
 describe("silence", () => {
-  it.live("before the engine's answer is filled with comments, and the answer still comes", () =>
+  it.live("before the engine's answer is filled with heartbeats, and the answer still arrives", () =>
     Effect.gen(function* () {
       const { engine, first } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], held)
@@ -39,7 +39,7 @@ describe("silence", () => {
     })
   )
 
-  it.live("within a stream is filled with comments", () =>
+  it.live("within a stream is filled with heartbeats", () =>
     Effect.gen(function* () {
       const { engine, first } = yield* makePatient
       const { address } = yield* makeStage([engine.url], held)
@@ -53,7 +53,7 @@ describe("silence", () => {
     })
   )
 
-  it.live("has no comments before the running row is committed", () =>
+  it.live("has no heartbeats before the running row is committed", () =>
     Effect.gen(function* () {
       const { engine } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], { ...held, GATEWAY_FIRST_FRAME_SECONDS: 0.4 })
@@ -68,7 +68,7 @@ describe("silence", () => {
     })
   )
 
-  it.live("that comments have filled ends in an error frame when the engine then refuses", () =>
+  it.live("that was filled with heartbeats ends with an error frame if the engine then refuses", () =>
     Effect.gen(function* () {
       const { engine, first } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], held)
@@ -81,7 +81,7 @@ describe("silence", () => {
     })
   )
 
-  it.live("of an engine that never answers ends as 504, which clients are told not to try again", () =>
+  it.live("of an engine that never answers ends as 504, which clients must not retry", () =>
     Effect.gen(function* () {
       const { engine } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_FIRST_FRAME_SECONDS: 0.4 })
@@ -102,7 +102,7 @@ describe("silence", () => {
     })
   )
 
-  it.live("of an engine within a stream ends it in an error frame, with the tokens so far", () =>
+  it.live("of an engine within a stream ends it with an error frame and records the tokens so far", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_SILENCE_SECONDS: 0.02 })
@@ -114,7 +114,7 @@ describe("silence", () => {
     })
   )
 
-  it.live("is no excuse for a stream without an end", () =>
+  it.live("is not required to end a stream that exceeds its time limit", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => {
         openStream(call)
@@ -129,9 +129,9 @@ describe("silence", () => {
   )
 })
 
-describe("a caller who reads slowly", () => {
+describe("a caller that reads slowly", () => {
   const text = "x".repeat(10_000)
-  /** Writes frames for as long as they are taken. */
+  /** Writes frames as long as they are accepted. */
   const flood = (call: Call, frames: number, written: { count: number }) => {
     const { response } = call
     openStream(call)
@@ -153,7 +153,7 @@ describe("a caller who reads slowly", () => {
       const { address, world } = yield* makeStage([engine.url])
       const seen = yield* send(address, { unread: true })
       yield* soon(() => seen.response !== undefined)
-      // The engine stands still: rounds of other requests do not move it.
+      // The engine is blocked: many other requests do not change that.
       let before = -1
       while (before !== written.count) {
         before = written.count
@@ -173,7 +173,7 @@ describe("a caller who reads slowly", () => {
     })
   )
 
-  it.live("and stops reading is taken for gone", () =>
+  it.live("and stops reading counts as disconnected", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => flood(call, 100_000, { count: 0 }))
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_WRITE_STALL_SECONDS: 0.05, GATEWAY_ABANDONED_SECONDS: 0.05 })
@@ -186,10 +186,10 @@ describe("a caller who reads slowly", () => {
   )
 })
 
-describe("what waits for a caller", () => {
-  it.live("who reads nothing is 256 KiB at most, from the engine's connection to the caller's", () =>
+describe("the data buffered for a caller", () => {
+  it.live("that reads nothing is at most 256 KiB, from the engine's connection to the caller's", () =>
     Effect.gen(function* () {
-      // As much as one read of a connection gives.
+      // The size of one read of a connection.
       const bytes = Buffer.from(chunk("x".repeat(1_000)).repeat(55))
       let paused = false
       const pause = () => {
@@ -207,7 +207,7 @@ describe("what waits for a caller", () => {
         waiting += bytes.length
         upstream.push(bytes)
       }
-      // What the engine sends before anybody listens waits too.
+      // Data sent before anything listens is buffered too.
       while (!paused) push()
       let inResponse = () => 0
       const server = createServer((_, response) => {
@@ -245,7 +245,7 @@ describe("what waits for a caller", () => {
       let most = 0
       let sent = 0
       let still = 0
-      // The engine sends as long as it is let.
+      // The engine sends as long as data is accepted.
       while (still < 100) {
         still = paused && sent > 0 ? still + 1 : 0
         if (!paused) {

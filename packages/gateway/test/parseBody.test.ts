@@ -32,7 +32,7 @@ describe("a body", () => {
     [`1${"0".repeat(309)}`, "The body has a number that is too large."],
     [`1${"0".repeat(250)}e99`, "The body has a number that is too large."],
     [`0.${"1".repeat(1_023)}`, "The body has a number of more than 1024 characters."],
-    // What is no JSON stays none, although long numbers are replaced before it is parsed.
+    // Invalid JSON stays invalid, although long integers are replaced before it is parsed.
     ["{12345678901234567890:1}", notJson],
     ["{12345678901234567890 \n :1}", notJson],
     ["012345678901234567890", notJson],
@@ -43,7 +43,7 @@ describe("a body", () => {
     ["12345678901234567890 12345678901234567890", notJson]
   ]
   for (const [text, expected] of numbers) {
-    it(`with ${text.slice(0, 60)} is written as ${expected.slice(0, 60)}`, () => assert.strictEqual(written(text), expected))
+    it(`with ${text.slice(0, 60)} is serialized as ${expected.slice(0, 60)}`, () => assert.strictEqual(written(text), expected))
   }
 
   const { containers, depth, longIntegers, members, parts } = jsonLimits
@@ -58,23 +58,23 @@ describe("a body", () => {
     ["members and elements", many(parts, "1"), many(parts + 1, "1"), "The body may have at most 1000000 members and elements."],
     ["members of objects", namesOf(members - 2), namesOf(members - 1), "The body may have at most 250000 members of objects."],
     [
-      "long whole numbers",
+      "long integers",
       many(longIntegers, "12345678901234567890"),
       many(longIntegers + 1, "12345678901234567890"),
       "The body may have at most 10000 integers of more than 15 digits."
     ]
   ]
   for (const [what, within, more, limit] of beyond) {
-    it(`has a limit of ${what}, and is refused beyond it before it is parsed`, () => {
+    it(`has a limit of ${what}, and is refused above it before it is parsed`, () => {
       assert.isFalse(parsed(within) instanceof Refusal, "within")
-      // It is no JSON either: the scan has the first word.
+      // It is not JSON either, but the scan comes first.
       const refused = parsed(`${more}[`)
       if (!(refused instanceof Refusal)) return assert.fail()
       assert.deepStrictEqual([refused.status, refused.code, refused.message], [400, "invalid_body", limit])
     })
   }
 
-  it("counts nothing that is in strings", () => {
+  it("does not count the contents of strings", () => {
     const text = JSON.stringify(`${'[{,:\\"'.repeat(100_000)}`)
     assert.strictEqual(written(text), text)
   })

@@ -11,7 +11,7 @@ const ask = (body: object): string => {
   return `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${apiKey}\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`
 }
 
-/** A connection on which all of that is sent at once, and what came back on it. */
+/** Sends all bytes at once on a connection and returns the bytes that come back. */
 const sent = (address: string, text: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -27,14 +27,14 @@ const sent = (address: string, text: string) =>
     ({ socket }) => Effect.sync(() => socket.destroy())
   )
 
-describe("a request that is sent before the answer to another has come on its connection", () => {
-  it.live("costs nothing where the caller hangs up: no engine is asked, and no place is taken", () =>
+describe("a pipelined request", () => {
+  it.live("costs nothing if the caller disconnects: no engine gets it, and it takes no slot", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_KEY_CONCURRENCY: 2, GATEWAY_ABANDONED_SECONDS: 0.05 })
       const { socket } = yield* sent(address, ask({ ...chat, user: "first" }) + ask(chat) + ask(chatStream))
       yield* soon(() => engine.calls.length > 0)
-      // What was sent with the first is known by now: this went the same way.
+      // The second answer proves that data sent with the first has arrived.
       yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
       socket.destroy()
       yield* soon(() => engine.calls.every((call) => call.isCut()))
@@ -50,7 +50,7 @@ describe("a request that is sent before the answer to another has come on its co
     }).pipe(Effect.scoped)
   )
 
-  it.live("is answered in its turn, with the place that the one before gave back", () =>
+  it.live("is answered in its turn, with the slot that the previous request released", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => (call.body.includes('"stream":true') ? streams(["b"]) : answers(wholeAnswer("a")))(call))
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_KEY_CONCURRENCY: 1 })
@@ -62,7 +62,7 @@ describe("a request that is sent before the answer to another has come on its co
     }).pipe(Effect.scoped)
   )
 
-  it.live("has its own time, not what is left of the one before", () =>
+  it.live("has its own time limit, not the rest of the previous one", () =>
     Effect.gen(function* () {
       const begun: Array<{ readonly response: ServerResponse; readonly timeout: number | undefined }> = []
       let arrived = 0
@@ -82,14 +82,14 @@ describe("a request that is sent before the answer to another has come on its co
   )
 })
 
-describe("headers that a server of Node's own answers by itself", () => {
+describe("headers that Node answers by itself by default", () => {
   const tell = (headers: string) => ask(chat).replace("\r\n\r\n", `\r\n${headers}\r\n\r\n`)
   const statuses = (said: string) => [...said.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
 
   for (const [what, headers, status] of [
-    ["an expectation that nobody knows is not looked at", "expect: something", "200"],
-    ["two keys are none that is valid", `authorization: Bearer ${apiKey}`, "401"],
-    ["two types are not the one that is taken", "content-type: text/plain", "415"]
+    ["an unknown expectation is ignored", "expect: something", "200"],
+    ["two keys are invalid", `authorization: Bearer ${apiKey}`, "401"],
+    ["two content types are not supported", "content-type: text/plain", "415"]
   ] as const) {
     it.live(what, () =>
       Effect.gen(function* () {

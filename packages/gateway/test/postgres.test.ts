@@ -10,7 +10,7 @@ import { startGateway } from "./gatewayProcess.ts"
 import { layerStore, makeServed, Url } from "./serving.ts"
 import { fetched, type Seen, send, soon } from "./stage.ts"
 
-/** An engine whose health is asked for, too. */
+/** An engine with a health check. */
 const healthy =
   (script: Script): Script =>
   (call) =>
@@ -18,7 +18,7 @@ const healthy =
 
 const idOf = (seen: Seen) => Schema.decodeUnknownSync(RequestId)(seen.headers()["x-request-id"])
 
-/** Waits until the gateway has reached the engine and routes to it, as its callers would. */
+/** Waits until the gateway has reached the engine and routes to it. */
 const untilRouted = Effect.fnUntraced(function* (address: string, key: string, model: string) {
   const ask = fetched(address, { key, body: { model, prompt: "a" }, path: "/v1/completions" })
   for (let seen = yield* ask; seen.status() !== 200; seen = yield* ask) assert.include([404, 503], seen.status())
@@ -28,8 +28,8 @@ const decodeModels = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struc
 
 const callsOf = ({ calls }: FakeEngine) => calls.filter(({ request }) => request.url !== "/health")
 
-layer(layerStore, { excludeTestServices: true })("the gateway's program on Postgres", (it) => {
-  it.effect("routes to an endpoint once it has reached it, and a caller who has the marker has the record and the receipt", () =>
+layer(layerStore, { excludeTestServices: true })("the gateway program on Postgres", (it) => {
+  it.effect("routes to an endpoint once it has reached it, and a caller that has the end marker finds the record and the receipt", () =>
     Effect.gen(function* () {
       const requests = yield* Requests
       const keys = yield* ApiKeys
@@ -90,7 +90,8 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       const stranger = yield* fetched(address, { key: (yield* makeServed("stranger", engine.url)).secret, body: chat })
       assert.strictEqual(stranger.status(), 404)
 
-      // Many at once, of which each third dies and each third is left by its caller: as many records as requests, each once and ended.
+      // Many concurrent requests. For a third of them the engine dies, and a third of the callers disconnect. There
+      // must be one record per request, and each ends once.
       engine.script = (call) => {
         if (call.body.includes("live")) streams(["x"])(call)
         else openStream(call).write(chunk("y", 1), () => (call.body.includes("die") ? call.response.destroy() : undefined))
@@ -110,7 +111,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
         [10, 10, 10]
       )
 
-      // The gateway hears of a revocation a moment later: until then the engine has to answer.
+      // The gateway learns of a revocation a moment later; until then the engine must answer.
       engine.script = answers(wholeAnswer("a"))
       yield* keys.revoke(orgId, keyId)
       let late = yield* fetched(address, { key, body: chat })
@@ -136,7 +137,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       first.signal("SIGKILL")
       yield* first.exited
       yield* soon(() => seen.ended === "cut" && callsOf(engine).at(-1)?.isCut() === true)
-      // Its lease runs out while others sweep: no need to wait for that here.
+      // The sweep ends the request as if its lease had expired, so the test does not wait for the lease.
       yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 minute' WHERE org_id = ${orgId} AND state = 'running'`
       yield* sql`UPDATE request_sweeps SET since = since - interval '1 minute'`
       yield* startGateway()
@@ -149,7 +150,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
     })
   )
 
-  it.effect("that has lost the database for longer than a lease while it streams ends the stream and its record as if nothing had been", () =>
+  it.effect("that lost the database for longer than a lease during a stream still ends the stream and its record normally", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const requests = yield* Requests
@@ -167,7 +168,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
         yield* Url,
         Effect.sync(() => callsOf(engine).at(-1)?.response.write(chunk("b", 2)))
       )
-      // An hour has passed there, as far as the database can tell: its clock is set by ageing what it holds. The first statement finds a connection that was cut.
+      // Simulates that an hour has passed by changing the stored times. The first statement finds a closed connection.
       const age = Effect.gen(function* () {
         yield* sql`UPDATE request_sweeps SET since = since - interval '1 hour', seen = seen - interval '1 hour'`
         yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 hour' WHERE org_id = ${orgId} AND state = 'running'`
@@ -185,7 +186,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
     })
   )
 
-  it.effect("ends the stream of a key that is revoked in another process, and of no other key", () =>
+  it.effect("ends only the streams of a key that is revoked in another process", () =>
     Effect.gen(function* () {
       const requests = yield* Requests
       const keys = yield* ApiKeys

@@ -17,16 +17,16 @@ const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "wi
   engineBody: JSON.stringify(body)
 })
 
-describe("what is kept of a prompt to count its tokens", () => {
-  it("is all of a short one, of which its texts are counted, and no settings", () => {
+describe("the sample of a prompt", () => {
+  it("is the complete text of a short prompt, without settings", () => {
     const of = (body: object) => textOf(samplePrompt(requestOf(body)))
     assert.deepStrictEqual(of({ prompt: "one two", max_tokens: 7, user: "u" }), "one two")
     assert.deepStrictEqual(of({ prompt: ["one", "two"] }), "one\ntwo")
     assert.deepStrictEqual(of({ instructions: "a", input: "b", tools: [{ name: "t" }] }), 'b\na\n{"name":"t"}')
   })
 
-  it("is a part of a long one that represents it, wherever its dense text is", () => {
-    // Half of it has a token for each two characters, the other half one for each hundred.
+  it("represents a long prompt, wherever its dense text is", () => {
+    // One half has a token per two characters, the other half one per hundred.
     const dense = "a ".repeat(200_000)
     const sparse = `${"b".repeat(99)} `.repeat(4_000)
     const expected = 200_000 + 4_000
@@ -38,12 +38,12 @@ describe("what is kept of a prompt to count its tokens", () => {
     }
   })
 
-  it("has no half of a character, which no tokenizer takes", () => {
+  it("has no half characters, which tokenizers reject", () => {
     const { json } = samplePrompt(requestOf({ prompt: "🌊".repeat(100_000) }))
     assert.isTrue(json.isWellFormed())
   })
 
-  it("has no image, each of which is counted as one", () => {
+  it("has no images, which are counted separately", () => {
     const body = { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(1_000_000)}` } }] }] }
     const withoutImages = JSON.stringify({ messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: "image:0" } }] }] })
     const sample = samplePrompt(requestOf(body, { imageCount: 1, withoutImages }))

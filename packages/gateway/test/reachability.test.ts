@@ -14,7 +14,7 @@ const answer = (statusCode: number) => {
   return made
 }
 
-/** What the world does with a look at `/health`, and with the row that tells of it. */
+/** The outcomes of a probe, and of the statement that records it. */
 const makeWorld = Effect.gen(function* () {
   const ids = yield* Ids
   const revisionId = yield* ids.make(RevisionId)
@@ -49,7 +49,7 @@ const makeWorld = Effect.gen(function* () {
   )
   yield* Layer.build(layerReachability.pipe(Layer.provide(layerWorld)))
   const askedOf = (pod: string) => world.asked.get(pod) ?? 0
-  /** Time goes on until the condition holds. */
+  /** Advances the clock until the condition holds. */
   const later = Effect.fnUntraced(function* (condition: () => boolean) {
     while (!condition()) {
       yield* TestClock.adjust("1 second")
@@ -59,7 +59,7 @@ const makeWorld = Effect.gen(function* () {
   return { world, endpoint, askedOf, later, tell: (...endpoints: ReadonlyArray<UnprovenEndpoint>) => Queue.offer(snapshots, endpoints) }
 })
 
-it.effect("an endpoint is asked until it answers, however long that takes, and each failure to tell of it is made good", () =>
+it.effect("an endpoint is probed until it answers, and a failure to record that is repeated", () =>
   Effect.gen(function* () {
     const { askedOf, endpoint, later, tell, world } = yield* makeWorld
     yield* tell(endpoint("late"))
@@ -78,7 +78,7 @@ it.effect("an endpoint is asked until it answers, however long that takes, and e
   }).pipe(Effect.scoped, Effect.provide(Ids.layer))
 )
 
-it.effect("many that never answer keep nobody else waiting, and who is withdrawn is asked no more", () =>
+it.effect("many endpoints that never answer do not delay others, and withdrawn endpoints are not probed", () =>
   Effect.gen(function* () {
     const { askedOf, endpoint, later, tell, world } = yield* makeWorld
     const dead = Array.from({ length: 40 }, (_, index) => endpoint(`dead-${index}`))

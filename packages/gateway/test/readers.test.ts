@@ -11,7 +11,7 @@ import { chunk, done, finish, opening } from "./fakeEngine.ts"
 const options = { model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false }
 const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 
-/** The usage that is known after these frames. */
+/** The usage after these frames. */
 const usageOf = (dialect: Dialect, frames: ReadonlyArray<string>) => {
   const reader = dialect.makeReader(options)
   const told = frames.flatMap((frame) => {
@@ -26,7 +26,7 @@ const tagsOf = (dialect: Dialect, frames: ReadonlyArray<string>, choices = 1): R
 }
 
 describe("usage", () => {
-  it("of a message is the last value of each count, wherever an engine tells it", () => {
+  it("of a message is the last value of each count, wherever an engine reports it", () => {
     const start = (usage: object) => event("message_start", { message: { id: "m", usage } })
     const end = (usage: object) => event("message_delta", { delta: { stop_reason: "end_turn" }, usage })
     const corrected = [start({ input_tokens: 100, output_tokens: 0 }), end({ input_tokens: 40, output_tokens: 7, cache_read_input_tokens: 60 })]
@@ -35,7 +35,7 @@ describe("usage", () => {
     assert.deepStrictEqual(usageOf(messages, once), { input_tokens: 40, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: null })
   })
 
-  it("of a response parts what the cache gave and took from the rest", () => {
+  it("of a response separates cache reads and writes from the input", () => {
     const usage = { input_tokens: 100, output_tokens: 7, input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } }
     const completed = event("response.completed", { response: { id: "r", status: "completed", output: [], usage } })
     assert.deepStrictEqual(usageOf(responses, [completed]), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
@@ -45,14 +45,14 @@ describe("usage", () => {
 })
 
 describe("the end of a stream", () => {
-  it("of several choices is there when each has come to its end", () => {
+  it("of several choices is reached when each has ended", () => {
     const second = (frame: string) => frame.replace('"index":0', '"index":1')
     const both = [opening, second(opening), chunk("a"), finish("stop"), second(finish("length")), done]
     assert.deepStrictEqual(tagsOf(chat, both, 2).at(-1), "Done")
     assert.deepStrictEqual(tagsOf(chat, [opening, second(opening), finish("stop"), finish("stop"), done], 2).at(-1), "Broken")
   })
 
-  it("is none where the engine gave up in the midst of it", () => {
+  it("is not reached if the engine aborted", () => {
     const given: ReadonlyArray<readonly [Dialect, string]> = [
       [chat, finish("abort")],
       [completions, finish("error")],
@@ -66,7 +66,7 @@ describe("the end of a stream", () => {
     assert.deepStrictEqual(tagsOf(messages, [event("message_stop", {})]), ["Broken"])
   })
 
-  it("is told under the name that was asked for, whatever the engine calls its model", () => {
+  it("has the requested model name, whatever the engine calls its model", () => {
     const reader = responses.makeReader(options)
     for (const frame of framesOf("/v1/responses", ["a"]).map((frame) => frame.replace('"model":"acme/tiny"', '"model":"adapter"'))) reader.read(frame)
     assert.include(reader.ending(), '"model":"acme/tiny"')
@@ -79,7 +79,7 @@ describe("named events", () => {
     ["/v1/responses", responses],
     ["/v1/messages", messages]
   ] as const) {
-    it(`of ${path} are the same wherever the stream is cut, and words that look like events are words`, () => {
+    it(`of ${path} are the same wherever the stream is split, and text that looks like events is text`, () => {
       const texts = ['event: error\ndata: {"type":"error"}\n\n', '"delta":""', "wörld 🌊", '"stop_reason":null']
       const frames = framesOf(path, texts)
       const bytes = Buffer.from(frames.join(""))
@@ -101,7 +101,7 @@ describe("named events", () => {
     })
   }
 
-  it("that nobody knows, and pings of the engine, are dropped", () => {
+  it("that are unknown, and pings of the engine, are dropped", () => {
     assert.deepStrictEqual(tagsOf(messages, ['event: ping\ndata: {"type":"ping"}\n\n', event("novelty", {}), ": comment\n\n"]), [
       "Comment",
       "Comment",
@@ -114,7 +114,7 @@ describe("named events", () => {
 describe("reasoning", () => {
   const whole = (member: string) => `{"choices":[{"index":0,"message":{"role":"assistant","content":"a",${member}},"finish_reason":"stop"}]}`
 
-  it("has both of its names, in answers and in streams, whichever an engine wrote", () => {
+  it("has both names in answers and in streams, whichever the engine wrote", () => {
     for (const member of ['"reasoning":"hm \\" so"', '"reasoning_content":"hm \\" so"', '"reasoning":null,"reasoning_content":"hm \\" so"']) {
       const { message } = JSON.parse(chat.readWhole(whole(member))?.body ?? "").choices[0]
       assert.deepStrictEqual([message.reasoning, message.reasoning_content], ['hm " so', 'hm " so'])

@@ -4,7 +4,7 @@ import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
-it.effect("the gateway is ready until the check of the schema, every ten seconds, finds that it is too old for the database", () =>
+it.effect("the gateway is ready until the schema check, every ten seconds, finds it too old for the database", () =>
   Effect.gen(function* () {
     let problem: string | null = null
     let minimumRaised = false

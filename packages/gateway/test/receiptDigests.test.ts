@@ -18,13 +18,13 @@ const expected = (seen: Seen, body: string) => ({
 })
 
 describe("the digests of a receipt", () => {
-  it.live("are of the exact bytes of the request's body and of the answer's, streamed and whole, with a new salt each time", () =>
+  it.live("cover the exact bytes of the request body and of the answer, streamed or not, with a new salt each time", () =>
     Effect.gen(function* () {
       const salts = new Set<string>()
       for (const request of [chat, chatStream]) {
         const engine = yield* makeEngine(request === chat ? ({ response }) => response.end(wholeAnswer("wörld 🌊")) : streams(["Hel", "wörld 🌊"]))
         const { address, world } = yield* makeStage([engine.url])
-        // Other bytes than any program would write for the same value.
+        // Bytes that no serializer would write for this value.
         const body = ` ${JSON.stringify({ ...request, messages: [{ role: "user", content: "grüß 🌊" }] }, null, 3)}\n`
         const seen = yield* fetched(address, { body, headers: asked })
         assert.deepStrictEqual([seen.status(), seen.ended], [200, "end"])
@@ -41,7 +41,7 @@ describe("the digests of a receipt", () => {
     })
   )
 
-  it.effect("cover all of a body that is hashed in parts", () =>
+  it.effect("cover a complete body that is hashed in slices", () =>
     Effect.gen(function* () {
       for (const length of [0, 1, 262_144, 262_145, 800_001]) {
         const response = new ServerResponse(new IncomingMessage(new Socket()))
@@ -54,7 +54,7 @@ describe("the digests of a receipt", () => {
     })
   )
 
-  it.live("cover what keeps a silent stream alive, and the error that ends an answer", () =>
+  it.live("cover heartbeats and the error that ends an answer", () =>
     Effect.gen(function* () {
       const silent = yield* makeEngine((call) => void setTimeout(() => streams(["a"])(call), 150))
       const quiet = yield* makeStage([silent.url], { GATEWAY_HEARTBEAT_SECONDS: 0.04 })
@@ -72,7 +72,7 @@ describe("the digests of a receipt", () => {
     })
   )
 
-  it.live("use the salt that the caller brings, and only one of 16 bytes in its one spelling", () =>
+  it.live("use the caller's salt, which must be 16 bytes in canonical base64url", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([engine.url])
@@ -96,7 +96,7 @@ describe("the digests of a receipt", () => {
     })
   )
 
-  it.live("have none of an answer that its caller left, and are not there unless the request asks for them", () =>
+  it.live("do not cover an answer whose caller disconnected, and exist only on request", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
       const { address, world } = yield* makeStage([engine.url])

@@ -15,15 +15,15 @@ const codeOf = (text: string): unknown => {
 
 const all = capabilitiesOf(everything)
 
-/** The names of a record's booleans and lists that say what is served, with the path to each. */
+/** The booleans and lists of a record that state what is supported, with their paths. */
 const leavesOf = (value: unknown, path: string): ReadonlyArray<string> => {
   if (typeof value === "boolean" || Array.isArray(value)) return [path]
   if (typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, path === "" ? name : `${path}.${name}`))
 }
 
-describe("what a model cannot do", () => {
-  it("has a request here that would use it, whatever it is", () => {
+describe("a capability that a model does not have", () => {
+  it("has a test request that would use it", () => {
     const { capability_sources: _, image_input: __, input_modalities: ___, output_modalities: ____, supported_parameters: _____, ...told } = all
     const shown = new Set(capabilityUses.map(({ capability }) => capability))
     const needless = ["supported_response_formats", "supported_parameters_by_endpoint", "supported_response_formats_by_endpoint"]
@@ -36,7 +36,7 @@ describe("what a model cannot do", () => {
     }
   })
 
-  it.live("is refused by its name, and its engine sees no byte; a model that can do it is asked", () =>
+  it.live("is refused by its name before the engine gets a byte; a model with the capability gets the request", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])
@@ -48,7 +48,7 @@ describe("what a model cannot do", () => {
         assert.deepStrictEqual(refusal instanceof Refusal && [refusal.code, refusal.param], [code, param], `${capability} ${JSON.stringify(body)}`)
         assert.deepStrictEqual([seen.status(), codeOf(seen.text())], [400, code], `${capability} ${JSON.stringify(body)}`)
         assert.strictEqual(engine.calls.length, 0, capability)
-        // Nobody can draw yet; an image here is none.
+        // No model generates images, so there is no image output.
         if (capability === "supports_image_output" || capability === "supports_image_input") continue
         takenOf(asked, path, targetWith())
       }
@@ -90,7 +90,7 @@ describe("what a model cannot do", () => {
     })
   )
 
-  it("is refused for every engine, every kind of template and every check that failed", () => {
+  it("is refused for every engine, every kind of template and every failed check", () => {
     const served = (capabilities: ModelCapabilities, capability: string, path: string): boolean => {
       if (capability === "supported_endpoints") return capabilities.supported_endpoints.includes(path)
       if (capability.startsWith("supported_parameters"))
@@ -109,7 +109,7 @@ describe("what a model cannot do", () => {
     for (const [model, capabilities] of models) {
       for (const { body, capability, path } of capabilityUses) {
         if (served(capabilities, capability, path)) continue
-        // What does not think at all may be told not to.
+        // A model that does not think may be asked not to think.
         if (capability === "reasoning_controls.thinking_toggle" && path.startsWith("/v1/messages") && !capabilities.supports_reasoning) continue
         assert.instanceOf(outcomeOf({ ...body, model: "m" }, path, targetWith({ capabilities })), Refusal, `${model}: ${capability} ${JSON.stringify(body)}`)
         refused++
@@ -118,7 +118,7 @@ describe("what a model cannot do", () => {
     assert.isAbove(refused, 500)
   })
 
-  it("is not refused where a request says what is there without it: clients say so to every model", () => {
+  it("is not refused if the value matches the default, which clients send to every model", () => {
     const said: ReadonlyArray<readonly [check: string, path: InferencePath, body: Readonly<Record<string, unknown>>]> = [
       ["responses_tool_choice", "/v1/responses", { tools: [{ type: "function", name: "f" }], tool_choice: "auto" }],
       ["responses_tool_single", "/v1/responses", { tools: [{ type: "function", name: "f" }], parallel_tool_calls: true }],

@@ -13,7 +13,7 @@ import { chatStream, makeStage, send, soon } from "./stage.ts"
 const provided = Effect.provide(EngineClient.layer.pipe(Layer.provide(GatewayConfig.layer)))
 
 describe("a request to an engine", () => {
-  it.live("arrives whole, however large it is", () =>
+  it.live("arrives complete, however large it is", () =>
     Effect.gen(function* () {
       const large = "wörld ".repeat(200_000)
       const engine = yield* Effect.acquireRelease(
@@ -32,8 +32,8 @@ describe("a request to an engine", () => {
   )
 })
 
-describe("a stream under way", () => {
-  it.live("keeps nothing of its request", () =>
+describe("a stream in progress", () => {
+  it.live("keeps no memory of its request", () =>
     Effect.gen(function* () {
       setFlagsFromString("--expose-gc")
       const collect: () => void = runInNewContext("gc")
@@ -68,7 +68,7 @@ describe("a stream under way", () => {
       const first = yield* openOne
       const before = kept()
       const streams = yield* Effect.replicateEffect(openOne, count - 1)
-      // What was freed is counted a little later.
+      // Memory is counted after a delay.
       yield* soon(() => kept() - before < ((count - 1) * content.length) / 10)
       for (const { request } of [first, ...streams]) request.destroy()
       assert.strictEqual(open, count)
@@ -77,7 +77,7 @@ describe("a stream under way", () => {
 })
 
 describe("a request that waits for an engine", () => {
-  it.live("keeps its text and what the engine will get, and nothing that was made of it", () =>
+  it.live("keeps its text and the engine's body, and not the parsed form", () =>
     Effect.gen(function* () {
       setFlagsFromString("--expose-gc")
       const collect: () => void = runInNewContext("gc")
@@ -100,9 +100,9 @@ describe("a request that waits for an engine", () => {
       const first = yield* holdOne
       const before = kept()
       const others = yield* Effect.replicateEffect(holdOne, 4)
-      // What was freed is counted a little later. Each takes twenty times its text where it is kept as it was parsed.
+      // Memory is counted after a delay. The parsed form of each body would take twenty times its text.
       yield* soon(() => kept() - before < 4 * 5 * body.length)
-      // Another revision has the engine: it is checked for that one anew.
+      // The request goes to another revision, so it is checked again.
       const { revisionId } = (yield* makeStage([])).world.route
       world.route = { ...world.route, revisionId, endpoints: [{ url: engine.url, pod: "pod" }] }
       yield* soon(() => [first, ...others].every(({ ended }) => ended === "end"))

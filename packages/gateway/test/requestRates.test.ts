@@ -17,7 +17,7 @@ const refusal = {
 }
 
 describe("records of refusals", () => {
-  it("are 20 a minute of the same key, endpoint, code and model, and any other difference counts apart", () => {
+  it("are 20 per minute of the same key, endpoint, code and model", () => {
     const records = new RecordedRefusals()
     const admitted = (change: Partial<typeof refusal> | { readonly modelId: ModelId }, now: number) =>
       Array.from({ length: 100 }).filter(() => records.admit({ ...refusal, ...change }, now)).length
@@ -30,7 +30,7 @@ describe("records of refusals", () => {
     assert.strictEqual(admitted({}, 60_000), 20)
   })
 
-  it("of the rate limit are one a minute of a key, on whatever path", () => {
+  it("of the rate limit are one per minute and key, on all paths together", () => {
     const records = new RecordedRefusals()
     const limited = { ...refusal, error: { ...refusal.error, code: "key_rate_limited" } }
     assert.isTrue(records.admit(limited, 0))
@@ -38,7 +38,7 @@ describe("records of refusals", () => {
     assert.isTrue(records.admit({ ...limited, keyId: key(2) }, 0))
   })
 
-  it("of an organization are 240 a minute, however different, and another organization has its own", () => {
+  it("of an organization are 240 per minute in total, independent of other organizations", () => {
     const records = new RecordedRefusals()
     const admitted = (orgId: OrgId) => Array.from({ length: 2_000 }).filter((_, index) => records.admit({ ...refusal, orgId, modelId: model(index) }, 0)).length
     assert.deepStrictEqual([admitted(org(1)), admitted(org(2))], [240, 240])
@@ -51,7 +51,7 @@ describe("the rate of requests", () => {
   const limited = { GATEWAY_REQUESTS_PER_KEY: 0.001, GATEWAY_REQUESTS_PER_KEY_BURST: 3 }
   const missing = { body: { model: "acme/other" } }
 
-  it.live("of a key is limited whatever becomes of them: 429 and when to try again, of which one is recorded", () =>
+  it.live("of a key is limited, whatever the outcome: 429 with Retry-After, and one record", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], limited)
       const before = windowOf()
@@ -75,7 +75,7 @@ describe("the rate of requests", () => {
     })
   )
 
-  it.live("that are refused the same way again and again leaves 20 records a minute", () =>
+  it.live("with identical refusals leaves 20 records per minute", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
       const before = windowOf()

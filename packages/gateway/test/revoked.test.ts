@@ -7,7 +7,7 @@ import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon, type
 
 const bounded = { GATEWAY_REVOKED_SECONDS: 0.05 }
 
-/** The key of all requests under way ends. */
+/** Ends the key of all requests in progress. */
 const endKey = ({ watchers }: World) => {
   for (const onEnd of [...watchers]) onEnd()
 }
@@ -19,9 +19,9 @@ const bodies = {
   "/v1/messages": { messages: [{ role: "user", content: "hi" }], max_tokens: 8 }
 } as const
 
-describe("a key that ends while requests are under way", () => {
+describe("a key that ends while requests are in progress", () => {
   for (const [path, body] of Object.entries(bodies)) {
-    it.live(`ends a stream of ${path} in an error of its dialect; what was generated is recorded and paid for`, () =>
+    it.live(`ends a stream of ${path} with an error of its dialect; the generated tokens are recorded and charged`, () =>
       Effect.gen(function* () {
         const { engine } = yield* makeCachingEngine
         engine.script = (call) => openStream(call).write(framesOf(path, ["a", "b", "c", "d", "e", "f", "g"]).slice(0, 6).join(""))
@@ -41,7 +41,7 @@ describe("a key that ends while requests are under way", () => {
     )
   }
 
-  it.live("ends an answer that is not streamed, whose prompt is paid for", () =>
+  it.live("ends an answer that is not streamed, whose prompt is charged", () =>
     Effect.gen(function* () {
       const { engine } = yield* makeCachingEngine
       engine.script = () => {}
@@ -56,7 +56,7 @@ describe("a key that ends while requests are under way", () => {
     })
   )
 
-  it.live("lets an answer come to its end that needs no longer than the time that is set", () =>
+  it.live("lets an answer end within the time limit", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a", 1)))
       const { address, world } = yield* makeStage([engine.url])
@@ -70,7 +70,7 @@ describe("a key that ends while requests are under way", () => {
     })
   )
 
-  it.live("ends at once what waits for an engine, which is not asked for it", () =>
+  it.live("ends waiting requests at once, before an engine gets them", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url])
@@ -79,7 +79,7 @@ describe("a key that ends while requests are under way", () => {
       yield* soon(() => engine.calls.length === 5)
       const queued = yield* send(address, { body: chat })
       yield* soon(() => world.watchers.size === 6)
-      // It is in the queue by then.
+      // The request is in the queue.
       yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
       endKey(world)
       yield* soon(() => queued.ended === "end")
@@ -89,7 +89,7 @@ describe("a key that ends while requests are under way", () => {
     })
   )
 
-  it.live("lets no engine be asked for a body that was still on its way", () =>
+  it.live("ends a request whose body is still arriving, before an engine gets it", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])

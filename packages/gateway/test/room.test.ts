@@ -8,7 +8,7 @@ import { answers, type Call, errorFrame, makeEngine, openStream, streams, wholeA
 import { chat, endOf, fetched, makeStage, outcomes } from "./stage.ts"
 import { sentOf, takenOf } from "./vocabularyTargets.ts"
 
-/** SGLang's refusal of an answer for which a prompt of so many tokens leaves no room. */
+/** SGLang's error if a prompt of `prompt` tokens leaves too little room for the answer. */
 const refusal = (prompt: number, asked: number) =>
   `Requested token count exceeds the model's maximum context length of 2048 tokens. You requested a total of ${prompt + asked} tokens: ${prompt} tokens from the input messages and ${asked} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`
 const flat = (prompt: number, asked: number) =>
@@ -17,8 +17,8 @@ const flat = (prompt: number, asked: number) =>
 const schema = { type: "object", properties: { max_tokens: { type: "integer" } }, default: { max_tokens: 500 } }
 const response_format = { type: "json_schema", json_schema: { name: "f", schema } }
 
-describe("an answer that may be longer than the room that its prompt leaves", () => {
-  it.live("is cut to it, as other engines do by themselves, where the engine refuses it", () =>
+describe("an answer whose token limit exceeds the room that its prompt leaves", () => {
+  it.live("gets a lower limit if the engine refuses it, as other engines do by themselves", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url])
@@ -33,7 +33,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
     })
   )
 
-  it.live("is cut also where the refusal is the first frame of a stream", () =>
+  it.live("gets a lower limit also if the refusal is the first frame of a stream", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url])
@@ -45,7 +45,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
     })
   )
 
-  it.live("is refused where the engine refuses it still, where there is no room, and where several prompts leave rooms of their own", () =>
+  it.live("is refused if the engine refuses again, if there is no room, and if there are several prompts", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(flat(2_000, 500), 400))
       const { address } = yield* makeStage([engine.url])
@@ -64,7 +64,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
   )
 
   const hi = chat.messages
-  /** What limits the answer on each path, beside what it must have. */
+  /** The token limit of each path, with the required fields. */
   const limits: ReadonlyArray<readonly [path: InferencePath, body: object, name: string, whole: "omit" | "cut"]> = [
     ["/v1/chat/completions", { messages: hi }, "max_tokens", "omit"],
     ["/v1/chat/completions", { messages: hi }, "max_completion_tokens", "omit"],
@@ -74,7 +74,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
   ]
 
   for (const [path, body, name, whole] of limits) {
-    it.live(`is cut on ${path} by its ${name}`, () =>
+    it.live(`gets a lower ${name} on ${path}`, () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine(() => {})
         const { address, world } = yield* makeStage([engine.url])
@@ -88,7 +88,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
       })
     )
 
-    it(`goes out on ${path} as its ${name}, first of all, and above the context as all of it`, () => {
+    it(`is sent as ${name} on ${path}, as the first member, and at most as the context length`, () => {
       const sent = (limit: number) => sentOf({ model: "m", ...body, [name]: limit }, path)
       assert.isTrue(takenOf({ model: "m", ...body, [name]: 2_047 }, path).engineBody.startsWith(`{"${name}":2047,`))
       assert.deepInclude(sent(2_047), { [name]: 2_047 })
@@ -99,7 +99,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
     })
   }
 
-  it("is cut only where that is less, and only where the prompt leaves anything", () => {
+  it("gets a lower limit only if there is room for an answer", () => {
     const engineBody = takenOf({ model: "m", messages: hi, max_tokens: 49 }).engineBody
     assert.strictEqual(cutAnswer(engineBody, 48), engineBody.replace('"max_tokens":49', '"max_tokens":48'))
     assert.isNull(cutAnswer(engineBody, 49))
@@ -110,7 +110,7 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
     )
   })
 
-  it.live("is refused as a prompt that is too long where SGLang keeps that end of its context for itself", () =>
+  it.live("is refused as a prompt that is too long if SGLang reserves the end of its context", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url])

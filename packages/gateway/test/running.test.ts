@@ -7,7 +7,7 @@ import { chat } from "../src/dialects/openAi.ts"
 import { Progress } from "../src/Progress.ts"
 import { Running } from "../src/Running.ts"
 
-it.effect("requests under way have their usage written down every five seconds, also after a commit that failed, until they end", () => {
+it.effect("the usage of running requests is stored every five seconds until they end, also after a failed commit", () => {
   const written: Array<readonly [RequestId, number]> = []
   let away = false
   const metering = Layer.mock(Metering)({
@@ -36,7 +36,7 @@ it.effect("requests under way have their usage written down every five seconds, 
     written.length = 0
     running.add({ id: second, orgId }, new Progress(chat.usageOf))
     progress.storeUsage('{"prompt_tokens":1,"completion_tokens":9}')
-    // Not at the next five seconds: leases run on meanwhile.
+    // Earlier than the next interval, because leases expire.
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(written.splice(0), [
       [first, 9],

@@ -4,7 +4,7 @@ import { makeCaller, makeServing, makeTestDatabase } from "@seatrial/store/testi
 import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
 
-/** The address of the database that the programs and the test share. */
+/** The address of the database that programs and test share. */
 export class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {
   static readonly layer = Layer.effect(
     Url,
@@ -22,7 +22,7 @@ export const layerStore = Layer.mergeAll(ApiKeys.layerSql, Deployments.layerSql,
   Layer.provide(layerSettings)
 )
 
-/** An organisation with a key, whose model `<slug>/tiny` has passed its run and is served at `url`, as far as a gateway has reached that. */
+/** An organization with a key, and its model `<slug>/tiny` with a verified revision at `url`. */
 export const makeServed = Effect.fnUntraced(function* (slug: string, url: string) {
   const runs = yield* Runs
   const { caller, secret } = yield* makeCaller(slug)

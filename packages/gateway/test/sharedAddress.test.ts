@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { isGatewayPath } from "../src/index.ts"
 
-it("of an address that API and gateway share, the gateway has inference and a model's record, and the API has the changes of a model", () => {
+it("on a shared address the gateway serves inference and the record of a model, and the API serves changes of a model", () => {
   const ofGateway = [
     ["POST", "/v1/chat/completions"],
     ["GET", "/v1/models/acme/tiny"],

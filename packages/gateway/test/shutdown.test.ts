@@ -18,7 +18,7 @@ const begun = Effect.fnUntraced(function* (grace: number) {
 })
 
 describe("a gateway that is stopped", () => {
-  it.live("takes no new request and lets those under way come to their end", () =>
+  it.live("accepts no new request and lets those in progress end", () =>
     Effect.gen(function* () {
       const { address, closing, engine, seen, world } = yield* begun(20_000)
       const late = yield* fetched(address)
@@ -31,7 +31,7 @@ describe("a gateway that is stopped", () => {
     })
   )
 
-  it.live("answers who comes once more on a connection that is open, and then takes it away", () =>
+  it.live("answers one more request on an open connection, and then closes it", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const handler: RequestListener = (_, response) => void response.end("here")
@@ -59,7 +59,7 @@ describe("a gateway that is stopped", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("says that it is not ready, and still serves who comes, until others have heard of it", () =>
+  it.effect("reports that it is not ready and still serves requests during the drain time", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const handler: RequestListener = (_, response) => void response.end("here")
@@ -76,7 +76,7 @@ describe("a gateway that is stopped", () => {
     })
   )
 
-  it.live("ends what is left after its grace with an error frame, and records it", () =>
+  it.live("ends remaining streams after the grace time with an error frame, and records them", () =>
     Effect.gen(function* () {
       const { closing, engine, seen, world } = yield* begun(10)
       yield* Fiber.join(closing)
@@ -88,7 +88,7 @@ describe("a gateway that is stopped", () => {
     })
   )
 
-  it.live("tells those who wait for a whole answer that they may come again", () =>
+  it.live("answers remaining requests without a stream with an error that clients may retry", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const scope = yield* Scope.make()

@@ -9,8 +9,8 @@ import { fetched, send, soon } from "./stage.ts"
 
 const layerMoney = Layer.mergeAll(Billing.layerSql, ModelAdmin.layerSql, Metering.layerSql).pipe(Layer.provideMerge(layerStore))
 
-describe("what a caller may not pay for", () => {
-  it.live("is answered with 402 in the form of each dialect before an engine is asked, and served again after a purchase", () =>
+describe("a request that its caller may not pay for", () => {
+  it.live("is answered with 402 in the format of each dialect before an engine gets it, and is served again after a purchase", () =>
     Effect.gen(function* () {
       const billing = yield* Billing
       const organizations = yield* Organizations
@@ -32,7 +32,7 @@ describe("what a caller may not pay for", () => {
       const { address } = yield* startGateway()
       const ask = fetched(address, { key, body: { model: "tiny", messages: [{ role: "user", content: "hi" }] } })
       while ((yield* ask).status() !== 200) yield* Effect.yieldNow
-      // Each answer costs a million micro-dollars: four more use the balance up.
+      // Each answer costs a million micro-dollars, so four more use up the balance.
       for (let count = 0; count < 4; count++) assert.strictEqual((yield* ask).status(), 200)
       const worked = inferences()
 

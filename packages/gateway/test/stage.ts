@@ -38,22 +38,22 @@ export type Recorded =
   | { readonly _tag: "End"; readonly row: RequestEnd }
   | { readonly _tag: "Refuse"; readonly row: RequestRefusal }
 
-/** What the doubles hold: a test may change it at any time. */
+/** The state of the test doubles. Tests may change it at any time. */
 export interface World {
   readonly caller: Caller
-  /** A change is heard of as the gateway hears of it. */
+  /** The gateway learns of changes through `changes`. */
   route: Route
   readonly changes: Stream.Stream<void>
-  /** How often it was told that somebody asks for the route. */
+  /** How often demand for the route was reported. */
   used: number
-  /** Why the caller may not spend, if its key says that it may be so. */
+  /** Why the caller may not spend, if its key has a spend limit. */
   spendRefusal: SpendRefusal | null
-  /** What was handed to be committed, in order. */
+  /** All records handed to the store, in order. */
   readonly recorded: Array<Recorded>
   readonly checkpoints: Array<{ readonly id: RequestId; readonly usage: Usage }>
-  /** Called when the key ends: one for each request under way. */
+  /** Callbacks for the end of the key, one per request in progress. */
   readonly watchers: Set<() => void>
-  /** What a commit waits for, or fails by. */
+  /** Effects that commits wait for; they may fail. */
   onBegin: Effect.Effect<void>
   onEnd: Effect.Effect<void, RequestGivenUp>
   onRefuse: Effect.Effect<void>
@@ -159,7 +159,10 @@ export interface Stage {
   readonly address: string
 }
 
-/** A gateway that listens, with doubles of what it needs from the store. Settings by the names of the configuration; the last finalizer is the listener's. */
+/**
+ * A listening gateway with test doubles of the store. `settings` uses the names of the configuration. The last
+ * finalizer is the listener's.
+ */
 export const makeStage = Effect.fnUntraced(function* (
   urls: ReadonlyArray<string>,
   settings: Readonly<Record<string, number | string>> = {},
@@ -174,18 +177,18 @@ export const makeStage = Effect.fnUntraced(function* (
   return { world, address: `http://127.0.0.1:${port}` }
 })
 
-/** Repeats until the condition holds; so long that a busy machine is no reason to give up. */
+/** Waits until the condition holds. The time limit is long enough for a busy machine. */
 export const soon = (condition: () => boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (!condition()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
   }).pipe(Effect.timeout("60 seconds"), Effect.orDie)
 
-/** What a caller sees of an answer. */
+/** The answer as the caller receives it. */
 export interface Seen {
   readonly request: ClientRequest
   response: IncomingMessage | undefined
   bytes: Buffer
-  /** `end`: complete by the protocol; `cut`: anything else. */
+  /** `end`: complete according to the protocol; `cut`: anything else. */
   ended: "end" | "cut" | undefined
   readonly text: () => string
   readonly status: () => number | undefined
@@ -197,16 +200,16 @@ export interface SendOptions {
   readonly method?: string
   readonly key?: string | null
   readonly headers?: Readonly<Record<string, string>>
-  /** Text as it stands, or a value to be sent as JSON. */
+  /** A string that is sent unchanged, or a value that is sent as JSON. */
   readonly body?: unknown
-  /** Leaves the answer unread. */
+  /** Does not read the answer. */
   readonly unread?: boolean
 }
 
 export const chat = { model: "acme/tiny", messages: [{ role: "user", content: "hi" }] }
 export const chatStream = { ...chat, stream: true }
 
-/** Sends a request and returns at once; what comes back is seen in the result. */
+/** Sends a request and returns at once. The result is updated as the answer arrives. */
 export const send = (
   address: string,
   { body = chatStream, headers = {}, key = apiKey, method = "POST", path = "/v1/chat/completions", unread }: SendOptions = {}
@@ -244,18 +247,18 @@ export const send = (
     return seen
   })
 
-/** Sends a request and waits for the whole answer. */
+/** Sends a request and waits for the complete answer. */
 export const fetched = Effect.fnUntraced(function* (address: string, options: SendOptions = {}) {
   const seen = yield* send(address, options)
   yield* soon(() => seen.ended !== undefined)
   return seen
 })
 
-/** The code and the status of what was recorded last, with its kind. */
+/** Kind, status and code of the last record. */
 export const outcomes = ({ recorded }: World) =>
   recorded.map(({ _tag, row }) => (_tag === "Begin" ? "Begin" : `${_tag} ${row.statusCode}${row.error === null ? "" : ` ${row.error.code}`}`))
 
-/** The record of a request's end; dies where there is not exactly one. */
+/** The record of a request's end. Dies if there is not exactly one. */
 export const endOf = ({ recorded }: World): RequestEnd => {
   const ends = recorded.flatMap((entry) => (entry._tag === "End" ? [entry.row] : []))
   const [end] = ends

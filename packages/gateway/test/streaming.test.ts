@@ -9,7 +9,7 @@ const withoutUsage = (text: string) => text.replaceAll(/,"usage":\{[^}]*\}/g, ""
 const texts = ["Hel", "lo, ", "wörld 🌊"]
 
 describe("a stream", () => {
-  it.live("arrives byte for byte, without the usage that nobody asked for, and its tokens are recorded", () =>
+  it.live("arrives byte for byte without unrequested usage, and its tokens are recorded", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(texts))
       const { address, world } = yield* makeStage([engine.url])
@@ -36,7 +36,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("has exactly one usage chunk, the last before the marker, where it was asked for", () =>
+  it.live("has exactly one usage chunk before the end marker if the caller asked for it", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(texts))
       const { address } = yield* makeStage([engine.url])
@@ -53,7 +53,7 @@ describe("a stream", () => {
       world.onBegin = Deferred.await(committed)
       const seen = yield* send(address)
       yield* soon(() => engine.calls[0]?.response.writableFinished === true)
-      // Another request's whole round trip: what could have come would have come.
+      // The round trip of another request: anything on its way would have arrived.
       yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
       assert.strictEqual(seen.response, undefined)
       yield* Deferred.succeed(committed, undefined)
@@ -62,7 +62,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("and an answer whose engine dies before that row is committed are 502 as soon as it is", () =>
+  it.live("and an answer whose engine dies before that row is committed are 502 after the commit", () =>
     Effect.gen(function* () {
       for (const body of [chatStream, chat]) {
         const engine = yield* makeEngine((call) => openStream(call).write(chunk("a"), () => call.response.destroy()))
@@ -80,7 +80,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("keeps its marker back until the record is committed", () =>
+  it.live("withholds its end marker until the record is committed", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(texts))
       const { address, world } = yield* makeStage([engine.url])
@@ -96,7 +96,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("ends in an error where its record could not be committed", () =>
+  it.live("ends with an error if its record could not be committed", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(texts))
       const { address, world } = yield* makeStage([engine.url])
@@ -106,7 +106,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("ends in an error where a sweep had ended its record before", () =>
+  it.live("ends with an error if a sweep had ended its record before", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(texts))
       const { address, world } = yield* makeStage([engine.url])
@@ -116,7 +116,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("is not given, and its engine is stopped, where the running row could not be committed", () =>
+  it.live("is not sent, and its engine is stopped, if the running row could not be committed", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(openStream)
       const { address, world } = yield* makeStage([engine.url])
@@ -133,15 +133,15 @@ describe("a stream", () => {
 
   const endings: ReadonlyArray<readonly [promise: string, frames: ReadonlyArray<string>, cut: boolean, status: number, code: string, output: number]> = [
     ["the engine dies", [opening, chunk("a", 1), chunk("b", 2)], true, 502, "engine_failed", 2],
-    ["the engine dies without having told its usage", [opening, chunk("a"), chunk("b"), chunk("c")], true, 502, "engine_failed", 3],
-    ["the engine ends it without a finish", [chunk("a", 1)], false, 502, "engine_failed", 1],
-    ["the engine says done without a finish", [chunk("a", 1), done], false, 502, "engine_failed", 1],
-    ["the engine tells an error", [chunk("a", 1), errorFrame(500), done], false, 502, "engine_failed", 1],
+    ["the engine dies without reporting its usage", [opening, chunk("a"), chunk("b"), chunk("c")], true, 502, "engine_failed", 3],
+    ["the engine ends it without a finish reason", [chunk("a", 1)], false, 502, "engine_failed", 1],
+    ["the engine sends the end marker without a finish reason", [chunk("a", 1), done], false, 502, "engine_failed", 1],
+    ["the engine reports an error", [chunk("a", 1), errorFrame(500), done], false, 502, "engine_failed", 1],
     ["the engine aborts", [chunk("a", 1), finish("abort"), done], false, 502, "engine_failed", 1],
-    ["the engine sends what is no chunk", [chunk("a", 1), "data: {nonsense\n\n", done], false, 502, "engine_failed", 1]
+    ["the engine sends an invalid chunk", [chunk("a", 1), "data: {nonsense\n\n", done], false, 502, "engine_failed", 1]
   ]
   for (const [promise, frames, cut, status, code, output] of endings) {
-    it.live(`that has begun ends in an error frame and the marker, and is recorded, where ${promise}`, () =>
+    it.live(`that has begun ends with an error frame and the end marker, and is recorded, if ${promise}`, () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine((call) => {
           openStream(call).write(frames.join(""), () => (cut ? call.response.destroy() : call.response.end()))
@@ -164,7 +164,7 @@ describe("a stream", () => {
     )
   }
 
-  it.live("is complete where the engine finished and only forgot the marker", () =>
+  it.live("is complete if the engine finished and only omitted the end marker", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).end(chunk("a", 1) + finish("length")))
       const { address, world } = yield* makeStage([engine.url])
@@ -174,7 +174,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("without any usage counts what was delivered, and says so", () =>
+  it.live("without usage counts the delivered tokens, and its record says so", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).end(opening + chunk("a") + chunk("b") + finish("stop") + done))
       const { address, world } = yield* makeStage([engine.url])
@@ -185,7 +185,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("whose engine stopped for repetition tells a caller that it stopped", () =>
+  it.live("whose engine stopped for repetition has the finish reason stop", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).end(chunk("a", 1) + finish("repetition") + done))
       const { address, world } = yield* makeStage([engine.url])
@@ -203,7 +203,7 @@ describe("a stream", () => {
     ['data: {"object":"error","message":"full","code":503}\n\n', 503, "model_overloaded", "Refuse"]
   ]
   for (const [frame, status, code, state] of firsts) {
-    it.live(`whose first frame is an error has a real status: ${status} ${code} for ${frame.slice(0, 90).trim()}`, () =>
+    it.live(`whose first frame is an error gets an error status: ${status} ${code} for ${frame.slice(0, 90).trim()}`, () =>
       Effect.gen(function* () {
         const engine = yield* makeEngine((call) => openStream(call).end(frame + done))
         const { address, world } = yield* makeStage([engine.url])
@@ -217,7 +217,7 @@ describe("a stream", () => {
     )
   }
 
-  it.live("of a caller who leaves is closed at the engine, and recorded with the tokens so far", () =>
+  it.live("of a disconnected caller is closed at the engine, and recorded with the tokens so far", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(streamOf(texts).split(finish("stop"))[0] ?? ""))
       const { address, world } = yield* makeStage([engine.url])
@@ -231,7 +231,7 @@ describe("a stream", () => {
     })
   )
 
-  it.live("of a caller who leaves before the first token is closed at the engine when the time for its usage is over, and the prompt is charged", () =>
+  it.live("whose caller disconnects before the first token is closed at the engine after the time limit for its usage, and the prompt is charged", () =>
     Effect.gen(function* () {
       let call: Call | undefined
       const engine = yield* makeEngine((next) => {

@@ -6,7 +6,10 @@ const messages = [{ role: "user", content: "hi" }]
 const chat = { model: "m", messages }
 const text = { model: "m", prompt: "hi" }
 
-/** Fields that either engine would act on, and that no caller may send it: templates, files, adapters, caches, other users' answers. */
+/**
+ * Fields that some engine would act on and that no caller may send: templates, files, adapters, caches, other users'
+ * answers.
+ */
 const engineFields = [
   ...[
     "chat_template",
@@ -24,16 +27,16 @@ const engineFields = [
   ...["images_config", "chat_template_kwargs"]
 ]
 
-describe("what only an engine's owner may say", () => {
+describe("fields for the engine's owner only", () => {
   for (const field of engineFields) {
-    it(`${field} goes to no engine`, () => {
+    it(`${field} is not sent to the engine`, () => {
       for (const [endpoint, body] of [["/v1/chat/completions", chat] as const, ["/v1/completions", text] as const]) {
         assert.include(["unknown_parameter", "unsupported_parameter"], refusalOf({ ...body, [field]: { chat_template: "x" } }, endpoint).code)
       }
     })
   }
 
-  // Inference outside an engine's key, its control, its secrets, and what it computes for others than callers.
+  // Engine endpoints for inference without a key, control, secrets, and data of other users.
   for (const path of [
     ...[
       "/invocations",
@@ -76,7 +79,7 @@ describe("what only an engine's owner may say", () => {
     it(`${path} of an engine is out of reach`, () => assert.isFalse(isInferencePath(path)))
   }
 
-  it("an engine that knows one name only is asked without any, and an adapter's by the name that the engine has for it", () => {
+  it("a request has no model name if the engine does not need it, and the engine's name of an adapter", () => {
     const said = { messages: [{ role: "user", content: 'say "model":"org/$&"' }] }
     const body = { model: 'org/$&"', ...said }
     const named = (over: Parameters<typeof targetWith>[0]) => sentOf(body, "/v1/chat/completions", targetWith(over))
@@ -131,7 +134,7 @@ describe("the vocabulary is closed", () => {
     })
   }
 
-  it("also for completions, whose members are others", () => {
+  it("also for completions, which have other members", () => {
     const at = (body: unknown) => refusalOf(body, "/v1/completions").param
     assert.deepStrictEqual(
       [at({ ...text, messages }), at({ ...text, prompt: [] }), at({ ...text, prompt: [1, -1] }), at({ model: "m" }), at({ ...text, suffix: "a" })],
@@ -145,8 +148,8 @@ describe("the vocabulary is closed", () => {
   })
 })
 
-describe("what goes to the engine", () => {
-  it("is a switch of thinking by both of its names, and of any number of tokens what there is room for", () => {
+describe("the body for the engine", () => {
+  it("has both names of the thinking switch, and no token limit above the context length", () => {
     for (const name of ["enable_thinking", "thinking"]) {
       const both = { enable_thinking: false, thinking: false }
       assert.deepInclude(sentOf({ ...chat, chat_template_kwargs: { [name]: false } }), { chat_template_kwargs: both })
@@ -154,7 +157,7 @@ describe("what goes to the engine", () => {
     for (const max_tokens of [2 ** 53, 1e30]) assert.notProperty(sentOf({ ...chat, max_tokens }), "max_tokens")
   })
 
-  it("is what was checked, without what has no effect", () => {
+  it("has the checked values without members that have no effect", () => {
     const advisory = {
       user: "u",
       metadata: { a: "b" },
@@ -171,7 +174,7 @@ describe("what goes to the engine", () => {
     assert.deepStrictEqual(sentOf({ ...chat, ...advisory, temperature: 0.5 }), { ...chat, temperature: 0.5 })
   })
 
-  it("has nothing that was null, at any level", () => {
+  it("has no nulls, at any level", () => {
     const nulls = { temperature: null, unknown_but_null: null, stream: true, stream_options: { include_usage: null } }
     const sent = sentOf({ ...chat, messages: [{ role: "user", name: null, content: [{ type: "text", text: "a", cache_control: null }] }], ...nulls })
     assert.deepStrictEqual(sent, {
@@ -182,7 +185,7 @@ describe("what goes to the engine", () => {
     })
   })
 
-  it("has the seed to its last digit", () => {
+  it("has the exact seed", () => {
     const sent = (seed: string) => takenOf(`{"seed":1,"seed" : ${seed},"model":"m","messages":${JSON.stringify(messages)}}`).engineBody
     assert.include(sent("9223372036854775807"), '"seed":9223372036854775807,')
     assert.include(sent("-9223372036854775808"), '"seed":-9223372036854775808,')
@@ -192,26 +195,26 @@ describe("what goes to the engine", () => {
 })
 
 describe("a body", () => {
-  it("is refused where it is nested too deeply or has too many parts, before it is looked at", () => {
+  it("is refused if it is nested too deeply or has too many parts, before it is parsed", () => {
     const deep = `{"model":"m","x":${"[".repeat(5_000)}${"]".repeat(5_000)}}`
     const wide = `{"model":"m","x":[${Array.from({ length: 100_001 }, () => "{}").join(",")}]}`
     for (const body of [deep, wide]) assert.strictEqual(refusalOf(body).code, "invalid_body")
   })
 })
 
-describe("the arguments of a past call", () => {
+describe("the arguments of a previous call", () => {
   const past = (written: string) => ({
     ...chat,
     messages: [...messages, { role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: written } }] }]
   })
 
-  it("are refused where no engine could read them, by their own path", () => {
+  it("are refused at their own path if no engine could parse them", () => {
     for (const written of ["nope", "[]", "null", "5", '{"a":', `{"a":${"[".repeat(70)}${"]".repeat(70)}}`]) {
       assert.deepInclude(refusalOf(past(written)), { code: "invalid_parameter", param: "messages[1].tool_calls[0].function.arguments" }, written)
     }
   })
 
-  it("go as they were written, and as an empty object where nothing was", () => {
+  it("are sent unchanged, and as an empty object if they are empty", () => {
     for (const [written, sent] of [
       ['{"a": 1}', '{"a": 1}'],
       ["", "{}"]

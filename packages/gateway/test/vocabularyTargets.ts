@@ -5,7 +5,7 @@ import type { Target } from "../src/vocabulary/Checking.ts"
 import { type CheckedRequest, checkRequest } from "../src/vocabulary/checkRequest.ts"
 import { parseBody } from "../src/vocabulary/parseBody.ts"
 
-/** A template that names all that a template can name. */
+/** A template that uses everything that a template can use. */
 export const ableTemplate = "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}{{ reasoning_effort }}<|image_pad|>"
 
 const forms = {
@@ -16,7 +16,7 @@ const forms = {
   tool_results: true
 }
 
-/** The contract of an engine that serves everything that there is a word for. */
+/** The contract of an engine that supports everything. */
 export const everything: ServedContract = {
   ...(engineFor("vllm")?.served ?? nothingServed),
   toolCalling: forms,
@@ -41,7 +41,7 @@ export const targetWith = ({ runtime = "reference", ...over }: TargetOptions = {
   ...over
 })
 
-/** What becomes of a body, given as text or as a value. */
+/** The outcome for a body, given as text or as a value. */
 export const outcomeOf = (body: unknown, endpoint: InferencePath = "/v1/chat/completions", target: Target = targetWith()): CheckedRequest | Refusal => {
   const parsed = parseBody(Buffer.from(typeof body === "string" ? body : JSON.stringify(body)))
   return parsed instanceof Refusal ? parsed : checkRequest(endpoint, parsed, target)
@@ -59,5 +59,5 @@ export const refusalOf = (...given: Parameters<typeof outcomeOf>): Refusal => {
   throw new Error(`taken: ${outcome.engineBody}`)
 }
 
-/** What the engine gets of a body. */
+/** The body that the engine gets. */
 export const sentOf = (...given: Parameters<typeof outcomeOf>): unknown => JSON.parse(takenOf(...given).engineBody)

@@ -8,8 +8,8 @@ const about = (content: string) => ({ ...chatStream, messages: [{ role: "user", 
 const many = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
 const complete = (call: Call) => streams(["a"])(call)
 
-describe("a request for engines that are full", () => {
-  /** An engine that can have five at once and has them, and callers who wait. */
+describe("a request while all engines are full", () => {
+  /** An engine that is full with five requests, and callers that wait. */
   const makeFull = Effect.fnUntraced(function* (waiting: number, settings: Readonly<Record<string, number>> = {}) {
     const engine = yield* makeEngine(() => {})
     const { address, world } = yield* makeStage([engine.url], settings)
@@ -20,7 +20,7 @@ describe("a request for engines that are full", () => {
     return { address, engine, held, queued, world }
   })
 
-  it.live("waits in the gateway until one has room, and another that comes to it gets who waits", () =>
+  it.live("waits in the gateway until an engine has room or a new engine starts", () =>
     Effect.gen(function* () {
       const { engine, queued, world } = yield* makeFull(3)
       const [first] = engine.calls
@@ -33,7 +33,7 @@ describe("a request for engines that are full", () => {
     })
   )
 
-  it.live("that waits too long, or finds too many waiting, is 503 and recorded as refused: no work was done", () =>
+  it.live("that waits too long, or finds a full queue, is 503 and recorded as refused", () =>
     Effect.gen(function* () {
       const { address, engine, queued, world } = yield* makeFull(20, { GATEWAY_QUEUE_SECONDS: 0.3 })
       yield* soon(() => queued.every(({ request }) => request.socket?.connecting === false))
@@ -42,14 +42,14 @@ describe("a request for engines that are full", () => {
       for (const seen of [late, ...queued]) assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "2"])
       assert.deepStrictEqual(
         outcomes(world).filter((outcome) => outcome !== "Begin"),
-        // Of identical refusals, twenty a minute are recorded.
+        // Of identical refusals, twenty per minute are recorded.
         many(20, "Refuse 503 model_overloaded")
       )
       assert.strictEqual(engine.calls.length, 5)
     })
   )
 
-  it.live("never waits longer than its caller says", () =>
+  it.live("never waits longer than its caller announces", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeFull(0)
       const seen = yield* fetched(address, { headers: { "x-stainless-timeout": "1" } })
@@ -58,7 +58,7 @@ describe("a request for engines that are full", () => {
     })
   )
 
-  it.live("whose caller leaves costs nothing, and takes nobody's place", () =>
+  it.live("whose caller disconnects costs nothing and takes no slot", () =>
     Effect.gen(function* () {
       const { engine, queued, world } = yield* makeFull(2)
       const [leaver, stayer] = queued
@@ -75,11 +75,11 @@ describe("a request for engines that are full", () => {
 })
 
 describe("a request for a model without an engine", () => {
-  it.live("is held without a byte until there is one, and then served: fifty as one", () =>
+  it.live("waits without a byte until there is one, and is then served, also with fifty requests", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([])
-      // Those who come after the engine find a queue that has room for all.
+      // Requests that come after the engine started find a queue with room for all.
       world.route = { ...world.route, mayIdle: true, concurrency: 16 }
       const crowd = yield* Effect.forEach(many(50, chatStream), (body) => send(address, { body }))
       yield* soon(() => world.used >= 50)
@@ -91,7 +91,7 @@ describe("a request for a model without an engine", () => {
     })
   )
 
-  it.live("beyond those that may wait is told when to come back, by what its start took when it was measured", () =>
+  it.live("beyond the queue's limit gets a Retry-After from the measured start", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_COLD_WAITING: 2 })
       world.route = { ...world.route, mayIdle: true, startSeconds: 48 }
@@ -99,7 +99,7 @@ describe("a request for a model without an engine", () => {
       yield* soon(() => world.used === 2)
       const seen = yield* fetched(address, { body: chat })
       assert.strictEqual(seen.status(), 503)
-      // Less what has passed since the first came.
+      // Less the time since the first request.
       const seconds = Number(seen.headers()["retry-after"])
       assert.isTrue(seconds > 30 && seconds <= 48, `${seconds} s`)
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
@@ -109,8 +109,8 @@ describe("a request for a model without an engine", () => {
   )
 })
 
-describe("a roll-out", () => {
-  it.live("lets streams of the old revision come to their end while the new one has all that is new", () =>
+describe("a rollout", () => {
+  it.live("lets streams of the old revision end while the new one gets all new requests", () =>
     Effect.gen(function* () {
       const old = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
       const fresh = yield* makeEngine(streams(["b"]))
@@ -130,14 +130,14 @@ describe("a roll-out", () => {
   )
 })
 
-/** The head and a part of an answer that is not streamed. */
+/** The head and part of an answer that is not streamed. */
 const breaksOff = ({ response }: Call) =>
   void response.writeHead(200, { "content-type": "application/json", "content-length": "1000" }).write("{", () => response.destroy())
 
 describe("of two engines", () => {
   const settings = { GATEWAY_SCRAPE_SECONDS: 0.01, GATEWAY_HEALTH_SECONDS: 0.01 }
 
-  /** Two engines, and the one that requests of this kind go to first. */
+  /** Two engines, and the one that these requests prefer. */
   const makeTwo = Effect.fnUntraced(function* (asked: SendOptions = { body: { ...about("hi"), stream: false } }, more: Readonly<Record<string, number>> = {}) {
     const engines = [yield* makeEngine(speaks(["a"])), yield* makeEngine(speaks(["a"]))]
     const { address, world } = yield* makeStage(
@@ -151,12 +151,12 @@ describe("of two engines", () => {
     if (home === undefined || other === undefined) return yield* Effect.die("both were asked")
     return { address, ask, home, other, world }
   })
-  /** Asks until the other engine has it. */
+  /** Sends requests until the other engine gets one. */
   const untilTurned = Effect.fnUntraced(function* ({ ask, other }: Effect.Success<ReturnType<typeof makeTwo>>) {
     while (other.calls.length === 0) assert.strictEqual((yield* ask).status(), 200)
   })
 
-  it.live("the one that says that it is full is left to what it has", () =>
+  it.live("one that reports that it is full gets no new requests", () =>
     Effect.gen(function* () {
       const two = yield* makeTwo()
       two.home.observed = ({ response }) => response.end('vllm:num_requests_running{engine="0"} 1\nvllm:num_requests_waiting{engine="0"} 6\n')
@@ -164,7 +164,7 @@ describe("of two engines", () => {
     })
   )
 
-  it.live("the one whose health fails is left alone, and the last one never", () =>
+  it.live("one that fails its health checks gets no requests, unless it is the last one", () =>
     Effect.gen(function* () {
       const two = yield* makeTwo()
       two.home.observed = ({ response }) => response.writeHead(503).end()
@@ -178,23 +178,23 @@ describe("of two engines", () => {
 
   const responses = { path: "/v1/responses", body: { model: chat.model, input: "hi", stream: true } }
   for (const [how, broken, asked] of [
-    ["by its status", answers("{}", 500), { body: about("hi") }],
-    ["as the first frame", (call: Call) => openStream(call).end(errorFrame(500)), { body: about("hi") }],
-    ["after a beginning that says nothing", misbehaviours.fails(2, ["b"]), responses],
-    ["by breaking off after such a beginning", misbehaviours.dies(2, ["b"]), responses],
-    ["by answers that end within", breaksOff, { body: { ...about("hi"), stream: false } }],
+    ["with an error status", answers("{}", 500), { body: about("hi") }],
+    ["with an error as the first frame", (call: Call) => openStream(call).end(errorFrame(500)), { body: about("hi") }],
+    ["after a start without content", misbehaviours.fails(2, ["b"]), responses],
+    ["by breaking off after such a start", misbehaviours.dies(2, ["b"]), responses],
+    ["with incomplete answers", breaksOff, { body: { ...about("hi"), stream: false } }],
     [
       "by answers that are not finished",
       answers(wholeAnswer("b").replace('"finish_reason":"stop"', '"finish_reason":null')),
       { body: { ...about("hi"), stream: false } }
     ]
   ] as const) {
-    it.live(`the one that fails whatever it is asked, ${how}, is left alone, although its health is good`, () =>
+    it.live(`one that fails every request ${how} gets no requests, although it is healthy`, () =>
       Effect.gen(function* () {
         const { ask, home, other } = yield* makeTwo(asked)
         home.script = broken
         other.script = speaks(["b"])
-        // One was answered before.
+        // One request was answered before.
         while (other.calls.length === 0 && home.calls.length < 20) yield* ask
         assert.isAtMost(home.calls.length, 1 + 6)
         for (let time = 0; time < 5; time++) {
@@ -205,9 +205,10 @@ describe("of two engines", () => {
     )
   }
 
-  it.live("the one that hangs with work is left alone, although its health is good", () =>
+  it.live("one that hangs with work gets no requests, although it is healthy", () =>
     Effect.gen(function* () {
-      // Longer than the first request may take on a busy machine, and less than so many looks, of which two go together every ten milliseconds.
+      // Longer than the first request takes on a busy machine, and shorter than the checks, which come in pairs every
+      // ten milliseconds.
       const two = yield* makeTwo(undefined, { GATEWAY_HANG_SECONDS: 0.5 })
       let looks = 0
       two.home.observed = ({ response }) => {

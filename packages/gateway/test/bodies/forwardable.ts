@@ -1,7 +1,7 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Result, Schema } from "effect"
 
-// Written apart from the gateway's own tables, so that a hole in those is seen here.
+// Written independently of the gateway's tables, so that it detects gaps in them.
 const optional = Schema.optionalKey
 const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const number = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
@@ -194,7 +194,7 @@ const readers: Readonly<Record<InferencePath, ReturnType<typeof read>>> = {
   "/v1/messages/count_tokens": read(Schema.Struct(conversation))
 }
 
-/** What in an engine's body is not of the vocabulary; null where all is. */
+/** The part of an engine's body that is not in the vocabulary; null if there is none. */
 export const issueOf = (path: InferencePath, body: string): string | null => {
   const result = readers[path](body)
   return Result.isFailure(result) ? result.failure.message : null

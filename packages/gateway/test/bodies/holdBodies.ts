@@ -11,7 +11,7 @@ import { capabilitiesOf, everything, outcomeOf, targetWith } from "../vocabulary
 import { issueOf } from "./forwardable.ts"
 import { type MutatedBody, mutatedBodies } from "./mutated.ts"
 
-/** How many bodies are made from one seed. */
+/** Bodies generated from one seed. */
 const batch = 1_000
 
 const hold = (seed: number, path: InferencePath, body: string) => assert.strictEqual(issueOf(path, body), null, `seed ${seed}: ${path} ${body}`)
@@ -25,8 +25,8 @@ const post = (agent: Agent, address: string, { path, text }: MutatedBody) =>
   })
 
 /**
- * Sends the mutated bodies of a seed through a gateway: each is answered below 500, and what its engine got of each is of the vocabulary. How many were answered, and how
- * many reached the engine.
+ * Sends the mutated bodies of a seed through a gateway. Each must be answered below 500, and the engine must get only
+ * known fields. Returns how many were answered and how many reached the engine.
  */
 export const holdBodies = Effect.fnUntraced(function* (seed: number, count: number) {
   const engine = yield* makeEngine(speaks(["a"]))
@@ -57,7 +57,7 @@ export const holdBodies = Effect.fnUntraced(function* (seed: number, count: numb
   return reached
 })
 
-/** The same without a network in between. */
+/** The same without a network. */
 export const holdChecks = (seed: number, count: number): number => {
   let taken = 0
   const target = targetWith({ cacheSalt: "s".repeat(43) })

@@ -4,7 +4,7 @@ import { capabilityUses } from "../capabilityUses.ts"
 
 const chat = "/v1/chat/completions"
 
-/** A request with nearly everything that a model can be asked for. */
+/** A request with almost every feature. */
 const rich = {
   messages: [
     { role: "system", content: "s" },
@@ -142,7 +142,7 @@ const nodesOf = (value: unknown, found: Array<Node> = []): Array<Node> => {
 
 const set = (node: Node, name: string, value: unknown) => Object.defineProperty(node, name, { value, enumerable: true, configurable: true, writable: true })
 
-/** Changes one place of a tree. */
+/** Changes one place in a tree. */
 const mutate = (root: Node, draw: Draw): void => {
   const nodes = nodesOf(root)
   const node = nodes[draw.integer(0, nodes.length - 1)] ?? root
@@ -160,7 +160,7 @@ const mutate = (root: Node, draw: Draw): void => {
   ])()
 }
 
-/** Changes the text itself. */
+/** Changes the text. */
 const mangle = (text: string, draw: Draw): string => {
   const at = draw.integer(0, text.length)
   return draw.pick<() => string>([
@@ -178,7 +178,7 @@ export interface MutatedBody {
   readonly text: string
 }
 
-/** The bodies that follow from a seed: requests of both paths, each with one to four changes. */
+/** The bodies generated from a seed: requests of both paths, each with one to four changes. */
 export const mutatedBodies = function* (seed: number, count: number): Generator<MutatedBody> {
   const draw = drawsOf(seed)
   for (let made = 0; made < count; made++) {

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DecodePace } from "../../src/routing/DecodePace.ts"
 
-describe("the pace at which the engines of a model write an answer", () => {
-  it("is 30 tokens a second until an answer is measured", () => {
+describe("the pace at which the engines of a model generate an answer", () => {
+  it("is 30 tokens per second until an answer is measured", () => {
     assert.strictEqual(new DecodePace().estimate(10_000), 300)
   })
 
-  it("is that of the measured answers, whatever came before 20,000 tokens", () => {
+  it("follows the last 20,000 measured tokens", () => {
     const pace = new DecodePace()
     pace.observe(100, 1_000)
     assert.strictEqual(pace.estimate(10_000), 1_000)
@@ -14,14 +14,14 @@ describe("the pace at which the engines of a model write an answer", () => {
     assert.strictEqual(pace.estimate(10_000), 500)
   })
 
-  it("changes little by many short answers to long prompts, which a caller could send to make it look slow", () => {
+  it("hardly changes with many short answers to long prompts, which a caller could send to make it look slow", () => {
     const pace = new DecodePace()
     for (let count = 0; count < 10; count++) pace.observe(500, 10_000)
     for (let count = 0; count < 200; count++) pace.observe(1, 10_000)
     assert.isAbove(pace.estimate(10_000), 450)
   })
 
-  it("ignores answers without tokens, and is nothing before the engine was asked", () => {
+  it("ignores answers without tokens, and estimates 0 before the engine got the request", () => {
     const pace = new DecodePace()
     pace.observe(0, 1_000)
     pace.observe(1, 0)

@@ -6,7 +6,7 @@ import { laterRevision, makePool, nameOf, waiting } from "./pool.ts"
 
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** Fails three times, which takes it out unless it is the last. */
+/** Fails three times, which ejects the engine unless it is the last. */
 const failOften = (pool: ReturnType<typeof makePool>["pool"], engine: EngineState | undefined) => {
   if (engine !== undefined) for (let time = 0; time < 3; time++) pool.fail(engine)
 }
@@ -14,7 +14,7 @@ const failOften = (pool: ReturnType<typeof makePool>["pool"], engine: EngineStat
 const nobody = () => null
 
 describe("a model's engines", () => {
-  it("have what was measured and four more, and the rest waits until one ends", () => {
+  it("get their measured concurrency plus four, and further requests wait until one ends", () => {
     const { pool } = makePool(["a"], 2)
     const held = Array.from({ length: 6 }, () => pool.take(nobody, true, "org"))
     assert.isTrue(held.every((engine) => engine !== undefined))
@@ -28,7 +28,7 @@ describe("a model's engines", () => {
     assert.isUndefined(pool.take(nobody, true, "org"))
   })
 
-  it("that come anew get those who wait, before anybody who comes later", () => {
+  it("that start get the waiting requests before later ones", () => {
     const { pool, world } = makePool(["a"], 1)
     for (let count = 0; count < 5; count++) pool.take(nobody, true, "org")
     const got = [waiting(pool, "org"), waiting(pool, "org")]
@@ -40,7 +40,7 @@ describe("a model's engines", () => {
     )
   })
 
-  it("that come to a crowd get it step by step, twice as many each quarter of a second", () => {
+  it("that start with a long queue get twice as many requests each quarter of a second", () => {
     const { pool, world } = makePool([], 60)
     const crowd = Array.from({ length: 80 }, () => waiting(pool, "org"))
     const served = () => crowd.filter(({ engine }) => engine !== undefined).length
@@ -55,7 +55,7 @@ describe("a model's engines", () => {
     assert.deepStrictEqual(seen, [8, 8, 16, 32, 64, 64])
   })
 
-  it("that are withdrawn get nothing more, what they have goes on, and those who waited there go to the next revision", () => {
+  it("that are withdrawn get no new requests; running ones continue, and waiting ones go to the next revision", () => {
     const { pool, world } = makePool(["old"], 1)
     const streams = Array.from({ length: 5 }, () => pool.take(nobody, true, "org"))
     const got = waiting(pool, "org")
@@ -67,7 +67,7 @@ describe("a model's engines", () => {
     assert.strictEqual(old?.outstanding, 0)
   })
 
-  it("serve organisations in turns, each in its own order", () => {
+  it("serve organizations round-robin, each in order of arrival", () => {
     const { pool, world } = makePool([], 1)
     const order: Array<string> = []
     for (const [name, org] of [...Array.from({ length: 5 }, (_, index) => [`a${index}`, "a"]), ["b0", "b"], ["b1", "b"], ["c0", "c"]]) {
@@ -80,7 +80,7 @@ describe("a model's engines", () => {
     assert.deepStrictEqual(order, ["a0", "b0", "c0", "a1", "b1", "a2", "a3", "a4"])
   })
 
-  it("tell those who wait that the model is gone", () => {
+  it("report to waiting requests that the model was deleted", () => {
     const { pool, world } = makePool([], 1)
     const got = waiting(pool, "org")
     world.gone = true
@@ -88,7 +88,7 @@ describe("a model's engines", () => {
     assert.deepStrictEqual([got.gone, pool.queue.size], [true, 0])
   })
 
-  it("are out for ten seconds after three failures, twice as long each time up to two minutes, and the last one never", () => {
+  it("are ejected for ten seconds after three failures, twice as long each time up to two minutes, except for the last one", () => {
     const { pool, world } = makePool(["a", "b"])
     const [a, b] = pool.engines
     const times: Array<number> = []
@@ -107,7 +107,7 @@ describe("a model's engines", () => {
     assert.strictEqual((a?.ejectedUntil ?? 0) - world.now, 10_000, "long ago is forgotten")
   })
 
-  it("come back at once where all others are withdrawn", () => {
+  it("are readmitted at once if all others are withdrawn", () => {
     const { pool, world } = makePool(["a", "b", "c"])
     failOften(pool, pool.engines[0])
     world.now = 1
@@ -119,7 +119,7 @@ describe("a model's engines", () => {
     )
   })
 
-  it("are not out for failures that lie further apart", () => {
+  it("are not ejected for failures that are further apart", () => {
     const { pool, world } = makePool(["a", "b"])
     const [a] = pool.engines
     for (let time = 0; time < 10; time++) {
@@ -130,11 +130,11 @@ describe("a model's engines", () => {
   })
 
   const failing: ReadonlyArray<readonly [string, boolean, string]> = [
-    ["three answers to several organisations", true, "aba"],
-    ["five answers to one organisation", false, "aaaaa"],
-    ["six answers to one organisation", true, "aaaaaa"],
-    ["each of one organisation's, while others are answered", false, "aaaa+aaaa+aaaa+aaaa+"],
-    ["two of several's", false, "ab"]
+    ["three answers to several organizations", true, "aba"],
+    ["five answers to one organization", false, "aaaaa"],
+    ["six answers to one organization", true, "aaaaaa"],
+    ["each answer of one organization, while others succeed", false, "aaaa+aaaa+aaaa+aaaa+"],
+    ["two answers to several organizations", false, "ab"]
   ]
   for (const [which, expected, answers] of failing) {
     it(`are ${expected ? "" : "not "}out for failing ${which}, and the last one never`, () => {
@@ -195,8 +195,8 @@ describe("a model's engines", () => {
   )
 
   const hung: ReadonlyArray<readonly [string, boolean, (engine: EngineState) => void]> = [
-    ["has a stream and says nothing", true, (engine) => engine.enter(0, true, "org")],
-    ["has nothing to do", false, () => {}],
+    ["has a silent stream", true, (engine) => engine.enter(0, true, "org")],
+    ["is idle", false, () => {}],
     [
       "sent a frame",
       false,

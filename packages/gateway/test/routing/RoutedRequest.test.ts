@@ -26,7 +26,7 @@ const entered = ({ pool, world }: ReturnType<typeof makePool>): RoutedRequest =>
 describe("a second attempt", () => {
   const times = (count: number, act: () => boolean) => Array.from({ length: count }, act).filter((could) => could).length
 
-  it("is made for every closed connection of an engine that is well, each request's once", () => {
+  it("is made once per request for every closed connection of a healthy engine", () => {
     const model = makePool(["a"])
     const asked = times(100, () => {
       const routedRequest = entered(model)
@@ -38,18 +38,18 @@ describe("a second attempt", () => {
     assert.deepStrictEqual([asked, model.pool.engines[0]?.outstanding], [100, 0])
   })
 
-  it("for one model whose engines fail takes none from another's, nor from its own closed connections", () => {
+  it("for a model with failing engines does not use the budget of another model, or of its own closed connections", () => {
     const failing = makePool(["a", "b"])
     const another = (model: typeof failing, why: "lost" | "stale" | "full") => {
       const routedRequest = entered(model)
       const could = routedRequest.retry(why)
       routedRequest.leave()
-      // What failed too often would be out.
+      // An engine that failed too often would be ejected.
       model.world.now += 11_000
       return could
     }
     const made = times(40, () => another(failing, "lost"))
-    // Ten in hand, and a tenth of the forty.
+    // Ten from the initial budget, and a tenth of the forty requests.
     assert.isTrue(made >= 10 && made <= 14, String(made))
     assert.isAtMost(
       times(5, () => another(failing, "full")),
@@ -59,14 +59,14 @@ describe("a second attempt", () => {
     assert.isTrue(another(makePool(["a", "b"]), "lost"))
   })
 
-  it("is made at the same engine where a connection was closed at once: who ends engines by it has the others at their price only", () => {
+  it("is made on the same engine if a connection was closed at once: a request that crashes engines cannot crash another one for free", () => {
     const model = makePool(["a", "b"])
     const ended = times(40, () => {
       const routedRequest = entered(model)
       const first = routedRequest.url
       assert.isTrue(routedRequest.retry("stale"))
       assert.strictEqual(routedRequest.url, first)
-      // It is no more, or ends by this once again.
+      // The engine has crashed, or crashes again because of this request.
       const could = routedRequest.retry(model.world.now % 2 === 0 ? "lost" : "stale")
       assert.strictEqual(routedRequest.url !== first, could)
       assert.isFalse(routedRequest.retry("lost"))
@@ -74,7 +74,7 @@ describe("a second attempt", () => {
       model.world.now += 11_001
       return could
     })
-    // Ten in hand, and a tenth of the forty.
+    // Ten from the initial budget, and a tenth of the forty requests.
     assert.isTrue(ended >= 10 && ended <= 14, String(ended))
     assert.deepStrictEqual(
       model.pool.engines.map(({ outstanding }) => outstanding),

@@ -7,7 +7,7 @@ import { nameOf } from "./pool.ts"
 
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-/** Engines with so many requests each. */
+/** Engines with these numbers of requests. */
 const enginesWith = (loads: ReadonlyArray<number>) =>
   loads.map((load, index) => {
     const engine = new EngineState({ url: `http://10.0.0.${index}:8000`, pod: `pod-${index}` }, 0, false)
@@ -17,7 +17,7 @@ const enginesWith = (loads: ReadonlyArray<number>) =>
 const told = { running: 1, waiting: 0, cacheUse: 0, tokens: null }
 const at = { now: 0, limit: 20, except: [] }
 
-describe("the engine that a request goes to", () => {
+describe("the engine for a request", () => {
   it.prop(
     "never has more than a quarter above the mean, nor more than it may, and there is one as long as one has room",
     [Schema.Array(int(0, 24)).check(Schema.isBetweenLength(1, 8)), Schema.Array(int(0, 9)).check(Schema.isMaxLength(8)), int(0, 2 ** 32 - 1)],
@@ -43,7 +43,7 @@ describe("the engine that a request goes to", () => {
     }
   )
 
-  it("has its even share of the keys, and keeps them when another goes", () => {
+  it("gets an even share of the keys, and keeps them when another engine is removed", () => {
     const engines = enginesWith([0, 0, 0, 0, 0])
     const keys = Array.from({ length: 5_000 }, (_, index) => hashOf(`org\nmodel\nconversation ${index}`))
     const homes = (among: ReadonlyArray<EngineState>) => keys.map((key) => pickEngine(among, { ...at, key })?.endpoint.pod)
@@ -53,7 +53,7 @@ describe("the engine that a request goes to", () => {
     assert.isTrue(before.every((pod, index) => pod === "pod-4" || pod === after[index]))
   })
 
-  it("is the one with the least load where nothing is shared with other requests", () => {
+  it("is the one with the least load if the request shares no prefix", () => {
     const engines = enginesWith([3, 1, 2])
     assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[1])
     engines[1]?.recordMetrics({ ...told, waiting: 5 }, 0)
@@ -61,12 +61,12 @@ describe("the engine that a request goes to", () => {
   })
 
   const vetoes: ReadonlyArray<readonly [string, Partial<typeof told>, number, boolean]> = [
-    ["whose cache is full", { cacheUse: 0.91 }, 0, true],
-    ["whose cache is nearly full", { cacheUse: 0.9 }, 0, false],
-    ["where six wait", { waiting: 6 }, 0, true],
-    ["where five wait", { waiting: 5 }, 0, false],
-    ["that said so six seconds ago", { waiting: 6, cacheUse: 1 }, 6_000, false],
-    ["that works on nothing", { running: 0, cacheUse: 1 }, 0, false]
+    ["that has a full cache", { cacheUse: 0.91 }, 0, true],
+    ["that has a nearly full cache", { cacheUse: 0.9 }, 0, false],
+    ["that has six waiting requests", { waiting: 6 }, 0, true],
+    ["that has five waiting requests", { waiting: 5 }, 0, false],
+    ["that reported it six seconds ago", { waiting: 6, cacheUse: 1 }, 6_000, false],
+    ["that is idle", { running: 0, cacheUse: 1 }, 0, false]
   ]
   for (const [which, metrics, now, vetoed] of vetoes) {
     it(`is ${vetoed ? "never" : "also"} one ${which}`, () => {
@@ -76,7 +76,7 @@ describe("the engine that a request goes to", () => {
     })
   }
 
-  it("is none that had no room a moment ago", () => {
+  it("is not one that was full a moment ago", () => {
     const [first, second] = enginesWith([0, 1])
     first?.markFull(0)
     const picked = (now: number) =>

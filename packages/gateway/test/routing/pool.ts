@@ -32,14 +32,14 @@ export const laterRevision = Schema.decodeSync(RevisionId)(id("rev", 2))
 
 export const endpointsOf = (names: ReadonlyArray<string>) => names.map((name) => ({ url: `http://${name}:8000`, pod: name }))
 
-/** A pool of engines by their names, on a clock that a test sets. An engine can have `concurrency` and four more. */
+/** A pool of engines by name, with a clock that the test sets. An engine may have `concurrency` requests plus four. */
 export const makePool = (names: ReadonlyArray<string>, concurrency: number | null = null) => {
   const world = {
     now: 0,
-    /** Whether there is no such model any more. */
+    /** Whether the model was deleted. */
     gone: false,
     route: { ...route, concurrency, endpoints: endpointsOf(names) },
-    /** Changes where requests go. */
+    /** Changes the route. */
     serve: (others: ReadonlyArray<string>, over: Partial<Route> = {}) => {
       world.route = { ...world.route, ...over, endpoints: endpointsOf(others) }
       pool.dispatch()
@@ -51,7 +51,7 @@ export const makePool = (names: ReadonlyArray<string>, concurrency: number | nul
 
 export const nameOf = ({ endpoint }: EngineState): string => endpoint.pod
 
-/** Somebody waits: what it got, once it has. */
+/** A waiting request, and the engine that it got. */
 export const waiting = (pool: ModelPool, org: string, key: number | null = null) => {
   const got: { engine: EngineState | undefined; gone: boolean } = { engine: undefined, gone: false }
   const waiter = {

@@ -56,7 +56,7 @@ describe("an engine's metrics", () => {
       assert.deepStrictEqual(readEngineMetrics(lines.join("\n"), engineWire(which.includes("SGLang") ? "sglang" : "vllm")), expected))
 })
 
-describe("what a caller waits", () => {
+describe("the time that a caller waits", () => {
   const announced: ReadonlyArray<readonly [Readonly<Record<string, string>>, number | null]> = [
     [{}, null],
     [{ "x-stainless-timeout": "600" }, 599_000],
@@ -68,10 +68,10 @@ describe("what a caller waits", () => {
   ]
   for (const [headers, expected] of announced) it(`is ${expected} ms by ${JSON.stringify(headers)}`, () => assert.strictEqual(patienceOf(headers), expected))
 
-  it("is less by what has passed", () => assert.strictEqual(patienceOf({ "x-stainless-timeout": "20" }, 5_000), 14_000))
+  it("is reduced by the time that has passed", () => assert.strictEqual(patienceOf({ "x-stainless-timeout": "20" }, 5_000), 14_000))
 })
 
-describe("when to ask again for a model that starts", () => {
+describe("Retry-After for a model that starts", () => {
   const starts: ReadonlyArray<readonly [number | null, number | null, number, number]> = [
     [null, null, 0, 30],
     [null, 45, 0, 45],
@@ -84,12 +84,12 @@ describe("when to ask again for a model that starts", () => {
     [20_000, 400, 5_500, 15]
   ]
   for (const [lastStart, startSeconds, passed, expected] of starts) {
-    it(`is in ${expected} s after ${passed} ms, where it took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
+    it(`is ${expected} s after ${passed} ms, if the last start took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
       assert.strictEqual(secondsUntilStarted({ lastStart, startSeconds, passed }), expected))
   }
 })
 
-describe("when to ask again for a model whose engine ends whenever it starts", () => {
+describe("Retry-After for a model whose engine fails at each start", () => {
   const starts: ReadonlyArray<readonly [number | null, number | null, number, number]> = [
     [null, 12, 35_000, 47],
     [null, 12, -5_000, 12],
@@ -99,7 +99,7 @@ describe("when to ask again for a model whose engine ends whenever it starts", (
     [0, null, 0, 1]
   ]
   for (const [lastStart, startSeconds, left, expected] of starts) {
-    it(`is in ${expected} s where it is started again in ${left} ms, and took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
+    it(`is ${expected} s if the next start is in ${left} ms, and the last took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
       assert.strictEqual(secondsUntilNextStart({ lastStart, startSeconds }, left), expected))
   }
 })
@@ -117,15 +117,15 @@ describe("a start that may have failed", () => {
   }
 })
 
-describe("what requests share", () => {
+describe("the prefix that requests share", () => {
   const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }]
   const system = { role: "system", content: "You are terse." }
   const user = { role: "user", content: [{ type: "text", text: "Hello" }] }
   const same: ReadonlyArray<readonly [string, Readonly<Record<string, unknown>>, Readonly<Record<string, unknown>>]> = [
-    ["later turns", { messages: [system, user] }, { messages: [system, user, { role: "assistant", content: "Hi" }, { role: "user", content: "More" }] }],
-    ["values of sampling", { messages: [user], temperature: 1 }, { messages: [user], temperature: 0 }],
-    ["all else, by the caller's key", { prompt_cache_key: "k", messages: [user] }, { prompt_cache_key: "k", messages: [system] }],
-    ["what follows 1,024 characters", { prompt: `${"x".repeat(1_024)}a` }, { prompt: `${"x".repeat(1_024)}b` }]
+    ["later messages", { messages: [system, user] }, { messages: [system, user, { role: "assistant", content: "Hi" }, { role: "user", content: "More" }] }],
+    ["sampling parameters", { messages: [user], temperature: 1 }, { messages: [user], temperature: 0 }],
+    ["anything but the caller's key", { prompt_cache_key: "k", messages: [user] }, { prompt_cache_key: "k", messages: [system] }],
+    ["text after 1,024 characters", { prompt: `${"x".repeat(1_024)}a` }, { prompt: `${"x".repeat(1_024)}b` }]
   ]
   for (const [what, one, other] of same) it(`does not depend on ${what}`, () => assert.strictEqual(prefixOf(one), prefixOf(other)))
 
@@ -135,13 +135,13 @@ describe("what requests share", () => {
     ["the system prompt of Messages", { system: "a", messages: [user] }, { system: [{ type: "text", text: "b" }], messages: [user] }],
     ["instructions", { instructions: "a", input: "c" }, { instructions: "b", input: "c" }],
     ["the input", { input: "a" }, { input: [{ role: "user", content: "b" }] }],
-    ["the first user turn", { messages: [system, user] }, { messages: [system, { role: "user", content: "Bye" }] }],
+    ["the first user message", { messages: [system, user] }, { messages: [system, { role: "user", content: "Bye" }] }],
     ["the prompt", { prompt: ["a"] }, { prompt: ["b"] }],
     ["tokens of the prompt", { prompt: [1, 2] }, { prompt: [12] }]
   ]
   for (const [what, one, other] of unlike) it(`depends on ${what}`, () => assert.notStrictEqual(prefixOf(one), prefixOf(other)))
 
-  it("is never more than 1,024 characters, whatever a body holds", () => {
+  it("has at most 1,024 characters, whatever the body contains", () => {
     const deep = Array.from({ length: 60 }).reduce<unknown>((inner) => [inner, "x".repeat(100)], "y")
     for (const body of [{ tools: deep }, { system: "s".repeat(5_000_000) }, { messages: Array.from({ length: 10_000 }, () => system) }]) {
       assert.isAtMost(prefixOf(body).length, 1_024)
@@ -149,7 +149,7 @@ describe("what requests share", () => {
   })
 })
 
-describe("second attempts", () => {
+describe("the retry budget", () => {
   it.prop(
     "are never more than a tenth of the requests beyond those in hand, and the first of a quiet gateway is one of these",
     [Schema.Array(Schema.Boolean)],

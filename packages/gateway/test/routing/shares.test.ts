@@ -6,7 +6,7 @@ import { makePool, waiting } from "./pool.ts"
 const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const noKey = () => null
 
-/** A public model whose engines have `places` places in all. */
+/** A public model whose engines have `places` slots in total. */
 const makePublic = (places: number, engines = 1) => {
   const model = makePool(
     Array.from({ length: engines }, (_, index) => `e${index}`),
@@ -19,13 +19,13 @@ const makePublic = (places: number, engines = 1) => {
 
 type Pool = ReturnType<typeof makePublic>
 
-/** Takes places for an organization until it may take no more: the engines of those. */
+/** Takes slots for an organization until it may take no more. Returns their engines. */
 const takeAll = (pool: Pool, org: string): ReadonlyArray<EngineState> => {
   const engine = pool.take(noKey, true, org)
   return engine === undefined ? [] : [engine, ...takeAll(pool, org)]
 }
 
-describe("the places of a public model", () => {
+describe("the slots of a public model", () => {
   const cases: ReadonlyArray<readonly [places: number, engines: number, hogs: number, most: number]> = [
     [5, 1, 1, 4],
     [20, 1, 1, 16],
@@ -36,7 +36,7 @@ describe("the places of a public model", () => {
     [40, 4, 9, 5]
   ]
   for (const [places, engines, hogs, most] of cases) {
-    it(`leave the first request of an organization no wait: ${places} at ${engines} engines, of which ${hogs} others take all that they may`, () => {
+    it(`let the first request of an organization pass: ${places} slots at ${engines} engines, with ${hogs} other organizations at their limit`, () => {
       const pool = makePublic(places, engines)
       const held = Array.from({ length: hogs }, () => 0)
       for (let round = 0; round < places; round++) {
@@ -47,7 +47,7 @@ describe("the places of a public model", () => {
     })
   }
 
-  it("that become free go to the waiting organization that holds the fewest, also ahead of requests that waited longer", () => {
+  it("go to the waiting organization that holds the fewest, even before requests that waited longer", () => {
     const pool = makePublic(20)
     const held = takeAll(pool, "hog")
     const others = [...takeAll(pool, "b"), ...takeAll(pool, "c")]
@@ -59,7 +59,7 @@ describe("the places of a public model", () => {
     assert.isTrue(more.every(({ engine }) => engine === undefined))
   })
 
-  it("are all used by one organization up to its share, whose waiting requests follow as its own places become free", () => {
+  it("are used by one organization up to its share, and its waiting requests follow as its own slots become free", () => {
     const pool = makePublic(20)
     const held = takeAll(pool, "alone")
     assert.strictEqual(held.length, 16)
@@ -69,7 +69,7 @@ describe("the places of a public model", () => {
     assert.isTrue(more.every(({ engine }) => engine !== undefined))
   })
 
-  it("do not count against an organization at an engine that is withdrawn: a new revision serves it at once", () => {
+  it("do not count at a withdrawn engine: a new revision serves the organization at once", () => {
     const model = makePool(["a"], 16)
     model.world.serve(["old"], { isPublic: true })
     assert.strictEqual(takeAll(model.pool, "alone").length, 16)
@@ -77,7 +77,7 @@ describe("the places of a public model", () => {
     assert.strictEqual(takeAll(model.pool, "alone").length, 16)
   })
 
-  it("leave places in the queue too: one organization's waiting requests never fill it", () => {
+  it("are shared in the queue too: the waiting requests of one organization never fill it", () => {
     const pool = makePublic(5)
     const limit = pool.waitingLimit
     let queued = 0
@@ -87,7 +87,7 @@ describe("the places of a public model", () => {
   })
 
   const Step = Schema.Struct({ what: Schema.Literals(["take", "wait", "leave"]), org: int(0, 5), which: int(0, 50) })
-  it.prop("are never more than there are, and no request waits that may have one", [Schema.Array(Step).check(Schema.isBetweenLength(40, 120))], ([steps]) => {
+  it.prop("are never over-assigned, and no request waits if it may take one", [Schema.Array(Step).check(Schema.isBetweenLength(40, 120))], ([steps]) => {
     const pool = makePublic(20, 2)
     const held: Array<{ readonly engine: EngineState; readonly org: string }> = []
     let waiters: Array<{ readonly org: string; readonly got: ReturnType<typeof waiting> }> = []

@@ -27,7 +27,7 @@ const answer = () => {
   return told
 }
 
-/** Watches a pool; what was asked of its engines is counted. */
+/** Watches a pool and records the requests to its engines. */
 const makeWatch = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   const { pool, world } = makePool(names)
   const pools = new Map<ModelId, ModelPool>([[pool.route.modelId, pool]])
@@ -58,7 +58,7 @@ const makeWatch = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   return { pass, pool, pools, seen, world }
 })
 
-it.effect("engines with traffic are asked for their metrics, their health only where there are several, and after a minute's rest nothing", () =>
+it.effect("engines with traffic are polled for metrics, also for health if there are several, and not at all after an idle minute", () =>
   Effect.gen(function* () {
     const one = yield* makeWatch(["a"])
     yield* one.pass(3)
@@ -76,7 +76,7 @@ it.effect("engines with traffic are asked for their metrics, their health only w
   }).pipe(Effect.scoped)
 )
 
-it.effect("who waits for an engine keeps it on its way, and is told where there is no place for it", () =>
+it.effect("waiting requests keep the engine's start going, and are refused if there are no GPUs for it", () =>
   Effect.gen(function* () {
     const { pass, pool, seen, world } = yield* makeWatch([])
     pool.coldSince = 0
@@ -96,7 +96,7 @@ it.effect("who waits for an engine keeps it on its way, and is told where there 
     yield* pass(1)
     assert.strictEqual(yield* code, "model_starting")
     assert.include((yield* refusal()).message, "Try again shortly")
-    // Three times as long as a start of which nothing is known, and a minute.
+    // Three times as long as an unknown start, plus one minute.
     yield* pass(140)
     const late = yield* refusal()
     assert.deepStrictEqual([late.code, late.retryAfter], ["model_starting", 33])
@@ -121,7 +121,7 @@ it.effect(
         return Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
       })
       seen.placed = true
-      // The clock of the pods is that of the test, which begins at 0 as the pool's does.
+      // The pods use the test's clock, which begins at 0 like the pool's.
       seen.failing = { ends: 4, nextStartAt: 40_000 }
       yield* pass(5)
       const told = yield* refusal
@@ -133,7 +133,7 @@ it.effect(
       seen.failing = { ends: 5, nextStartAt: 300_000 }
       yield* pass(1)
       assert.strictEqual((yield* refusal).retryAfter, 60)
-      // It is being started: that may be the time when it does, so it is waited for.
+      // The engine is being started, which may succeed, so requests wait for it.
       seen.failing = { ends: 5, nextStartAt: null }
       yield* pass(1)
       const held = yield* Effect.forkChild(refusal, { startImmediately: true })
