@@ -7,12 +7,12 @@ import { SqlClient } from "effect/sql"
 import { done, makeEngine, streams } from "../../packages/gateway/test/fakeEngine.ts"
 import { startGateway } from "../../packages/gateway/test/gatewayProcess.ts"
 import { layerStore } from "../../packages/gateway/test/serving.ts"
-import { fetched, type Seen, send, soon } from "../../packages/gateway/test/stage.ts"
+import { fetched, type ReceivedAnswer, send, soon } from "../../packages/gateway/test/stage.ts"
 
 /** Milliseconds within which any number of requests wake a model once, however many gateways there are. */
 const wakePause = 2_000
 
-const idOf = (seen: Seen) => Schema.decodeUnknownSync(RequestId)(seen.headers()["x-request-id"])
+const idOf = (received: ReceivedAnswer) => Schema.decodeUnknownSync(RequestId)(received.headers()["x-request-id"])
 
 /** A model that idles: its engine is not there, and starts took as long as measured. */
 const makeIdle = Effect.fnUntraced(function* (slug: string) {
@@ -45,8 +45,8 @@ layer(layerStore, { excludeTestServices: true })("a model that idles", (it) => {
       assert.isTrue(crowd.every(({ response }) => response === undefined))
       yield* runs.publishEndpoints(operation.id, orgId, [{ url: engine.url, pod: "pod-0" }])
       yield* soon(() => crowd.every(({ ended }) => ended === "end"))
-      assert.isTrue(crowd.every((seen) => seen.status() === 200 && seen.text().endsWith(done)))
-      const records = yield* Effect.forEach(crowd, (seen) => requests.find(orgId, idOf(seen)))
+      assert.isTrue(crowd.every((received) => received.status() === 200 && received.text().endsWith(done)))
+      const records = yield* Effect.forEach(crowd, (received) => requests.find(orgId, idOf(received)))
       assert.isTrue(records.every((record) => Option.getOrThrow(record).status_code === 200))
     })
   )
@@ -57,12 +57,12 @@ layer(layerStore, { excludeTestServices: true })("a model that idles", (it) => {
       const requests = yield* Requests
       const { body, key, operation, orgId } = yield* makeIdle("vain")
       const { address } = yield* startGateway({ GATEWAY_COLD_SECONDS: "0.5" })
-      const seen = yield* fetched(address, { key, body })
-      assert.deepStrictEqual([seen.status(), JSON.parse(seen.text()).error.code], [503, "model_starting"])
+      const received = yield* fetched(address, { key, body })
+      assert.deepStrictEqual([received.status(), JSON.parse(received.text()).error.code], [503, "model_starting"])
       // 41 seconds as measured, less those that have passed.
-      const seconds = Number(seen.headers()["retry-after"])
+      const seconds = Number(received.headers()["retry-after"])
       assert.isTrue(seconds > 30 && seconds <= 41, `${seconds} s`)
-      assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(seen))), { state: "refused", status_code: 503, cost_micros: "0" })
+      assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(received))), { state: "refused", status_code: 503, cost_micros: "0" })
       const engine = yield* makeEngine(streams(["a"]))
       yield* runs.publishEndpoints(operation.id, orgId, [{ url: engine.url, pod: "pod-0" }])
       let again = yield* fetched(address, { key, body })

@@ -15,9 +15,9 @@ const leave = Effect.fnUntraced(function* (
   stage: Effect.Success<ReturnType<typeof makeStage>>,
   options: SendOptions
 ) {
-  const seen = yield* send(stage.address, options)
+  const received = yield* send(stage.address, options)
   yield* soon(() => engine.calls.length > 0)
-  seen.request.destroy()
+  received.request.destroy()
   yield* soon(() => outcomes(stage.world).length === 2)
   return endOf(stage.world)
 })
@@ -120,10 +120,10 @@ describe("a caller that disconnects", () => {
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_KEY_CONCURRENCY: 1 })
-      const seen = yield* send(address, { body: chatStream })
+      const received = yield* send(address, { body: chatStream })
       yield* soon(() => engine.calls.length === 1)
-      seen.request.destroy()
-      yield* soon(() => seen.ended === "cut")
+      received.request.destroy()
+      yield* soon(() => received.ended === "cut")
       assert.strictEqual((yield* fetched(address, { body: chat })).status(), 429)
       for (const call of engine.calls) openStream(call).write(opening + chunk("a", 1))
       yield* soon(() => outcomes(world).includes("End 499 client_closed_request"))
@@ -138,11 +138,11 @@ describe("a caller that disconnects", () => {
         const engine = yield* makeEngine(() => {})
         const next = yield* makeEngine(streams(["a"]))
         const { address, world } = yield* makeStage([engine.url])
-        const seen = yield* send(address, { body: chatStream })
+        const received = yield* send(address, { body: chatStream })
         yield* soon(() => engine.calls.length === 1)
         world.route = { ...world.route, endpoints: [...world.route.endpoints, { url: next.url, pod: "next" }] }
-        seen.request.destroy()
-        yield* soon(() => seen.ended === "cut")
+        received.request.destroy()
+        yield* soon(() => received.ended === "cut")
         for (const call of engine.calls) refuse(call)
         yield* soon(() => outcomes(world).length === 2)
         assert.match(outcomes(world)[1] ?? "", /^(End|Refuse) 499 client_closed_request$/)
@@ -158,10 +158,10 @@ describe("a caller that disconnects", () => {
       const world = yield* Effect.scoped(
         Effect.gen(function* () {
           const stage = yield* makeStage([engine.url])
-          const seen = yield* send(stage.address, { body: { ...prompt, stream: true } })
+          const received = yield* send(stage.address, { body: { ...prompt, stream: true } })
           yield* soon(() => engine.calls.length === 1)
-          seen.request.destroy()
-          yield* soon(() => seen.ended === "cut")
+          received.request.destroy()
+          yield* soon(() => received.ended === "cut")
           // By then the gateway has noticed the disconnect.
           yield* fetched(stage.address, { path: "/healthz", method: "GET", body: "" })
           return stage.world

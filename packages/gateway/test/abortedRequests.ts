@@ -3,7 +3,7 @@ import { costMicros, type Prices, type Usage } from "@seatrial/domain"
 import type { RequestEnd } from "@seatrial/store"
 import { Effect } from "effect"
 import { type CachingEngine, type Computation, makeCachingEngine, type UsageReports } from "./cachingEngine.ts"
-import { makeStage, type Seen, send, soon } from "./stage.ts"
+import { makeStage, type ReceivedAnswer, send, soon } from "./stage.ts"
 
 const prices: Prices = {
   input_micros_per_mtok: "1000000",
@@ -78,11 +78,11 @@ export const runAbortedRequests = Effect.fnUntraced(function* (count: number, se
     const path = pick(paths) ?? "/v1/completions"
     const body = { model: "acme/tiny", ...bodies[path](text), stream: random() < 0.6 }
     const before = { calls: engine.engine.calls.length, records: world.recorded.length }
-    const seen: Seen = yield* send(address, { path, body })
+    const received: ReceivedAnswer = yield* send(address, { path, body })
     if (random() < 0.9) yield* soon(() => engine.engine.calls.length > before.calls || world.recorded.length > before.records)
-    for (let turns = Math.floor(random() * 40); turns > 0 && seen.ended === undefined; turns--) yield* turn
-    if (seen.ended === undefined) left++
-    seen.request.destroy()
+    for (let turns = Math.floor(random() * 40); turns > 0 && received.ended === undefined; turns--) yield* turn
+    if (received.ended === undefined) left++
+    received.request.destroy()
     // If the gateway never read this request, the next one proves that nothing more arrives.
     yield* soon(() => world.recorded.slice(before.records).some(({ _tag }) => _tag !== "Begin") || engine.engine.calls.length === before.calls)
   }

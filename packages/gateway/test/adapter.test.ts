@@ -25,8 +25,8 @@ describe("a request for a model that was renamed after its engine started", () =
       const { address, world } = yield* makeStage([engine.url])
       world.route = { ...world.route, runtime: "vllm" }
       for (const body of [chat, { ...chat, stream: true }]) {
-        const seen = yield* fetched(address, { body })
-        assert.deepStrictEqual(new Set(seen.text().match(/"model":"[^"]*"/g)), new Set(['"model":"acme/tiny"']))
+        const received = yield* fetched(address, { body })
+        assert.deepStrictEqual(new Set(received.text().match(/"model":"[^"]*"/g)), new Set(['"model":"acme/tiny"']))
       }
     })
   )
@@ -40,13 +40,13 @@ describe("a request for a model with an adapter", () => {
       )
       const { address, world } = yield* makeStage([engine.url])
       world.route = { ...world.route, runtime, adapted: true }
-      const whole = yield* fetched(address, { body: chat })
+      const answer = yield* fetched(address, { body: chat })
       const streamed = yield* fetched(address, { body: { ...chat, stream: true } })
       assert.deepStrictEqual(
         engine.calls.map(({ body }) => JSON.parse(body).model),
         [name, name]
       )
-      assert.strictEqual(whole.text(), wholeAnswer(words.join("")))
+      assert.strictEqual(answer.text(), wholeAnswer(words.join("")))
       const contents = (text: string) => [...text.matchAll(/"content":"((?:[^"\\]|\\.)*)"/g)].map(([, content]) => content)
       assert.deepStrictEqual(contents(streamed.text()), contents(streamOf(words)))
       assert.deepStrictEqual(new Set(streamed.text().match(/"model":"[^"]*"/g)), new Set(['"model":"acme/tiny"']))

@@ -42,13 +42,13 @@ describe("a refusal", () => {
       Effect.gen(function* () {
         const engine = yield* makeEngine(answers(wholeAnswer("a")))
         const { address, world } = yield* makeStage([engine.url], { GATEWAY_MAX_BODY_BYTES: 4_096 })
-        const seen = yield* fetched(address, { body: chat, ...request })
-        assert.strictEqual(seen.status(), status)
-        const { message, ...rest } = errorOf(seen.text())
-        assert.deepStrictEqual<unknown>(rest, { type, code, param, request_id: seen.headers()["x-request-id"] })
+        const received = yield* fetched(address, { body: chat, ...request })
+        assert.strictEqual(received.status(), status)
+        const { message, ...rest } = errorOf(received.text())
+        assert.deepStrictEqual<unknown>(rest, { type, code, param, request_id: received.headers()["x-request-id"] })
         assert.isString(message)
-        assert.strictEqual(seen.headers()["request-id"], seen.headers()["x-request-id"])
-        assert.strictEqual(seen.headers().allow, status === 405 ? "OPTIONS, POST" : undefined)
+        assert.strictEqual(received.headers()["request-id"], received.headers()["x-request-id"])
+        assert.strictEqual(received.headers().allow, status === 405 ? "OPTIONS, POST" : undefined)
         assert.deepStrictEqual(outcomes(world), recorded ? [`Refuse ${status} ${code}`] : [])
         assert.strictEqual(engine.calls.length, 0)
       })
@@ -59,14 +59,14 @@ describe("a refusal", () => {
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
       const secret = "secret-of-the-caller"
-      const named: ReadonlyArray<readonly [body: object, param: string, recorded: string]> = [
+      const bodiesWithNames: ReadonlyArray<readonly [body: object, param: string, recorded: string]> = [
         [{ model: secret }, "model", "model"],
         [{ ...chat, [secret]: 1 }, secret, "*"],
         [{ ...chat, messages: [{ role: "user", content: "a", [secret]: 1 }] }, `messages[0].${secret}`, "messages[0].*"],
         [{ ...chat, metadata: { [secret]: 1 } }, `metadata.${secret}`, "metadata.*"],
         [{ ...chat, logit_bias: { [secret]: 1 } }, `logit_bias.${secret}`, "logit_bias.*"]
       ]
-      for (const [index, [body, param, recorded]] of named.entries()) {
+      for (const [index, [body, param, recorded]] of bodiesWithNames.entries()) {
         const answer = yield* fetched(address, { body })
         const { message, param: told } = errorOf(answer.text())
         assert.strictEqual(told, param)
@@ -85,9 +85,9 @@ describe("a refusal", () => {
       const { address, world } = yield* makeStage([], { GATEWAY_TRUSTED_PROXIES: "127.0.0.0/8" })
       const headers = { "x-forwarded-for": "203.0.113.9, 198.51.100.1" }
       for (const path of ["/v1/chat/completions", "/v1/messages"]) {
-        const seen = yield* fetched(address, { key: "guessed", path, headers })
-        assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [429, "7"])
-        assert.include(seen.text(), '"rate_limit_error"')
+        const received = yield* fetched(address, { key: "guessed", path, headers })
+        assert.deepStrictEqual([received.status(), received.headers()["retry-after"]], [429, "7"])
+        assert.include(received.text(), '"rate_limit_error"')
       }
       assert.deepStrictEqual(outcomes(world), [])
     })
@@ -114,7 +114,9 @@ describe("a refusal", () => {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 6_000 })
       const statuses = yield* Effect.forEach(["", "\u201c", "\\u201c"], (mark) =>
-        Effect.map(fetched(address, { body: JSON.stringify({ ...chat, user: `MARK${"u".repeat(2_000)}` }).replace("MARK", mark) }), (seen) => seen.status())
+        Effect.map(fetched(address, { body: JSON.stringify({ ...chat, user: `MARK${"u".repeat(2_000)}` }).replace("MARK", mark) }), (received) =>
+          received.status()
+        )
       )
       assert.deepStrictEqual(statuses, [200, 429, 429])
       assert.strictEqual((yield* fetched(address, { body: { ...chat, user: "\u201c" } })).status(), 200)
@@ -124,15 +126,15 @@ describe("a refusal", () => {
   it.live("does not happen for OPTIONS", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([])
-      const seen = yield* fetched(address, { method: "OPTIONS", key: null, body: "" })
-      assert.deepStrictEqual([seen.status(), seen.headers().allow, seen.text()], [204, "OPTIONS, POST", ""])
+      const received = yield* fetched(address, { method: "OPTIONS", key: null, body: "" })
+      assert.deepStrictEqual([received.status(), received.headers().allow, received.text()], [204, "OPTIONS, POST", ""])
     })
   )
 
   it.live("has the same bytes for another organization's model as for a missing model, except for the request ID", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
-      const ask = Effect.map(fetched(address, { body: chat }), (seen) => [seen.status(), seen.text().replaceAll(/req_\w+/g, "")])
+      const ask = Effect.map(fetched(address, { body: chat }), (received) => [received.status(), received.text().replaceAll(/req_\w+/g, "")])
       world.route = { ...world.route, model: "acme/other" }
       const none = yield* ask
       world.route = { ...world.route, model: "acme/tiny", orgId: (yield* makeStage([])).world.caller.orgId }
@@ -145,8 +147,8 @@ describe("a refusal", () => {
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       world.route = { ...world.route, mayIdle: true, startSeconds: 600 }
-      const seen = yield* fetched(address, { body: { ...chat, stream: true } })
-      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "60"])
+      const received = yield* fetched(address, { body: { ...chat, stream: true } })
+      assert.deepStrictEqual([received.status(), received.headers()["retry-after"]], [503, "60"])
       const [record] = world.recorded
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
       assert.strictEqual(world.used, 1, "an engine that idles is to be started")
@@ -159,12 +161,12 @@ describe("a refusal", () => {
       const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       const committed = yield* Deferred.make<void>()
       world.onRefuse = Deferred.await(committed)
-      const seen = yield* send(address, { body: chat })
+      const received = yield* send(address, { body: chat })
       yield* soon(() => world.recorded.length === 1)
       yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
-      assert.strictEqual(seen.response, undefined)
+      assert.strictEqual(received.response, undefined)
       yield* Deferred.succeed(committed, undefined)
-      yield* soon(() => seen.ended === "end")
+      yield* soon(() => received.ended === "end")
       world.onRefuse = Effect.die(new SqlError({ reason: new UnknownError({ cause: "away" }) }))
       const lost = yield* fetched(address, { body: chat })
       assert.deepStrictEqual([lost.status(), errorOf(lost.text()).code], [503, "unavailable"])
@@ -174,21 +176,21 @@ describe("a refusal", () => {
   it.live("of a body that arrives too slowly is 400, even before its time limit", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([], { GATEWAY_BODY_SECONDS: 600, GATEWAY_BODY_BYTES_PER_SECOND: 1_000_000 })
-      const seen = yield* send(address, { body: "{", headers: { "content-length": "10" } })
-      yield* soon(() => seen.response !== undefined)
-      yield* soon(() => seen.text().length > 0)
-      assert.deepStrictEqual([seen.status(), errorOf(seen.text()).message], [400, "The body arrived too slowly."])
-      seen.request.destroy()
+      const received = yield* send(address, { body: "{", headers: { "content-length": "10" } })
+      yield* soon(() => received.response !== undefined)
+      yield* soon(() => received.text().length > 0)
+      assert.deepStrictEqual([received.status(), errorOf(received.text()).message], [400, "The body arrived too slowly."])
+      received.request.destroy()
     })
   )
 
   it.live("of a body that stops arriving is 400, never 408; a disconnect during the body is recorded as such", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_BODY_SECONDS: 0.05 })
-      const seen = yield* send(address, { body: "{", headers: { "content-length": "10" } })
-      yield* soon(() => seen.response !== undefined)
-      assert.strictEqual(seen.status(), 400)
-      seen.request.destroy()
+      const received = yield* send(address, { body: "{", headers: { "content-length": "10" } })
+      yield* soon(() => received.response !== undefined)
+      assert.strictEqual(received.status(), 400)
+      received.request.destroy()
       const other = yield* makeStage([])
       const leaver = yield* send(other.address, { body: "{", headers: { "content-length": "10", expect: "100-continue" } })
       yield* soon(() => leaver.request.socket?.connecting === false)

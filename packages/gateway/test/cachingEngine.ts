@@ -55,7 +55,7 @@ interface Speech {
   readonly begin: (so: Computation) => string
   readonly token: (so: Computation) => string
   readonly end: (so: Computation) => string
-  readonly whole: (so: Computation) => object
+  readonly answer: (so: Computation) => object
 }
 
 const openAiSpeech = (isChat: boolean, reports: UsageReports): Speech => {
@@ -68,7 +68,7 @@ const openAiSpeech = (isChat: boolean, reports: UsageReports): Speech => {
     token: (so) => data({ ...envelope, choices: [choice("a ", null)], ...running(so) }),
     end: (so) =>
       `${data({ ...envelope, choices: [choice("", "stop")], ...running(so) })}${data({ ...envelope, choices: [], usage: openAi(so) })}data: [DONE]\n\n`,
-    whole: (so) => ({
+    answer: (so) => ({
       ...envelope,
       choices: [isChat ? { index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" } : choice("a", "stop")],
       usage: openAi(so)
@@ -86,7 +86,7 @@ const messagesSpeech: Speech = {
     event("content_block_stop", { index: 0 }) +
     event("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage: anthropic(so) }) +
     event("message_stop", {}),
-  whole: (so) => ({ ...message, content: [{ type: "text", text: "a" }], stop_reason: "end_turn", stop_sequence: null, usage: anthropic(so) })
+  answer: (so) => ({ ...message, content: [{ type: "text", text: "a" }], stop_reason: "end_turn", stop_sequence: null, usage: anthropic(so) })
 }
 
 const response = (status: string, more: object) => ({
@@ -104,7 +104,7 @@ const responsesSpeech: Speech = {
   begin: () => event("response.created", { sequence_number: 0, response: response("in_progress", {}) }),
   token: () => event("response.output_text.delta", { sequence_number: 1, item_id: "i", output_index: 0, content_index: 0, delta: "a ", logprobs: [] }),
   end: (so) => event("response.completed", { sequence_number: 2, response: response("completed", { usage: ofResponse(so) }) }),
-  whole: (so) => response("completed", { usage: ofResponse(so) })
+  answer: (so) => response("completed", { usage: ofResponse(so) })
 }
 
 const speechOf = (path: string, reports: UsageReports): Speech =>
@@ -157,7 +157,7 @@ export const makeCachingEngine: Effect.Effect<CachingEngine, never, Scope.Scope>
       } else {
         so.isComplete = true
         if (isStream) answer.end(speech.end(so))
-        else answer.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(speech.whole(so)))
+        else answer.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(speech.answer(so)))
         return
       }
       setImmediate(step)

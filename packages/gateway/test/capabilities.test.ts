@@ -28,7 +28,7 @@ const sampling = {
 }
 const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }]
 const messages = [{ role: "user", content: "hi" }]
-const asked = {
+const values = {
   messages,
   system: "s",
   tools: [{ name: "f", input_schema: { type: "object" } }],
@@ -91,7 +91,7 @@ const samples: { readonly [Path in InferencePath]: Readonly<Record<Names<Path>, 
     service_tier: "auto"
   },
   "/v1/messages": {
-    ...asked,
+    ...values,
     max_tokens: 1,
     stop_sequences: ["a"],
     stream: true,
@@ -101,7 +101,7 @@ const samples: { readonly [Path in InferencePath]: Readonly<Record<Names<Path>, 
     metadata: {},
     service_tier: "auto"
   },
-  "/v1/messages/count_tokens": asked
+  "/v1/messages/count_tokens": values
 }
 const least: Readonly<Record<InferencePath, Readonly<Record<string, unknown>>>> = {
   "/v1/chat/completions": { model: "m", messages },
@@ -110,7 +110,7 @@ const least: Readonly<Record<InferencePath, Readonly<Record<string, unknown>>>> 
   "/v1/messages": { model: "m", max_tokens: 1, messages },
   "/v1/messages/count_tokens": { model: "m", messages }
 }
-const beside = (path: InferencePath, name: string): Readonly<Record<string, unknown>> => {
+const requiredWith = (path: InferencePath, name: string): Readonly<Record<string, unknown>> => {
   if (name === "stream_options") return { stream: true }
   if (name === "top_logprobs") return path === "/v1/responses" ? { include: ["message.output_text.logprobs"] } : { logprobs: true }
   const { tools: own = tools }: Readonly<Record<string, unknown>> = samples[path]
@@ -118,7 +118,7 @@ const beside = (path: InferencePath, name: string): Readonly<Record<string, unkn
 }
 
 /** Fields of these APIs and of the engines. If a catalog does not list one of them, the gateway must refuse it. */
-const others: Readonly<Record<string, unknown>> = {
+const unlisted: Readonly<Record<string, unknown>> = {
   functions: [],
   function_call: "none",
   audio: {},
@@ -169,15 +169,15 @@ describe.each(cases)("the catalog and the gateway agree: %s", (_, capabilities) 
       for (const name of listed) {
         const values: Readonly<Record<string, unknown>> = { ...samples[path], model: "m" }
         assert.isTrue(Object.hasOwn(values, name), `no sample of ${name}`)
-        const body = { ...least[path], ...beside(path, name), [name]: values[name] }
+        const body = { ...least[path], ...requiredWith(path, name), [name]: values[name] }
         assert.isTrue(isTaken(path, body), `${name}: ${JSON.stringify(body)}`)
       }
     })
 
     it(`${path} refuses each other parameter by its name`, () => {
-      const everywhere: Readonly<Record<string, unknown>> = { ...samples["/v1/chat/completions"], ...samples["/v1/completions"], ...others }
+      const everywhere: Readonly<Record<string, unknown>> = { ...samples["/v1/chat/completions"], ...samples["/v1/completions"], ...unlisted }
       const missing = Object.keys(everywhere).filter((name) => !listed.includes(name))
-      assert.isAtLeast(missing.length, Object.keys(others).length)
+      assert.isAtLeast(missing.length, Object.keys(unlisted).length)
       for (const name of missing) {
         const checked = check(path, { ...least[path], [name]: everywhere[name] })
         if (!(checked instanceof Refusal)) return assert.fail(`${name} was taken`)

@@ -29,7 +29,7 @@ const least: Readonly<Record<InferencePath, Readonly<Record<string, unknown>>>> 
 }
 const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }]
 const strict = [{ type: "function", function: { name: "f", parameters: { type: "object" }, strict: true } }]
-const named = { type: "function", function: { name: "f" } }
+const namedChoice = { type: "function", function: { name: "f" } }
 const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } }
 const image = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }] }]
 const schema = { type: "json_schema", json_schema: { name: "a", schema: { type: "object" } } }
@@ -179,7 +179,7 @@ const flatStrict = [{ ...flat[0], strict: true }]
 const customStrict = [{ ...custom[0], strict: true }]
 const anthropicImage = [{ role: "user", content: [{ type: "image", source: { type: "url", url: "https://images.example/a.png" } }] }]
 const past = [...hi, { role: "assistant", content: [{ type: "tool_use", id: "c", name: "f", input: {} }] }]
-const given = [{ role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "1" }] }]
+const toolResult = [{ role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "1" }] }]
 
 /** The same features in the terms of the other paths. */
 const alike: ReadonlyArray<CapabilityUse> = [
@@ -263,7 +263,7 @@ const alike: ReadonlyArray<CapabilityUse> = [
       ),
       of("tool_calling.strict_arguments", { tools: customStrict }, withCalling({ strict_arguments: false }), "tools[0].strict"),
       of("tool_calling.tool_results", { messages: past }, withCalling({ tool_results: false }), "messages[1].content[0].type"),
-      of("tool_calling.tool_results", { messages: given }, withCalling({ tool_results: false }), "messages[0].content[0].type"),
+      of("tool_calling.tool_results", { messages: toolResult }, withCalling({ tool_results: false }), "messages[0].content[0].type"),
       of("reasoning_controls.thinking_toggle", { thinking: { type: "disabled" } }, withControls({ thinking_toggle: false }), "thinking.type"),
       of(
         "reasoning_controls.token_budget",
@@ -299,7 +299,7 @@ export const capabilityUses: ReadonlyArray<CapabilityUse> = [
   value("tool_calling.tool_choice.auto", { tools }, withChoice({ auto: false }), "tool_choice"),
   value("tool_calling.tool_choice.auto", { tools, tool_choice: "auto" }, withChoice({ auto: false }), "tool_choice"),
   value("tool_calling.tool_choice.required", { tools, tool_choice: "required" }, withChoice({ required: false }), "tool_choice"),
-  value("tool_calling.tool_choice.named", { tools, tool_choice: named }, withChoice({ named: false }), "tool_choice"),
+  value("tool_calling.tool_choice.named", { tools, tool_choice: namedChoice }, withChoice({ named: false }), "tool_choice"),
   value("tool_calling.tool_choice.none", { tools, tool_choice: "none" }, withChoice({ none: false }), "tool_choice"),
   value("tool_calling.parallel_calls", { tools, parallel_tool_calls: true }, withCalling({ parallel_calls: false }), "parallel_tool_calls"),
   value("tool_calling.single_call", { tools, parallel_tool_calls: false }, withCalling({ single_call: false }), "parallel_tool_calls"),

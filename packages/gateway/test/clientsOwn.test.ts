@@ -4,31 +4,31 @@ import { messages as anthropic } from "../src/dialects/messages.ts"
 import { chat as openAi } from "../src/dialects/openAi.ts"
 import { refusalOf, sentOf } from "./vocabularyTargets.ts"
 
-const asked = { role: "user", content: "hi" }
+const userMessage = { role: "user", content: "hi" }
 const schema = { type: "object", properties: {} }
 const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":1}' } }
 const item = { type: "function_call", call_id: "c", name: "f", arguments: '{"a":1}' }
-const said = { type: "output_text", text: '{"a":1}' }
+const outputText = { type: "output_text", text: '{"a":1}' }
 
 describe("members that the vendors' clients add to an answer are accepted and not sent to the engine", () => {
   for (const [what, endpoint, withIt, without] of [
     [
       "their parsed form of it",
       "/v1/chat/completions",
-      { messages: [asked, { role: "assistant", content: "{}", parsed: { a: 1 } }, asked] },
-      { messages: [asked, { role: "assistant", content: "{}" }, asked] }
+      { messages: [userMessage, { role: "assistant", content: "{}", parsed: { a: 1 } }, userMessage] },
+      { messages: [userMessage, { role: "assistant", content: "{}" }, userMessage] }
     ],
     [
       "their parsed form of a call, and its index",
       "/v1/chat/completions",
-      { messages: [asked, { role: "assistant", tool_calls: [{ ...call, index: 0, function: { ...call.function, parsed_arguments: { a: 1 } } }] }] },
-      { messages: [asked, { role: "assistant", tool_calls: [call] }] }
+      { messages: [userMessage, { role: "assistant", tool_calls: [{ ...call, index: 0, function: { ...call.function, parsed_arguments: { a: 1 } } }] }] },
+      { messages: [userMessage, { role: "assistant", tool_calls: [call] }] }
     ],
     [
       "their parsed form of an item",
       "/v1/responses",
-      { input: [asked, { role: "assistant", content: [{ ...said, parsed: { a: 1 } }] }, { ...item, parsed_arguments: { a: 1 } }] },
-      { input: [asked, { role: "assistant", content: [said] }, item] }
+      { input: [userMessage, { role: "assistant", content: [{ ...outputText, parsed: { a: 1 } }] }, { ...item, parsed_arguments: { a: 1 } }] },
+      { input: [userMessage, { role: "assistant", content: [outputText] }, item] }
     ],
     [
       "their cache hints",
@@ -43,7 +43,7 @@ describe("members that the vendors' clients add to an answer are accepted and no
 
 describe("a field of a vendor that no model supports", () => {
   const tool = { name: "f", input_schema: schema }
-  const messages = { model: "m", max_tokens: 5, messages: [asked] }
+  const messages = { model: "m", max_tokens: 5, messages: [userMessage] }
   const responses = { model: "m", input: "hi" }
   for (const [endpoint, body, code, param] of [
     ["/v1/messages", { ...messages, compaction: {} }, "unsupported_parameter", "compaction"],
@@ -59,16 +59,16 @@ describe("a field of a vendor that no model supports", () => {
   it("is accepted if it has no effect", () => {
     const plain = { defer_loading: false, allowed_callers: ["direct"] }
     assert.deepStrictEqual(sentOf({ ...messages, tools: [{ ...tool, ...plain }] }, "/v1/messages"), sentOf({ ...messages, tools: [tool] }, "/v1/messages"))
-    const given = { type: "function", name: "f", parameters: schema }
+    const func = { type: "function", name: "f", parameters: schema }
     assert.deepStrictEqual(
-      sentOf({ ...responses, tools: [{ ...given, ...plain, async: false }] }, "/v1/responses"),
-      sentOf({ ...responses, tools: [given] }, "/v1/responses")
+      sentOf({ ...responses, tools: [{ ...func, ...plain, async: false }] }, "/v1/responses"),
+      sentOf({ ...responses, tools: [func] }, "/v1/responses")
     )
   })
 })
 
 describe("a thread, in which Anthropic's tool runners expect the conversation to be stored", () => {
-  const refusal = refusalOf({ model: "m", max_tokens: 5, messages: [asked], thread: { type: "create" } }, "/v1/messages")
+  const refusal = refusalOf({ model: "m", max_tokens: 5, messages: [userMessage], thread: { type: "create" } }, "/v1/messages")
 
   it("is refused with the code after which they send the complete conversation", () => {
     const { error } = JSON.parse(anthropic.errorBody(refusal, "req_1"))
@@ -76,7 +76,7 @@ describe("a thread, in which Anthropic's tool runners expect the conversation to
   })
 
   it("is unknown on the other paths", () => {
-    const told = refusalOf({ model: "m", messages: [asked], thread: { type: "create" } })
-    assert.strictEqual(JSON.parse(openAi.errorBody(told, "req_1")).error.code, "unknown_parameter")
+    const refused = refusalOf({ model: "m", messages: [userMessage], thread: { type: "create" } })
+    assert.strictEqual(JSON.parse(openAi.errorBody(refused, "req_1")).error.code, "unknown_parameter")
   })
 })

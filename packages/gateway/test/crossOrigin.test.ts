@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { requestVocabulary } from "@seatrial/domain"
 import { Effect } from "effect"
 import { makeEngine, opening, openStream } from "./fakeEngine.ts"
-import { chat, fetched, makeStage, type Seen, send, soon } from "./stage.ts"
+import { chat, fetched, makeStage, type ReceivedAnswer, send, soon } from "./stage.ts"
 
 const app = "https://app.example.com"
 const origins = { GATEWAY_CORS_ORIGINS: `${app}, http://localhost:3000` }
@@ -11,7 +11,7 @@ const preflight = (origin: string, method = "POST") => ({
   "access-control-request-method": method,
   "access-control-request-headers": "authorization,content-type,x-stainless-lang"
 })
-const crossOriginOf = (seen: Seen) => Object.entries(seen.headers()).filter(([name]) => name.startsWith("access-control-") || name === "vary")
+const crossOriginOf = (received: ReceivedAnswer) => Object.entries(received.headers()).filter(([name]) => name.startsWith("access-control-") || name === "vary")
 
 describe("pages of other origins", () => {
   it.live("are not allowed without the setting", () =>
@@ -29,9 +29,9 @@ describe("pages of other origins", () => {
         ...Object.keys(requestVocabulary).map((path) => [path, "OPTIONS, POST"] as const),
         ["/v1/models", "GET, HEAD, OPTIONS"] as const
       ]) {
-        const seen = yield* fetched(address, { path, method: "OPTIONS", key: null, headers: preflight(app), body: "" })
-        assert.strictEqual(seen.status(), 204)
-        assert.deepStrictEqual(Object.fromEntries(crossOriginOf(seen)), {
+        const received = yield* fetched(address, { path, method: "OPTIONS", key: null, headers: preflight(app), body: "" })
+        assert.strictEqual(received.status(), 204)
+        assert.deepStrictEqual(Object.fromEntries(crossOriginOf(received)), {
           vary: "Origin",
           "access-control-allow-origin": app,
           "access-control-allow-methods": methods,
@@ -40,8 +40,8 @@ describe("pages of other origins", () => {
         })
       }
       for (const origin of ["https://app.example.com.evil.example", "null", `${app}:8443`]) {
-        const seen = yield* fetched(address, { method: "OPTIONS", key: null, headers: preflight(origin), body: "" })
-        assert.deepStrictEqual(crossOriginOf(seen), [["vary", "Origin"]], origin)
+        const received = yield* fetched(address, { method: "OPTIONS", key: null, headers: preflight(origin), body: "" })
+        assert.deepStrictEqual(crossOriginOf(received), [["vary", "Origin"]], origin)
       }
     })
   )
@@ -52,17 +52,17 @@ describe("pages of other origins", () => {
       const { address } = yield* makeStage([engine.url], origins)
       const stream = yield* send(address, { headers: { origin: app } })
       yield* soon(() => stream.response !== undefined)
-      const seen = [
+      const received = [
         stream,
         yield* fetched(address, { key: null, headers: { origin: app } }),
         yield* fetched(address, { body: { ...chat, foo: 1 }, headers: { origin: app } }),
         yield* fetched(address, { path: "/nothing", headers: { origin: app } })
       ]
       assert.deepStrictEqual(
-        seen.map((answer) => answer.status()),
+        received.map((answer) => answer.status()),
         [200, 401, 400, 404]
       )
-      for (const answer of seen) {
+      for (const answer of received) {
         assert.strictEqual(answer.headers()["access-control-allow-origin"], app)
         assert.isUndefined(answer.headers()["access-control-allow-credentials"])
         assert.strictEqual(answer.headers().vary, "Origin")
@@ -84,9 +84,9 @@ describe("the index", () => {
     Effect.gen(function* () {
       const { address } = yield* makeStage([], origins)
       const index = { path: "/", method: "GET", key: null, body: "" }
-      const seen = yield* fetched(address, index)
-      assert.deepStrictEqual([seen.status(), seen.headers()["content-type"]], [200, "application/json"])
-      const { inference, links }: { inference: unknown; links: unknown } = JSON.parse(seen.text())
+      const received = yield* fetched(address, index)
+      assert.deepStrictEqual([received.status(), received.headers()["content-type"]], [200, "application/json"])
+      const { inference, links }: { inference: unknown; links: unknown } = JSON.parse(received.text())
       assert.deepStrictEqual([inference, links], [Object.keys(requestVocabulary), { models: "/v1/models" }])
       const accept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
       const page = yield* fetched(address, { ...index, headers: { accept } })

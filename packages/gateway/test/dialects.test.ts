@@ -46,9 +46,9 @@ for (const [path, body] of Object.entries(bodies)) {
         for (const script of [speaks(texts), misbehaviours.decorates(texts)]) {
           const engine = yield* makeEngine(script)
           const { address, world } = yield* makeStage([engine.url])
-          const seen = yield* fetched(address, streamed)
-          assert.strictEqual(seen.text(), expected(path).join(""))
-          assert.deepStrictEqual([seen.status(), seen.headers()["content-type"]], [200, "text/event-stream; charset=utf-8"])
+          const received = yield* fetched(address, streamed)
+          assert.strictEqual(received.text(), expected(path).join(""))
+          assert.deepStrictEqual([received.status(), received.headers()["content-type"]], [200, "text/event-stream; charset=utf-8"])
           const { finishReason, note, ttftMs, usage } = endOf(world)
           assert.deepStrictEqual([finishReason, note], ["stop", null])
           assert.deepInclude(usage, { ...read(path), output_tokens: 3 })
@@ -63,13 +63,13 @@ for (const [path, body] of Object.entries(bodies)) {
         const { address, world } = yield* makeStage([engine.url])
         const committed = yield* Deferred.make<void>()
         world.onEnd = Deferred.await(committed)
-        const seen = yield* send(address, streamed)
+        const received = yield* send(address, streamed)
         yield* soon(() => outcomes(world).includes("End 200"))
         yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
-        assert.strictEqual(seen.text(), expected(path).slice(0, -1).join(""))
+        assert.strictEqual(received.text(), expected(path).slice(0, -1).join(""))
         yield* Deferred.succeed(committed, undefined)
-        yield* soon(() => seen.ended === "end")
-        assert.strictEqual(seen.text(), expected(path).join(""))
+        yield* soon(() => received.ended === "end")
+        assert.strictEqual(received.text(), expected(path).join(""))
       })
     )
 
@@ -84,13 +84,13 @@ for (const [path, body] of Object.entries(bodies)) {
         Effect.gen(function* () {
           const engine = yield* makeEngine(make(frames, texts))
           const { address, world } = yield* makeStage([engine.url])
-          const seen = yield* fetched(address, streamed)
+          const received = yield* fetched(address, streamed)
           const passed = framesOf(path, texts).slice(0, frames).join("")
-          assert.isTrue(seen.text().startsWith(passed))
-          assert.notInclude(seen.text(), "secret")
-          failureOf(path)(seen.text().slice(passed.length), String(seen.headers()["x-request-id"]))
+          assert.isTrue(received.text().startsWith(passed))
+          assert.notInclude(received.text(), "secret")
+          failureOf(path)(received.text().slice(passed.length), String(received.headers()["x-request-id"]))
           assert.deepStrictEqual(outcomes(world), ["Begin", "End 502 engine_failed"])
-          assert.strictEqual(seen.ended, "end")
+          assert.strictEqual(received.ended, "end")
         })
       )
     }
@@ -99,18 +99,18 @@ for (const [path, body] of Object.entries(bodies)) {
       Effect.gen(function* () {
         const engine = yield* makeEngine(misbehaviours.fails(0, texts, 503))
         const { address, world } = yield* makeStage([engine.url])
-        const seen = yield* fetched(address, streamed)
-        const id = seen.headers()["request-id"]
-        assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"], seen.headers()["x-request-id"]], [503, "2", id])
+        const received = yield* fetched(address, streamed)
+        const id = received.headers()["request-id"]
+        assert.deepStrictEqual([received.status(), received.headers()["retry-after"], received.headers()["x-request-id"]], [503, "2", id])
         assert.deepStrictEqual(outcomes(world), ["Begin", "Refuse 503 model_overloaded"])
-        const told = JSON.parse(seen.text())
+        const body = JSON.parse(received.text())
         if (path === "/v1/messages") {
           assert.deepStrictEqual(
-            [told.type, told.error.type, told.error.details.error_code, told.request_id],
+            [body.type, body.error.type, body.error.details.error_code, body.request_id],
             ["error", "overloaded_error", "model_overloaded", id]
           )
         } else {
-          assert.deepInclude(told.error, { type: "api_error", code: "model_overloaded", request_id: id })
+          assert.deepInclude(body.error, { type: "api_error", code: "model_overloaded", request_id: id })
         }
       })
     )
@@ -120,11 +120,11 @@ for (const [path, body] of Object.entries(bodies)) {
         const heartbeat = path === "/v1/messages" ? 'event: ping\ndata: {"type":"ping"}\n\n' : ": keep-alive\n\n"
         const engine = yield* makeEngine(() => {})
         const { address } = yield* makeStage([engine.url], { GATEWAY_HEARTBEAT_SECONDS: 0.01 })
-        const seen = yield* send(address, streamed)
-        yield* soon(() => seen.text().startsWith(heartbeat + heartbeat))
+        const received = yield* send(address, streamed)
+        yield* soon(() => received.text().startsWith(heartbeat + heartbeat))
         engine.calls[0]?.response.destroy()
-        yield* soon(() => seen.ended !== undefined)
-        const tail = seen.text().replaceAll(heartbeat, "")
+        yield* soon(() => received.ended !== undefined)
+        const tail = received.text().replaceAll(heartbeat, "")
         const starts: Readonly<Record<string, string>> = { "/v1/messages": "event: error\n", "/v1/responses": "event: response.created\n" }
         assert.isTrue(tail.startsWith(starts[path] ?? 'data: {"error"'), tail)
         assert.isTrue(path === "/v1/messages" || tail.includes("event: response.failed\n") || tail.endsWith(done))
@@ -135,8 +135,8 @@ for (const [path, body] of Object.entries(bodies)) {
       Effect.gen(function* () {
         const engine = yield* makeEngine(speaks(texts))
         const { address, world } = yield* makeStage([engine.url])
-        const seen = yield* fetched(address, { path, body })
-        assert.deepStrictEqual([seen.status(), seen.text()], [200, wholeOf(path, texts.join(""))])
+        const received = yield* fetched(address, { path, body })
+        assert.deepStrictEqual([received.status(), received.text()], [200, wholeOf(path, texts.join(""))])
         assert.deepInclude(endOf(world).usage, { ...read(path), output_tokens: 3 })
         assert.strictEqual(endOf(world).finishReason, "stop")
       })
@@ -151,8 +151,8 @@ describe("messages", () => {
     Effect.gen(function* () {
       const engine = yield* makeEngine(speaks(texts))
       const { address, world } = yield* makeStage([engine.url])
-      const seen = yield* fetched(address, { path: "/v1/messages/count_tokens", body: chat })
-      assert.deepStrictEqual([seen.status(), seen.text()], [200, '{"input_tokens":10}'])
+      const received = yield* fetched(address, { path: "/v1/messages/count_tokens", body: chat })
+      assert.deepStrictEqual([received.status(), received.text()], [200, '{"input_tokens":10}'])
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
       assert.deepStrictEqual([endOf(world).usage.input_tokens, endOf(world).usage.output_tokens, endOf(world).finishReason], [0, 0, null])
     })
@@ -180,9 +180,9 @@ describe("messages", () => {
         [{ extra: 1 }, 400, "invalid_request_error", "unknown_parameter"]
       ]
       for (const [over, status, type, code] of cases) {
-        const seen = yield* fetched(address, { path: "/v1/messages", body: { ...body, ...over } })
-        const { error, type: kind } = JSON.parse(seen.text())
-        assert.deepStrictEqual([seen.status(), kind, error.type, error.details.error_code], [status, "error", type, code])
+        const received = yield* fetched(address, { path: "/v1/messages", body: { ...body, ...over } })
+        const { error, type: kind } = JSON.parse(received.text())
+        assert.deepStrictEqual([received.status(), kind, error.type, error.details.error_code], [status, "error", type, code])
       }
       const { error } = JSON.parse((yield* fetched(address, { path: "/v1/messages", body, key: "wrong" })).text())
       assert.strictEqual(error.type, "authentication_error")
@@ -199,9 +199,9 @@ describe("messages", () => {
       const engine = yield* makeEngine(answers(JSON.stringify({ error }), 400))
       const { address } = yield* makeStage([engine.url])
       assert.include((yield* fetched(address, { path: "/v1/messages", body })).text(), '"message":"prompt is too long: 3000 tokens > 2048 maximum"')
-      const seen = yield* fetched(address, { path: "/v1/responses", body: { model: "acme/tiny", input: "hi" } })
-      assert.include(seen.text(), "This model's maximum context length is 2048 tokens")
-      assert.include(seen.text(), '"param":"input"')
+      const received = yield* fetched(address, { path: "/v1/responses", body: { model: "acme/tiny", input: "hi" } })
+      assert.include(received.text(), "This model's maximum context length is 2048 tokens")
+      assert.include(received.text(), '"param":"input"')
     })
   )
 })
@@ -218,8 +218,8 @@ describe("a response", () => {
         call.response.writeHead(200, { "content-type": "text/event-stream" }).end([...frames.slice(0, -1), cut].join(""))
       })
       const { address, world } = yield* makeStage([engine.url])
-      const seen = yield* fetched(address, { path, body })
-      assert.match(seen.text(), /event: response\.incomplete\ndata: \{"type":"response\.incomplete".*\n\n$/)
+      const received = yield* fetched(address, { path, body })
+      assert.match(received.text(), /event: response\.incomplete\ndata: \{"type":"response\.incomplete".*\n\n$/)
       assert.strictEqual(endOf(world).finishReason, "length")
     })
   )

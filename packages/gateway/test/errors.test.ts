@@ -30,8 +30,8 @@ const types: Readonly<Record<number, readonly [openAi: string, anthropic: string
 const all = Object.entries(refusals).flatMap(([name, value]) => {
   if (value instanceof Refusal) return [value]
   if (typeof value !== "function" || name === "Refusal" || name === "faultOf" || name === "writeRefusal") return []
-  const made: unknown = Reflect.apply(value, undefined, name === "modelStarting" || name.endsWith("RateLimited") ? [90] : ["words", "words"])
-  return made instanceof Refusal ? [made] : []
+  const refusal: unknown = Reflect.apply(value, undefined, name === "modelStarting" || name.endsWith("RateLimited") ? [90] : ["words", "words"])
+  return refusal instanceof Refusal ? [refusal] : []
 })
 
 describe("each error", () => {
@@ -46,8 +46,12 @@ describe("each error", () => {
       const { code, headers = {}, retryAfter, status } = refusal
       const [openAi, anthropic] = types[status] ?? []
       assert.deepInclude(JSON.parse(chat.errorBody(refusal, "req_1")).error, { type: openAi, code, request_id: "req_1" }, code)
-      const told = JSON.parse(messages.errorBody(refusal, "req_1"))
-      assert.deepStrictEqual([told.type, told.error.type, told.error.details.error_code, told.request_id], ["error", anthropic, code, "req_1"], code)
+      const described = JSON.parse(messages.errorBody(refusal, "req_1"))
+      assert.deepStrictEqual(
+        [described.type, described.error.type, described.error.details.error_code, described.request_id],
+        ["error", anthropic, code, "req_1"],
+        code
+      )
       if (status === 429 || status === 502 || status === 503)
         assert.isTrue(Number.isInteger(retryAfter) && retryAfter !== undefined && retryAfter >= 1 && retryAfter <= 60, code)
       // Clients would repeat long requests three times, and they always repeat after 408 and 409.
@@ -58,24 +62,24 @@ describe("each error", () => {
 })
 
 describe("an engine's refusal", () => {
-  const told = (param: unknown, endpoint: InferencePath = "/v1/chat/completions") => {
+  const described = (param: unknown, endpoint: InferencePath = "/v1/chat/completions") => {
     const body = JSON.stringify({ error: { message: "secret", type: "BadRequestError", param, code: 400 } })
     const { message, param: named } = readEngineError(body, 400, { endpoint, maxModelLen: 2_048 })
     return [named, message]
   }
 
   it("is reported with the engine's field if the path has it, and never with the engine's text", () => {
-    assert.deepStrictEqual(told("logit_bias"), ["logit_bias", "logit_bias: the engine cannot process the request with this value."])
-    assert.deepStrictEqual(told("text", "/v1/responses")[0], "text")
-    assert.deepStrictEqual(told("messages", "/v1/responses")[0], "input")
-    assert.deepStrictEqual(told("response_format", "/v1/messages")[0], "output_config")
+    assert.deepStrictEqual(described("logit_bias"), ["logit_bias", "logit_bias: the engine cannot process the request with this value."])
+    assert.deepStrictEqual(described("text", "/v1/responses")[0], "text")
+    assert.deepStrictEqual(described("messages", "/v1/responses")[0], "input")
+    assert.deepStrictEqual(described("response_format", "/v1/messages")[0], "output_config")
     const unnamed = [null, "The engine cannot process the request with these parameters."]
-    for (const param of [null, undefined, 1, {}, "text", "secret", "logit_bias "]) assert.deepStrictEqual(told(param), unnamed)
+    for (const param of [null, undefined, 1, {}, "text", "secret", "logit_bias "]) assert.deepStrictEqual(described(param), unnamed)
   })
 })
 
 describe("a schema that an engine does not support", () => {
-  const told = (message: string, param: string | null = null) =>
+  const described = (message: string, param: string | null = null) =>
     readEngineError(JSON.stringify({ error: { message, type: "BadRequestError", param, code: 400 } }), 400, {
       endpoint: "/v1/chat/completions",
       maxModelLen: 2_048
@@ -83,14 +87,14 @@ describe("a schema that an engine does not support", () => {
 
   it("is reported with the keywords that the engine named", () => {
     assert.strictEqual(
-      told('Grammar error: Unimplemented keys: ["uniqueItems", "if", "then"]'),
+      described('Grammar error: Unimplemented keys: ["uniqueItems", "if", "then"]'),
       "The engine cannot process the request with these parameters: it does not support the JSON schema keywords uniqueItems, if, then."
     )
     assert.strictEqual(
-      told("The JSON schema contains features that are not supported: /properties/n: the keyword multipleOf is not supported", "response_format"),
+      described("The JSON schema contains features that are not supported: /properties/n: the keyword multipleOf is not supported", "response_format"),
       "response_format: the engine cannot process the request with this value: it does not support the JSON schema keywords multipleOf."
     )
-    assert.match(told("The provided JSON schema contains features not supported by xgrammar."), /does not support some keywords of the JSON schema\.$/)
+    assert.match(described("The provided JSON schema contains features not supported by xgrammar."), /does not support some keywords of the JSON schema\.$/)
   })
 
   it("is reported without the caller's own words", () => {
@@ -99,7 +103,7 @@ describe("a schema that an engine does not support", () => {
       "JSON schema contains features: the keyword secret is not supported",
       "the keyword pattern is not supported"
     ])
-      assert.notMatch(told(message), /secret|pattern/)
+      assert.notMatch(described(message), /secret|pattern/)
   })
 })
 

@@ -118,11 +118,11 @@ export const misbehaviours = {
   fails: (frames: number, texts: ReadonlyArray<string>, code = 500) =>
     after(frames, texts, (call) => {
       const error = { message: "the prompt was: secret", type: "internal_error", param: null, code }
-      const named: Readonly<Record<string, string>> = {
+      const eventNames: Readonly<Record<string, string>> = {
         "/v1/messages": event("error", { error }),
         "/v1/responses": event("response.failed", { sequence_number: frames, response: response("failed", { error }) })
       }
-      call.response.end(named[pathOf(call)] ?? `data: ${JSON.stringify({ error })}\n\n${done}`)
+      call.response.end(eventNames[pathOf(call)] ?? `data: ${JSON.stringify({ error })}\n\n${done}`)
     }),
   /** All frames, with comments, IDs and reconnection times in between, and lines that end in CRLF. */
   decorates:

@@ -6,50 +6,60 @@ const chat = "/v1/chat/completions"
 const text = "/v1/completions"
 const hi = [{ role: "user", content: "hi" }]
 const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } }
-const said = (turn: object) => ({ messages: [...hi, turn] })
+const withMessage = (turn: object) => ({ messages: [...hi, turn] })
 
 /** The body that an engine gets, without the model's name. */
 const cases: ReadonlyArray<readonly [promise: string, path: InferencePath, given: object, sent: object, target?: TargetOptions]> = [
   [
     "a developer message becomes a system message for templates without that role",
     chat,
-    said({ role: "developer", content: "d" }),
-    said({ role: "system", content: "d" })
+    withMessage({ role: "developer", content: "d" }),
+    withMessage({ role: "system", content: "d" })
   ],
   [
     "and stays one for templates with that role",
     chat,
-    said({ role: "developer", content: "d" }),
-    said({ role: "developer", content: "d" }),
+    withMessage({ role: "developer", content: "d" }),
+    withMessage({ role: "developer", content: "d" }),
     { knowsDeveloper: true }
   ],
   [
     "a refusal of the model becomes text",
     chat,
-    said({ role: "assistant", content: [{ type: "refusal", refusal: "no" }] }),
-    said({ role: "assistant", content: [{ type: "text", text: "no" }] })
+    withMessage({ role: "assistant", content: [{ type: "refusal", refusal: "no" }] }),
+    withMessage({ role: "assistant", content: [{ type: "text", text: "no" }] })
   ],
-  ["also if it is a separate member", chat, said({ role: "assistant", content: null, refusal: "no" }), said({ role: "assistant", content: "no" })],
+  [
+    "also if it is a separate member",
+    chat,
+    withMessage({ role: "assistant", content: null, refusal: "no" }),
+    withMessage({ role: "assistant", content: "no" })
+  ],
   [
     "reasoning gets the engine's name of the field",
     chat,
-    said({ role: "assistant", content: "a", reasoning: "r" }),
-    said({ role: "assistant", content: "a", reasoning_content: "r" })
+    withMessage({ role: "assistant", content: "a", reasoning: "r" }),
+    withMessage({ role: "assistant", content: "a", reasoning_content: "r" })
   ],
   [
     "which differs between engines",
     chat,
-    said({ role: "assistant", content: "a", reasoning_content: "r" }),
-    { model: undefined, ...said({ role: "assistant", content: "a", reasoning: "r" }) },
+    withMessage({ role: "assistant", content: "a", reasoning_content: "r" }),
+    { model: undefined, ...withMessage({ role: "assistant", content: "a", reasoning: "r" }) },
     { runtime: "vllm" }
   ],
   [
     "an answer may be sent back unchanged",
     chat,
-    said({ role: "assistant", content: null, refusal: null, annotations: [], audio: null, function_call: null, tool_calls: [call] }),
-    said({ role: "assistant", tool_calls: [call] })
+    withMessage({ role: "assistant", content: null, refusal: null, annotations: [], audio: null, function_call: null, tool_calls: [call] }),
+    withMessage({ role: "assistant", tool_calls: [call] })
   ],
-  ["an empty list of calls counts as absent", chat, said({ role: "assistant", content: "a", tool_calls: [] }), said({ role: "assistant", content: "a" })],
+  [
+    "an empty list of calls counts as absent",
+    chat,
+    withMessage({ role: "assistant", content: "a", tool_calls: [] }),
+    withMessage({ role: "assistant", content: "a" })
+  ],
   ["a top_k of 0 is off for every engine", chat, { messages: hi, top_k: 0 }, { messages: hi, top_k: -1 }],
   ["a single choice is not sent", chat, { messages: hi, n: 1 }, { messages: hi }],
   ["a limit above the context length is omitted", chat, { messages: hi, max_tokens: 9_999 }, { messages: hi }],

@@ -33,16 +33,16 @@ describe("frames", () => {
   const stream = Buffer.from(streamOf(["Hel", 'lo\n\n, "', "wörld 🌊"]))
 
   it("are the same wherever the bytes are split", () => {
-    const whole = split([stream])
-    assert.strictEqual(whole.length, 7)
-    for (let at = 0; at <= stream.length; at++) assert.deepStrictEqual(split([stream.subarray(0, at), stream.subarray(at)]), whole)
-    assert.deepStrictEqual(split(Array.from(stream, (byte) => Buffer.from([byte]))), whole)
+    const complete = split([stream])
+    assert.strictEqual(complete.length, 7)
+    for (let at = 0; at <= stream.length; at++) assert.deepStrictEqual(split([stream.subarray(0, at), stream.subarray(at)]), complete)
+    assert.deepStrictEqual(split(Array.from(stream, (byte) => Buffer.from([byte]))), complete)
   })
 
   it("with carriage returns are the same wherever they are split", () => {
-    const whole = split([stream])
+    const complete = split([stream])
     const carriage = Buffer.from(stream.toString("utf8").replaceAll("\n", "\r\n"))
-    for (let at = 0; at <= carriage.length; at++) assert.deepStrictEqual(split([carriage.subarray(0, at), carriage.subarray(at)]), whole)
+    for (let at = 0; at <= carriage.length; at++) assert.deepStrictEqual(split([carriage.subarray(0, at), carriage.subarray(at)]), complete)
   })
 
   it.prop("of any content pass unchanged except for their usage", [Frames], ([frames]) => {
@@ -61,8 +61,8 @@ describe("frames", () => {
       const logprobs = { content: [{ token, logprob: -0.5, bytes: null, top_logprobs: [] }] }
       const choice = { index: 0, delta: { content }, logprobs, finish_reason: null }
       const rest = { id: "a", choices: [choice] }
-      const whole = { ...rest, usage: { prompt_tokens: count, prompt_tokens_details: { cached_tokens: 1 } } }
-      const frame = latin1(`data: ${spaced ? JSON.stringify(whole, null, 1).replaceAll("\n", "") : JSON.stringify(whole)}\n\n`)
+      const complete = { ...rest, usage: { prompt_tokens: count, prompt_tokens_details: { cached_tokens: 1 } } }
+      const frame = latin1(`data: ${spaced ? JSON.stringify(complete, null, 1).replaceAll("\n", "") : JSON.stringify(complete)}\n\n`)
       assert.strictEqual(utf8(textOf(frame) ?? ""), `data: ${JSON.stringify(rest)}\n\n`)
       assert.strictEqual(readFrame(frame, false)._tag === "Chunk" && textOf(frame, true), textOf(frame))
     }
@@ -86,7 +86,7 @@ describe("frames", () => {
   })
 
   it("lose comments, event names and IDs, which break some clients", () => {
-    for (const kept of [": ping\n\n", "\n\n", "retry: 10\n\n", "event: x\nid: 7\n\n"]) assert.strictEqual(textOf(kept), "Comment")
+    for (const ignored of [": ping\n\n", "\n\n", "retry: 10\n\n", "event: x\nid: 7\n\n"]) assert.strictEqual(textOf(ignored), "Comment")
     const data = chunk("a")
     assert.strictEqual(textOf(`: ping\nid: 7\nevent: message\n${data}`), data)
     assert.strictEqual(textOf(data.replace("data: ", "data:")), data)
@@ -135,8 +135,8 @@ describe("usage", () => {
   }
 
   it("has four classes that add up to the engine's count", () => {
-    const told = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60,"created_cache_tokens":30}}'
-    assert.deepStrictEqual(usageOf(told), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
+    const usageJson = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60,"created_cache_tokens":30}}'
+    assert.deepStrictEqual(usageOf(usageJson), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
     const bare = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}'
     assert.deepStrictEqual(usageOf(bare), { input_tokens: 100, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
     const more = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":80,"created_cache_tokens":30}}'

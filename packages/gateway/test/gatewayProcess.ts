@@ -48,8 +48,8 @@ export const startGateway = Effect.fnUntraced(function* (env: Readonly<Record<st
     program.stdout.on("data", (bytes: Buffer) => {
       text += bytes.toString("utf8")
       for (const line of text.split("\n")) {
-        const found = Option.getOrNull(Option.map(decodeLine(line), ({ message }) => /^gateway listens on (\S+)$/.exec(message)?.[1]))
-        if (typeof found === "string") resume(Effect.succeed(`http://${found}`))
+        const address = Option.getOrNull(Option.map(decodeLine(line), ({ message }) => /^gateway listens on (\S+)$/.exec(message)?.[1]))
+        if (typeof address === "string") resume(Effect.succeed(`http://${address}`))
       }
     })
     program.once("exit", () => resume(Effect.die(new Error(`the gateway ended before it listened: ${text}`))))

@@ -16,8 +16,8 @@ describe("a body of more than 64 KiB", () => {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])
       const text = JSON.stringify(large).replace('"seed":5', '"seed":9223372036854775807')
-      const seen = yield* fetched(address, { body: text })
-      assert.strictEqual(seen.status(), 200)
+      const received = yield* fetched(address, { body: text })
+      assert.strictEqual(received.status(), 200)
       const sent = engine.calls[0]?.body ?? ""
       assert.include(sent, '"seed":9223372036854775807')
       assert.notInclude(sent, '"user":"u"')

@@ -70,14 +70,14 @@ describe("the gateway's routing metrics", () => {
       const of = (name: string, labels: string) => `seatrial_gateway_${name}{model="${model}",${labels}}`
       const body = { ...chat, model, stream: true }
       // The requests are spread over both engines. The full engine gets no requests for a second.
-      let told = ""
-      for (let count = 0; !told.includes(`${of("engines", 'state="full"')} 1`); count++) {
-        const seen = yield* fetched(address, { body: { ...body, messages: [{ role: "user", content: `hi ${count}` }] } })
-        assert.strictEqual(seen.status(), 200)
-        told = routingMetrics.format(false)
+      let text = ""
+      for (let count = 0; !text.includes(`${of("engines", 'state="full"')} 1`); count++) {
+        const received = yield* fetched(address, { body: { ...body, messages: [{ role: "user", content: `hi ${count}` }] } })
+        assert.strictEqual(received.status(), 200)
+        text = routingMetrics.format(false)
       }
-      assert.include(told, `${of("engines", 'state="open"')} 1`)
-      assert.include(told, of("retries_total", 'reason="full"'))
+      assert.include(text, `${of("engines", 'state="open"')} 1`)
+      assert.include(text, of("retries_total", 'reason="full"'))
 
       world.route = { ...world.route, endpoints: [] }
       const held = yield* send(address, { body })
@@ -97,11 +97,11 @@ describe("the gateway's routing metrics", () => {
     const metrics = new RoutingMetrics()
     for (let model = 0; model < 150; model++) metrics.retried(`m${model}`, "lost")
     metrics.pools = () => Array.from({ length: 150 }, (_, model) => ({ model: `m${model}`, queued: 2, engines: { open: 1, full: 0, ejected: 1 } }))
-    const told = metrics.format(false)
-    assert.include(told, 'seatrial_gateway_retries_total{model="other",reason="lost"} 50\n')
-    assert.include(told, 'seatrial_gateway_queued_requests{model="other"} 100\n')
-    assert.include(told, 'seatrial_gateway_engines{model="other",state="ejected"} 50\n')
-    assert.strictEqual(told.match(/^seatrial_gateway_queued_requests\{/gm)?.length, 101)
+    const text = metrics.format(false)
+    assert.include(text, 'seatrial_gateway_retries_total{model="other",reason="lost"} 50\n')
+    assert.include(text, 'seatrial_gateway_queued_requests{model="other"} 100\n')
+    assert.include(text, 'seatrial_gateway_engines{model="other",state="ejected"} 50\n')
+    assert.strictEqual(text.match(/^seatrial_gateway_queued_requests\{/gm)?.length, 101)
   })
 })
 
@@ -114,10 +114,10 @@ it("drop a model without requests for an hour when a hundred models have labels"
     metrics.retried("m7", "lost")
     metrics.format(false)
     metrics.retried("new", "lost")
-    const told = metrics.format(false)
-    assert.include(told, '{model="new",reason="lost"} 1\n')
-    assert.include(told, '{model="m7",reason="lost"} 2\n')
-    assert.notInclude(told, 'model="other",reason')
+    const text = metrics.format(false)
+    assert.include(text, '{model="new",reason="lost"} 1\n')
+    assert.include(text, '{model="m7",reason="lost"} 2\n')
+    assert.notInclude(text, 'model="other",reason')
   } finally {
     clock.mockRestore()
   }
@@ -131,7 +131,7 @@ describe("the gateway's inference metrics", () => {
       const model = "acme/counted"
       world.route = { ...world.route, model }
       const body = { ...chat, model, stream: true }
-      const seen = yield* fetched(address, { body })
+      const received = yield* fetched(address, { body })
       yield* fetched(address, { body: { ...body, unheard: 1 } })
       engine.script = (call) => openStream(call).end(chunk("a") + finish("stop") + done)
       yield* fetched(address, { body })
@@ -157,7 +157,7 @@ describe("the gateway's inference metrics", () => {
         assert.include(text, `${line}\n`)
       }
       assert.match(text, /^seatrial_gateway_refusals_total\{code="unknown_parameter"\} \d+$/m)
-      assert.include(text, ` # {request_id="${seen.headers()["x-request-id"]}"} `)
+      assert.include(text, ` # {request_id="${received.headers()["x-request-id"]}"} `)
       assert.notInclude(inferenceMetrics.format(false), "request_id")
     })
   )

@@ -116,13 +116,16 @@ describe("on the other paths", () => {
   }
 
   it("a refused effort gets the list of supported efforts", () => {
-    const told = (capabilities: ModelCapabilities) =>
+    const messageOf = (capabilities: ModelCapabilities) =>
       refusalOf({ ...responses, reasoning: { effort: "xhigh" } }, "/v1/responses", targetWith({ capabilities })).message
     const withControls = (reasoningControls: ServedContract["reasoningControls"]) => capabilitiesOf({ ...everything, reasoningControls })
     const none = { thinking_toggle: false, effort_values: [], token_budget: true }
-    assert.strictEqual(told(withControls(none)), "reasoning.effort: the model does not support reasoning efforts; omit it.")
-    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true })), 'reasoning.effort: only "none" is supported.')
-    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })), 'reasoning.effort: only "low" or "none" is supported.')
+    assert.strictEqual(messageOf(withControls(none)), "reasoning.effort: the model does not support reasoning efforts; omit it.")
+    assert.strictEqual(messageOf(withControls({ ...none, thinking_toggle: true })), 'reasoning.effort: only "none" is supported.')
+    assert.strictEqual(
+      messageOf(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })),
+      'reasoning.effort: only "low" or "none" is supported.'
+    )
   })
 
   it("a message with an output format can be counted", () => {
@@ -146,7 +149,7 @@ describe("on the other paths", () => {
       stream: true
     })
     const cache_control = { type: "ephemeral" }
-    const asked = {
+    const request = {
       ...messages,
       ...{ metadata: { user_id: "u" }, service_tier: "auto", speed: "standard", cache_control, thinking: { type: "adaptive" } },
       system: [{ type: "text", text: "s", cache_control }],
@@ -154,7 +157,7 @@ describe("on the other paths", () => {
       tools: [{ ...custom, type: "custom", cache_control }],
       context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] }
     }
-    assert.deepStrictEqual<unknown>(sentOf(asked, "/v1/messages"), {
+    assert.deepStrictEqual<unknown>(sentOf(request, "/v1/messages"), {
       model: "m",
       max_tokens: 2_000,
       system: [{ type: "text", text: "s" }],
@@ -165,7 +168,7 @@ describe("on the other paths", () => {
 
   it("calls and their results are accepted as clients send them back", () => {
     const call = { type: "function_call", id: "fc_1", call_id: "call_1", name: "f", arguments: "{}", status: "completed" }
-    const said = {
+    const conversation = {
       type: "message",
       id: "msg_1",
       role: "assistant",
@@ -176,7 +179,7 @@ describe("on the other paths", () => {
       { role: "developer", content: "d" },
       { role: "user", content: [{ type: "input_text", text: "hi" }] },
       { type: "reasoning", id: "rs_1", summary: [], encrypted_content: null },
-      said,
+      conversation,
       call,
       { type: "function_call_output", call_id: "call_1", output: "sunny" }
     ]
@@ -212,15 +215,15 @@ describe("on the other paths", () => {
   })
 
   it("the effort none of a response sets all switches of templates if the model has no such effort", () => {
-    const asked = { ...responses, reasoning: { effort: "none" } }
-    const switched = sentOf(asked, "/v1/responses", reasoner)
+    const request = { ...responses, reasoning: { effort: "none" } }
+    const switched = sentOf(request, "/v1/responses", reasoner)
     assert.deepInclude(switched, { chat_template_kwargs: { enable_thinking: false, thinking: false } })
     assert.notProperty(switched, "reasoning")
     const { capabilities } = reasoner
-    const named = { ...capabilities.reasoning_controls, effort_values: ["none", "low"] }
-    const kept = sentOf(asked, "/v1/responses", targetWith({ capabilities: { ...capabilities, reasoning_controls: named } }))
-    assert.deepInclude(kept, { reasoning: { effort: "none" } })
-    assert.notProperty(kept, "chat_template_kwargs")
+    const controls = { ...capabilities.reasoning_controls, effort_values: ["none", "low"] }
+    const sent = sentOf(request, "/v1/responses", targetWith({ capabilities: { ...capabilities, reasoning_controls: controls } }))
+    assert.deepInclude(sent, { reasoning: { effort: "none" } })
+    assert.notProperty(sent, "chat_template_kwargs")
   })
 
   it("the effort none of a message disables thinking if the model has no such effort", () => {

@@ -29,12 +29,12 @@ describe("silence", () => {
     Effect.gen(function* () {
       const { engine, first } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], held)
-      const seen = yield* send(address)
-      yield* soon(() => seen.text().startsWith(heartbeat + heartbeat))
-      assert.strictEqual(seen.status(), 200)
+      const received = yield* send(address)
+      yield* soon(() => received.text().startsWith(heartbeat + heartbeat))
+      assert.strictEqual(received.status(), 200)
       streams(["a"])(yield* first)
-      yield* soon(() => seen.ended === "end")
-      assert.strictEqual(seen.text().replaceAll(heartbeat, ""), [opening, chunk("a"), finish("stop"), done].join(""))
+      yield* soon(() => received.ended === "end")
+      assert.strictEqual(received.text().replaceAll(heartbeat, ""), [opening, chunk("a"), finish("stop"), done].join(""))
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
     })
   )
@@ -43,13 +43,13 @@ describe("silence", () => {
     Effect.gen(function* () {
       const { engine, first } = yield* makePatient
       const { address } = yield* makeStage([engine.url], held)
-      const seen = yield* send(address)
+      const received = yield* send(address)
       const call = yield* first
       openStream(call).write(chunk("a"))
-      yield* soon(() => seen.text().endsWith(withRole(chunk("a")) + heartbeat + heartbeat))
+      yield* soon(() => received.text().endsWith(withRole(chunk("a")) + heartbeat + heartbeat))
       call.response.end(chunk("b") + finish("stop") + done)
-      yield* soon(() => seen.ended === "end")
-      assert.isTrue(seen.text().endsWith(chunk("b") + finish("stop") + done))
+      yield* soon(() => received.ended === "end")
+      assert.isTrue(received.text().endsWith(chunk("b") + finish("stop") + done))
     })
   )
 
@@ -59,12 +59,12 @@ describe("silence", () => {
       const { address, world } = yield* makeStage([engine.url], { ...held, GATEWAY_FIRST_FRAME_SECONDS: 0.4 })
       const committed = yield* Deferred.make<void>()
       world.onBegin = Deferred.await(committed)
-      const seen = yield* send(address)
+      const received = yield* send(address)
       yield* soon(() => engine.calls[0]?.isCut() === true)
-      assert.strictEqual(seen.response, undefined)
+      assert.strictEqual(received.response, undefined)
       yield* Deferred.succeed(committed, undefined)
-      yield* soon(() => seen.ended === "end")
-      assert.strictEqual(seen.status(), 504)
+      yield* soon(() => received.ended === "end")
+      assert.strictEqual(received.status(), 504)
     })
   )
 
@@ -72,11 +72,11 @@ describe("silence", () => {
     Effect.gen(function* () {
       const { engine, first } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], held)
-      const seen = yield* send(address)
-      yield* soon(() => seen.text().startsWith(heartbeat))
+      const received = yield* send(address)
+      yield* soon(() => received.text().startsWith(heartbeat))
       openStream(yield* first).end(errorFrame(400) + done)
-      yield* soon(() => seen.ended === "end")
-      assert.match(seen.text(), /data: \{"error":\{[^\n]*"code":"invalid_parameter"[^\n]*\}\}\n\ndata: \[DONE\]\n\n$/)
+      yield* soon(() => received.ended === "end")
+      assert.match(received.text(), /data: \{"error":\{[^\n]*"code":"invalid_parameter"[^\n]*\}\}\n\ndata: \[DONE\]\n\n$/)
       assert.deepStrictEqual(outcomes(world), ["Begin", "Refuse 400 invalid_parameter"])
     })
   )
@@ -85,8 +85,8 @@ describe("silence", () => {
     Effect.gen(function* () {
       const { engine } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_FIRST_FRAME_SECONDS: 0.4 })
-      const seen = yield* fetched(address)
-      assert.deepStrictEqual([seen.status(), seen.headers()["x-should-retry"], seen.headers()["retry-after"]], [504, "false", undefined])
+      const received = yield* fetched(address)
+      assert.deepStrictEqual([received.status(), received.headers()["x-should-retry"], received.headers()["retry-after"]], [504, "false", undefined])
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 504 engine_timeout"])
       yield* soon(() => engine.calls[0]?.isCut() === true)
       assert.strictEqual(engine.calls.length, 1)
@@ -106,8 +106,8 @@ describe("silence", () => {
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_SILENCE_SECONDS: 0.02 })
-      const seen = yield* fetched(address)
-      assert.match(seen.text(), /"code":"engine_timeout"[^\n]*\n\ndata: \[DONE\]\n\n$/)
+      const received = yield* fetched(address)
+      assert.match(received.text(), /"code":"engine_timeout"[^\n]*\n\ndata: \[DONE\]\n\n$/)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 504 engine_timeout"])
       assert.strictEqual(endOf(world).usage.output_tokens, 1)
       yield* soon(() => engine.calls[0]?.isCut() === true)
@@ -151,8 +151,8 @@ describe("a caller that reads slowly", () => {
       const written = { count: 0 }
       const engine = yield* makeEngine((call) => flood(call, frames, written))
       const { address, world } = yield* makeStage([engine.url])
-      const seen = yield* send(address, { unread: true })
-      yield* soon(() => seen.response !== undefined)
+      const received = yield* send(address, { unread: true })
+      yield* soon(() => received.response !== undefined)
       // The engine is blocked: many other requests do not change that.
       let before = -1
       while (before !== written.count) {
@@ -162,11 +162,11 @@ describe("a caller that reads slowly", () => {
       assert.isBelow(written.count, frames / 2)
       let length = 0
       let tail = ""
-      seen.response?.on("data", (bytes: Buffer) => {
+      received.response?.on("data", (bytes: Buffer) => {
         length += bytes.length
         tail = (tail + bytes.toString("latin1")).slice(-100)
       })
-      yield* soon(() => seen.ended === "end")
+      yield* soon(() => received.ended === "end")
       assert.strictEqual(length, withRole(chunk(text)).length + (frames - 1) * chunk(text).length + finish("stop").length + done.length)
       assert.isTrue(tail.endsWith(done))
       assert.strictEqual(endOf(world).statusCode, 200)
@@ -177,11 +177,11 @@ describe("a caller that reads slowly", () => {
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => flood(call, 100_000, { count: 0 }))
       const { address, world } = yield* makeStage([engine.url], { GATEWAY_WRITE_STALL_SECONDS: 0.05, GATEWAY_ABANDONED_SECONDS: 0.05 })
-      const seen = yield* send(address, { unread: true })
+      const received = yield* send(address, { unread: true })
       yield* soon(() => outcomes(world).length === 2 && engine.calls[0]?.isCut() === true)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 499 client_closed_request"])
-      seen.response?.resume()
-      yield* soon(() => seen.ended === "cut")
+      received.response?.resume()
+      yield* soon(() => received.ended === "cut")
     })
   )
 })
@@ -241,7 +241,7 @@ describe("the data buffered for a caller", () => {
       )
       yield* soon(() => server.listening)
       const address = server.address()
-      const seen = yield* send(`http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`, { unread: true })
+      const received = yield* send(`http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`, { unread: true })
       let most = 0
       let sent = 0
       let still = 0
@@ -255,7 +255,7 @@ describe("the data buffered for a caller", () => {
         most = Math.max(most, waiting + inResponse())
         yield* Effect.callback<void>((next) => void setImmediate(() => next(Effect.void)))
       }
-      seen.request.destroy()
+      received.request.destroy()
       assert.isAbove(sent, 4)
       assert.isAbove(most, 64 * 1_024)
       assert.isAtMost(most, 256 * 1_024)

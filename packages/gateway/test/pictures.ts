@@ -20,8 +20,8 @@ const u32 = (value: number) => Buffer.from([value >>> 24, (value >> 16) & 255, (
 
 /** A chunk of a PNG. */
 export const pngChunk = (type: string, data: Buffer): Buffer => {
-  const named = Buffer.concat([Buffer.from(type, "latin1"), data])
-  return Buffer.concat([u32(data.length), named, u32(crc(named))])
+  const typed = Buffer.concat([Buffer.from(type, "latin1"), data])
+  return Buffer.concat([u32(data.length), typed, u32(crc(typed))])
 }
 
 export const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])

@@ -43,7 +43,7 @@ describe("a pipelined request", () => {
       engine.script = answers(wholeAnswer("a"))
       const held = yield* Effect.all([fetched(address, { body: chat }), fetched(address, { body: chat })], { concurrency: 2 })
       assert.deepStrictEqual(
-        held.map((seen) => seen.status()),
+        held.map((received) => received.status()),
         [200, 200]
       )
       assert.strictEqual(engine.calls.length, 3)

@@ -8,7 +8,7 @@ import { inject } from "vitest"
 import { answers, chunk, done, type FakeEngine, finish, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
 import { startGateway } from "./gatewayProcess.ts"
 import { layerStore, makeServed, Url } from "./serving.ts"
-import { fetched, type Seen, send, soon } from "./stage.ts"
+import { fetched, type ReceivedAnswer, send, soon } from "./stage.ts"
 
 /** An engine with a health check. */
 const healthy =
@@ -16,12 +16,12 @@ const healthy =
   (call) =>
     call.request.url === "/health" ? call.response.writeHead(200).end() : script(call)
 
-const idOf = (seen: Seen) => Schema.decodeUnknownSync(RequestId)(seen.headers()["x-request-id"])
+const idOf = (received: ReceivedAnswer) => Schema.decodeUnknownSync(RequestId)(received.headers()["x-request-id"])
 
 /** Waits until the gateway has reached the engine and routes to it. */
 const untilRouted = Effect.fnUntraced(function* (address: string, key: string, model: string) {
   const ask = fetched(address, { key, body: { model, prompt: "a" }, path: "/v1/completions" })
-  for (let seen = yield* ask; seen.status() !== 200; seen = yield* ask) assert.include([404, 503], seen.status())
+  for (let received = yield* ask; received.status() !== 200; received = yield* ask) assert.include([404, 503], received.status())
 })
 
 const decodeModels = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) })))
@@ -64,7 +64,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
 
       // Both vendors' clients encode the slash.
       const read = (path: string, token = key) =>
-        Effect.map(fetched(address, { method: "GET", body: "", path, key: token }), (seen) => [seen.status(), seen.text()] as const)
+        Effect.map(fetched(address, { method: "GET", body: "", path, key: token }), (received) => [received.status(), received.text()] as const)
       const [status, list] = yield* read("/v1/models")
       const [listed] = decodeModels(list).data
       assert.deepStrictEqual([status, listed?.id, listed?.owned_by], [200, model, "served"])
@@ -100,9 +100,9 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
         send(address, { key, body: { model, messages: [{ role: "user", content: ["live", "die", "leave"][index % 3] }], stream: true } })
       )
       const leavers = crowd.filter((_, index) => index % 3 === 2)
-      yield* soon(() => crowd.every((seen) => (leavers.includes(seen) ? seen.text().includes("y") : seen.ended !== undefined)))
+      yield* soon(() => crowd.every((received) => (leavers.includes(received) ? received.text().includes("y") : received.ended !== undefined)))
       for (const { request } of leavers) request.destroy()
-      const recordsOf = Effect.forEach(crowd, (seen) => requests.find(orgId, idOf(seen)))
+      const recordsOf = Effect.forEach(crowd, (received) => requests.find(orgId, idOf(received)))
       let records = yield* recordsOf
       while (records.some((found) => Option.getOrThrow(found).state === "running")) records = yield* recordsOf
       const codes = records.map((found) => Option.getOrThrow(found).status_code)
@@ -130,13 +130,13 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
       const first = yield* startGateway()
       yield* untilRouted(first.address, key, model)
       engine.script = (call) => openStream(call).write(chunk("a", 1))
-      const seen = yield* send(first.address, { key, body: { model, messages: [{ role: "user", content: "hi" }], stream: true } })
-      yield* soon(() => seen.text().includes('"content":"a"'))
-      const find = Effect.map(requests.find(orgId, idOf(seen)), Option.getOrThrow)
+      const received = yield* send(first.address, { key, body: { model, messages: [{ role: "user", content: "hi" }], stream: true } })
+      yield* soon(() => received.text().includes('"content":"a"'))
+      const find = Effect.map(requests.find(orgId, idOf(received)), Option.getOrThrow)
       assert.strictEqual((yield* find).state, "running")
       first.signal("SIGKILL")
       yield* first.exited
-      yield* soon(() => seen.ended === "cut" && callsOf(engine).at(-1)?.isCut() === true)
+      yield* soon(() => received.ended === "cut" && callsOf(engine).at(-1)?.isCut() === true)
       // The sweep ends the request as if its lease had expired, so the test does not wait for the lease.
       yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 minute' WHERE org_id = ${orgId} AND state = 'running'`
       yield* sql`UPDATE request_sweeps SET since = since - interval '1 minute'`
@@ -146,7 +146,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
       assert.deepStrictEqual([record.state, record.status_code, record.error?.code], ["completed", 500, "gateway_lost"])
       const { items } = yield* requests.list(orgId, { limit: 100, after: null })
       assert.strictEqual(items.filter(({ id }) => id === record.id).length, 1)
-      assert.isString(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(seen))).note)
+      assert.isString(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(received))).note)
     })
   )
 
@@ -159,9 +159,9 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
       const gateway = yield* startGateway()
       yield* untilRouted(gateway.address, key, model)
       engine.script = (call) => openStream(call).write(chunk("a", 1))
-      const seen = yield* send(gateway.address, { key, body: { model, messages: [{ role: "user", content: "hi" }], stream: true } })
-      yield* soon(() => seen.text().includes('"content":"a"'))
-      const find = Effect.map(requests.find(orgId, idOf(seen)), Option.getOrThrow)
+      const received = yield* send(gateway.address, { key, body: { model, messages: [{ role: "user", content: "hi" }], stream: true } })
+      yield* soon(() => received.text().includes('"content":"a"'))
+      const find = Effect.map(requests.find(orgId, idOf(received)), Option.getOrThrow)
       assert.strictEqual((yield* find).state, "running")
       yield* withoutDatabase(
         inject("postgres"),
@@ -179,10 +179,10 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
       callsOf(engine)
         .at(-1)
         ?.response.end(finish("stop") + done)
-      yield* soon(() => seen.ended === "end")
-      assert.isTrue(seen.text().endsWith(done))
+      yield* soon(() => received.ended === "end")
+      assert.isTrue(received.text().endsWith(done))
       assert.deepStrictEqual([(yield* find).state, (yield* find).status_code, (yield* find).error], ["completed", 200, null])
-      assert.strictEqual(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(seen))).status_code, 200)
+      assert.strictEqual(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(received))).status_code, 200)
     })
   )
 
@@ -200,12 +200,12 @@ layer(layerStore, { excludeTestServices: true })("the gateway program on Postgre
       engine.script = healthy((call) => openStream(call).write(chunk("a", 1)))
       const body = { model, messages: [{ role: "user", content: "hi" }], stream: true }
       const other = yield* send(address, { key: stays, body })
-      const seen = yield* send(address, { key: Redacted.value(leaked.secret), body })
-      yield* soon(() => other.text().includes('"a"') && seen.text().includes('"a"'))
+      const received = yield* send(address, { key: Redacted.value(leaked.secret), body })
+      yield* soon(() => other.text().includes('"a"') && received.text().includes('"a"'))
       yield* keys.revoke(orgId, leaked.key.id)
-      yield* soon(() => seen.ended === "end")
-      assert.include(seen.text(), "api_key_ended")
-      assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(seen))), { status_code: 401, input_tokens: 10, output_tokens: 1 })
+      yield* soon(() => received.ended === "end")
+      assert.include(received.text(), "api_key_ended")
+      assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(received))), { status_code: 401, input_tokens: 10, output_tokens: 1 })
       assert.isUndefined(other.ended)
       other.request.destroy()
     })

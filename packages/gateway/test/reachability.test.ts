@@ -9,9 +9,9 @@ import { layerReachability } from "../src/layerReachability.ts"
 import { soon } from "./stage.ts"
 
 const answer = (statusCode: number) => {
-  const made = new EngineAnswer(statusCode, { pause: () => {}, resume: () => {}, hangUp: () => {} })
-  made.finish()
-  return made
+  const answer = new EngineAnswer(statusCode, { pause: () => {}, resume: () => {}, hangUp: () => {} })
+  answer.finish()
+  return answer
 }
 
 /** The outcomes of a probe, and of the statement that records it. */
@@ -21,7 +21,7 @@ const makeWorld = Effect.gen(function* () {
   const orgId = yield* ids.make(OrgId)
   const endpoint = (name: string): UnprovenEndpoint => ({ orgId, revisionId, runtime: "reference", url: `http://${name}`, pod: name })
   const snapshots = yield* Queue.unbounded<ReadonlyArray<UnprovenEndpoint>>()
-  const world = { asked: new Map<string, number>(), proven: [] as string[], status: new Map<string, number>(), storeIsAway: false, marks: 0 }
+  const world = { probes: new Map<string, number>(), proven: [] as string[], status: new Map<string, number>(), storeIsAway: false, marks: 0 }
   const layerWorld = Layer.mergeAll(
     Layer.mock(Routes)({
       known: () => undefined,
@@ -40,7 +40,7 @@ const makeWorld = Effect.gen(function* () {
         call: ({ url }) =>
           Effect.suspend(() => {
             const pod = url.slice("http://".length)
-            world.asked.set(pod, (world.asked.get(pod) ?? 0) + 1)
+            world.probes.set(pod, (world.probes.get(pod) ?? 0) + 1)
             const status = world.status.get(pod)
             return status === undefined ? Effect.fail(new EngineUnreachable({ reason: "refused" })) : Effect.succeed(answer(status))
           })
@@ -48,7 +48,7 @@ const makeWorld = Effect.gen(function* () {
     )
   )
   yield* Layer.build(layerReachability.pipe(Layer.provide(layerWorld)))
-  const askedOf = (pod: string) => world.asked.get(pod) ?? 0
+  const askedOf = (pod: string) => world.probes.get(pod) ?? 0
   /** Advances the clock until the condition holds. */
   const later = Effect.fnUntraced(function* (condition: () => boolean) {
     while (!condition()) {
@@ -72,9 +72,9 @@ it.effect("an endpoint is probed until it answers, and a failure to record that 
     assert.deepStrictEqual(world.proven, [])
     world.storeIsAway = false
     yield* later(() => world.proven.length > 0)
-    const asked = askedOf("late")
+    const probes = askedOf("late")
     yield* TestClock.adjust("1 minute")
-    assert.deepStrictEqual([world.proven, askedOf("late")], [["late"], asked])
+    assert.deepStrictEqual([world.proven, askedOf("late")], [["late"], probes])
   }).pipe(Effect.scoped, Effect.provide(Ids.layer))
 )
 

@@ -14,11 +14,11 @@ const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stri
 /** The usage after these frames. */
 const usageOf = (dialect: Dialect, frames: ReadonlyArray<string>) => {
   const reader = dialect.makeReader(options)
-  const told = frames.flatMap((frame) => {
+  const usages = frames.flatMap((frame) => {
     const read = reader.read(frame)
     return (read._tag === "Chunk" || read._tag === "Done") && read.usage !== null ? [dialect.usageOf(read.usage)] : []
   })
-  return told.at(-1)
+  return usages.at(-1)
 }
 const tagsOf = (dialect: Dialect, frames: ReadonlyArray<string>, choices = 1): ReadonlyArray<Frame["_tag"]> => {
   const reader = dialect.makeReader({ ...options, choices })
@@ -53,7 +53,7 @@ describe("the end of a stream", () => {
   })
 
   it("is not reached if the engine aborted", () => {
-    const given: ReadonlyArray<readonly [Dialect, string]> = [
+    const aborted: ReadonlyArray<readonly [Dialect, string]> = [
       [chat, finish("abort")],
       [completions, finish("error")],
       [messages, event("message_delta", { delta: { stop_reason: null }, usage: { output_tokens: 1 } })],
@@ -62,7 +62,7 @@ describe("the end of a stream", () => {
       [responses, event("response.failed", { response: { id: "r", status: "failed", error: { code: "server_error", message: "m" } } })],
       [responses, event("error", { code: "e", message: "m" })]
     ]
-    for (const [dialect, frame] of given) assert.deepStrictEqual(tagsOf(dialect, [frame]), ["Failed"], frame)
+    for (const [dialect, frame] of aborted) assert.deepStrictEqual(tagsOf(dialect, [frame]), ["Failed"], frame)
     assert.deepStrictEqual(tagsOf(messages, [event("message_stop", {})]), ["Broken"])
   })
 
@@ -112,14 +112,14 @@ describe("named events", () => {
 })
 
 describe("reasoning", () => {
-  const whole = (member: string) => `{"choices":[{"index":0,"message":{"role":"assistant","content":"a",${member}},"finish_reason":"stop"}]}`
+  const answerWith = (member: string) => `{"choices":[{"index":0,"message":{"role":"assistant","content":"a",${member}},"finish_reason":"stop"}]}`
 
   it("has both names in answers and in streams, whichever the engine wrote", () => {
     for (const member of ['"reasoning":"hm \\" so"', '"reasoning_content":"hm \\" so"', '"reasoning":null,"reasoning_content":"hm \\" so"']) {
-      const { message } = JSON.parse(chat.readWhole(whole(member))?.body ?? "").choices[0]
+      const { message } = JSON.parse(chat.readWhole(answerWith(member))?.body ?? "").choices[0]
       assert.deepStrictEqual([message.reasoning, message.reasoning_content], ['hm " so', 'hm " so'])
     }
-    assert.strictEqual(chat.readWhole(whole('"reasoning_content":null'))?.body, whole('"reasoning_content":null'))
+    assert.strictEqual(chat.readWhole(answerWith('"reasoning_content":null'))?.body, answerWith('"reasoning_content":null'))
     const reader = chat.makeReader(options)
     reader.read(opening)
     const read = reader.read(

@@ -41,16 +41,16 @@ describe("a capability that a model does not have", () => {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])
       for (const { body, capability, code, param, path, without } of capabilityUses) {
-        const asked = { ...body, model: world.route.model }
+        const request = { ...body, model: world.route.model }
         world.route = { ...world.route, capabilities: without }
-        const seen = yield* fetched(address, { path, body: asked })
-        const refusal = outcomeOf(asked, path, targetWith({ capabilities: without }))
+        const received = yield* fetched(address, { path, body: request })
+        const refusal = outcomeOf(request, path, targetWith({ capabilities: without }))
         assert.deepStrictEqual(refusal instanceof Refusal && [refusal.code, refusal.param], [code, param], `${capability} ${JSON.stringify(body)}`)
-        assert.deepStrictEqual([seen.status(), codeOf(seen.text())], [400, code], `${capability} ${JSON.stringify(body)}`)
+        assert.deepStrictEqual([received.status(), codeOf(received.text())], [400, code], `${capability} ${JSON.stringify(body)}`)
         assert.strictEqual(engine.calls.length, 0, capability)
         // No model generates images, so there is no image output.
         if (capability === "supports_image_output" || capability === "supports_image_input") continue
-        takenOf(asked, path, targetWith())
+        takenOf(request, path, targetWith())
       }
     })
   )
@@ -82,10 +82,10 @@ describe("a capability that a model does not have", () => {
   const templates = [null, ableTemplate, "{% if tools %}<tool_call>{% endif %}", "<think>{{ enable_thinking }}", "<|image_pad|>"]
   const models = engines.flatMap(({ served, version }) =>
     templates.flatMap((template): ReadonlyArray<readonly [string, ModelCapabilities]> => {
-      const whole = capabilitiesOf(served, template)
+      const capable = capabilitiesOf(served, template)
       return [
-        [`${version} with ${template}`, whole] as const,
-        ...withdrawn.map((check) => [`${version} with ${template} and ${check} failed`, withdrawCapabilities(whole, [check])] as const)
+        [`${version} with ${template}`, capable] as const,
+        ...withdrawn.map((check) => [`${version} with ${template} and ${check} failed`, withdrawCapabilities(capable, [check])] as const)
       ]
     })
   )
@@ -97,13 +97,13 @@ describe("a capability that a model does not have", () => {
         return (capabilities.supported_parameters_by_endpoint[path] ?? []).includes(capability.slice(capability.lastIndexOf(".") + 1))
       if (capability.startsWith("supported_response"))
         return (capabilities.supported_response_formats_by_endpoint[path] ?? []).includes(capability.slice(capability.lastIndexOf(".") + 1))
-      const found = capability
+      const value = capability
         .split(".")
         .reduce<unknown>(
           (at, name) => (typeof at === "object" && at !== null ? Object.entries(at).find(([each]) => each === name)?.[1] : undefined),
           capabilities
         )
-      return Array.isArray(found) ? found.includes("high") : found === true
+      return Array.isArray(value) ? value.includes("high") : value === true
     }
     let refused = 0
     for (const [model, capabilities] of models) {
@@ -119,7 +119,7 @@ describe("a capability that a model does not have", () => {
   })
 
   it("is not refused if the value matches the default, which clients send to every model", () => {
-    const said: ReadonlyArray<readonly [check: string, path: InferencePath, body: Readonly<Record<string, unknown>>]> = [
+    const defaults: ReadonlyArray<readonly [check: string, path: InferencePath, body: Readonly<Record<string, unknown>>]> = [
       ["responses_tool_choice", "/v1/responses", { tools: [{ type: "function", name: "f" }], tool_choice: "auto" }],
       ["responses_tool_single", "/v1/responses", { tools: [{ type: "function", name: "f" }], parallel_tool_calls: true }],
       ["messages_tool_choice", "/v1/messages", { tools: [{ name: "f", input_schema: {} }], tool_choice: { type: "auto" } }],
@@ -128,7 +128,7 @@ describe("a capability that a model does not have", () => {
       ["messages_effort", "/v1/messages", { output_config: {} }],
       ["responses_logprobs", "/v1/responses", { include: ["reasoning.encrypted_content"] }]
     ]
-    for (const [check, path, body] of said) {
+    for (const [check, path, body] of defaults) {
       const least = path === "/v1/messages" ? { messages: [{ role: "user", content: "hi" }], max_tokens: 9 } : { input: "hi" }
       takenOf({ ...least, ...body, model: "m" }, path, targetWith({ capabilities: withdrawCapabilities(all, [check]) }))
     }

@@ -56,20 +56,20 @@ describe("a stream in progress", () => {
       const { address: gateway } = yield* makeStage([`http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`])
       const content = "a word ".repeat(100_000)
       const openOne = Effect.gen(function* () {
-        const seen = yield* send(gateway, { body: { ...chatStream, messages: [{ role: "user", content }] } })
-        yield* soon(() => seen.text().includes(chunk("a")))
-        return seen
+        const received = yield* send(gateway, { body: { ...chatStream, messages: [{ role: "user", content }] } })
+        yield* soon(() => received.text().includes(chunk("a")))
+        return received
       })
-      const kept = () => {
+      const heldBytes = () => {
         collect()
         const { external, heapUsed } = process.memoryUsage()
         return external + heapUsed
       }
       const first = yield* openOne
-      const before = kept()
+      const before = heldBytes()
       const streams = yield* Effect.replicateEffect(openOne, count - 1)
       // Memory is counted after a delay.
-      yield* soon(() => kept() - before < ((count - 1) * content.length) / 10)
+      yield* soon(() => heldBytes() - before < ((count - 1) * content.length) / 10)
       for (const { request } of [first, ...streams]) request.destroy()
       assert.strictEqual(open, count)
     }).pipe(Effect.scoped)
@@ -88,24 +88,24 @@ describe("a request that waits for an engine", () => {
       const body = JSON.stringify({ ...chatStream, response_format: { type: "json_schema", json_schema: { name: "f", schema } } })
       const holdOne = Effect.gen(function* () {
         const { used } = world
-        const seen = yield* send(address, { body })
+        const received = yield* send(address, { body })
         yield* soon(() => world.used > used)
-        return seen
+        return received
       })
-      const kept = () => {
+      const heldBytes = () => {
         collect()
         const { external, heapUsed } = process.memoryUsage()
         return external + heapUsed
       }
       const first = yield* holdOne
-      const before = kept()
-      const others = yield* Effect.replicateEffect(holdOne, 4)
+      const before = heldBytes()
+      const held = yield* Effect.replicateEffect(holdOne, 4)
       // Memory is counted after a delay. The parsed form of each body would take twenty times its text.
-      yield* soon(() => kept() - before < 4 * 5 * body.length)
+      yield* soon(() => heldBytes() - before < 4 * 5 * body.length)
       // The request goes to another revision, so it is checked again.
       const { revisionId } = (yield* makeStage([])).world.route
       world.route = { ...world.route, revisionId, endpoints: [{ url: engine.url, pod: "pod" }] }
-      yield* soon(() => [first, ...others].every(({ ended }) => ended === "end"))
+      yield* soon(() => [first, ...held].every(({ ended }) => ended === "end"))
       assert.deepStrictEqual(
         engine.calls.map((call) => JSON.parse(call.body).response_format.json_schema.schema.enum.length),
         [30_000, 30_000, 30_000, 30_000, 30_000]

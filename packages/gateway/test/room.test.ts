@@ -9,10 +9,10 @@ import { chat, endOf, fetched, makeStage, outcomes } from "./stage.ts"
 import { sentOf, takenOf } from "./vocabularyTargets.ts"
 
 /** SGLang's error if a prompt of `prompt` tokens leaves too little room for the answer. */
-const refusal = (prompt: number, asked: number) =>
-  `Requested token count exceeds the model's maximum context length of 2048 tokens. You requested a total of ${prompt + asked} tokens: ${prompt} tokens from the input messages and ${asked} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`
-const flat = (prompt: number, asked: number) =>
-  JSON.stringify({ object: "error", message: refusal(prompt, asked), type: "BadRequestError", param: null, code: 400 })
+const refusal = (prompt: number, answer: number) =>
+  `Requested token count exceeds the model's maximum context length of 2048 tokens. You requested a total of ${prompt + answer} tokens: ${prompt} tokens from the input messages and ${answer} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`
+const flat = (prompt: number, answer: number) =>
+  JSON.stringify({ object: "error", message: refusal(prompt, answer), type: "BadRequestError", param: null, code: 400 })
 
 const schema = { type: "object", properties: { max_tokens: { type: "integer" } }, default: { max_tokens: 500 } }
 const response_format = { type: "json_schema", json_schema: { name: "f", schema } }
@@ -24,8 +24,8 @@ describe("an answer whose token limit exceeds the room that its prompt leaves", 
       const { address, world } = yield* makeStage([engine.url])
       world.route = { ...world.route, runtime: "sglang" }
       engine.script = (call) => (engine.calls.length === 1 ? answers(flat(2_000, 500), 400) : answers(wholeAnswer("a")))(call)
-      const asked = { ...chat, response_format, messages: [{ role: "user", content: '{"max_tokens":500}' }] }
-      assert.strictEqual((yield* fetched(address, { body: { ...asked, max_tokens: 500 } })).status(), 200)
+      const request = { ...chat, response_format, messages: [{ role: "user", content: '{"max_tokens":500}' }] }
+      assert.strictEqual((yield* fetched(address, { body: { ...request, max_tokens: 500 } })).status(), 200)
       const [first, second] = engine.calls.map(({ body }) => JSON.parse(body))
       assert.strictEqual(first.max_tokens, 500)
       assert.deepStrictEqual(second, { ...first, max_tokens: 48 })
@@ -38,8 +38,8 @@ describe("an answer whose token limit exceeds the room that its prompt leaves", 
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url])
       engine.script = (call: Call) => (engine.calls.length === 1 ? openStream(call).end(errorFrame(400, refusal(2_047, 9))) : streams(["a"])(call))
-      const seen = yield* fetched(address, { body: { ...chat, stream: true, max_completion_tokens: 9 } })
-      assert.include(seen.text(), '"content":"a"')
+      const received = yield* fetched(address, { body: { ...chat, stream: true, max_completion_tokens: 9 } })
+      assert.include(received.text(), '"content":"a"')
       assert.strictEqual(JSON.parse(engine.calls[1]?.body ?? "").max_completion_tokens, 1)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
     })
@@ -51,8 +51,8 @@ describe("an answer whose token limit exceeds the room that its prompt leaves", 
       const { address } = yield* makeStage([engine.url])
       const refused = Effect.fnUntraced(function* (path: string, body: object) {
         const before = engine.calls.length
-        const seen = yield* fetched(address, { path, body })
-        assert.deepStrictEqual([seen.status(), JSON.parse(seen.text()).error.code], [400, "context_length_exceeded"])
+        const received = yield* fetched(address, { path, body })
+        assert.deepStrictEqual([received.status(), JSON.parse(received.text()).error.code], [400, "context_length_exceeded"])
         return engine.calls.length - before
       })
       assert.strictEqual(yield* refused("/v1/chat/completions", { ...chat, max_tokens: 500 }), 2)
@@ -79,8 +79,8 @@ describe("an answer whose token limit exceeds the room that its prompt leaves", 
         const engine = yield* makeEngine(() => {})
         const { address, world } = yield* makeStage([engine.url])
         engine.script = (call) => (engine.calls.length === 1 ? answers(flat(2_000, 500), 400) : speaks(["a"]))(call)
-        const asked = { model: chat.model, ...body, [name]: 500 }
-        assert.strictEqual((yield* fetched(address, { path, body: asked })).status(), 200)
+        const request = { model: chat.model, ...body, [name]: 500 }
+        assert.strictEqual((yield* fetched(address, { path, body: request })).status(), 200)
         const [first, second] = engine.calls.map((call) => JSON.parse(call.body))
         assert.strictEqual(first[name], 500)
         assert.deepStrictEqual(second, { ...first, [name]: 48 })
@@ -114,18 +114,18 @@ describe("an answer whose token limit exceeds the room that its prompt leaves", 
     Effect.gen(function* () {
       const engine = yield* makeEngine(() => {})
       const { address, world } = yield* makeStage([engine.url])
-      const kept = "Input length (2042 tokens) exceeds the maximum allowed length (2042 tokens). Use a shorter input or enable --allow-auto-truncate."
-      const told = JSON.stringify({ object: "error", message: kept, type: "BadRequestError", param: null, code: 400 })
-      engine.script = (call) => answers(JSON.parse(call.body).max_tokens === 500 ? flat(2_042, 500) : told, 400)(call)
-      const seen = yield* fetched(address, { body: { ...chat, max_tokens: 500 } })
-      assert.deepStrictEqual([seen.status(), JSON.parse(seen.text()).error.code], [400, "context_length_exceeded"])
+      const message = "Input length (2042 tokens) exceeds the maximum allowed length (2042 tokens). Use a shorter input or enable --allow-auto-truncate."
+      const body = JSON.stringify({ object: "error", message: message, type: "BadRequestError", param: null, code: 400 })
+      engine.script = (call) => answers(JSON.parse(call.body).max_tokens === 500 ? flat(2_042, 500) : body, 400)(call)
+      const received = yield* fetched(address, { body: { ...chat, max_tokens: 500 } })
+      assert.deepStrictEqual([received.status(), JSON.parse(received.text()).error.code], [400, "context_length_exceeded"])
       assert.deepStrictEqual(
         engine.calls.map((call) => JSON.parse(call.body).max_tokens),
         [500, 6]
       )
       assert.deepStrictEqual(outcomes(world), ["Begin", "Refuse 400 context_length_exceeded"])
-      assert.include(readEngineError(told, 400, { endpoint: "/v1/messages", maxModelLen: 2_048 }).message, "2042 tokens > 2041 maximum")
-      assert.include(readEngineError(told, 400, { endpoint: "/v1/completions", maxModelLen: 2_048 }).message, "maximum context length is 2048 tokens")
+      assert.include(readEngineError(body, 400, { endpoint: "/v1/messages", maxModelLen: 2_048 }).message, "2042 tokens > 2041 maximum")
+      assert.include(readEngineError(body, 400, { endpoint: "/v1/completions", maxModelLen: 2_048 }).message, "maximum context length is 2048 tokens")
     })
   )
 })

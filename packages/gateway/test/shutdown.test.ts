@@ -11,22 +11,22 @@ const begun = Effect.fnUntraced(function* (grace: number) {
   const engine = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
   const scope = yield* Scope.make()
   const { address, world } = yield* Scope.provide(makeStage([engine.url], {}, grace), scope)
-  const seen = yield* send(address)
-  yield* soon(() => seen.text().includes(withRole(chunk("a"))))
+  const answer = yield* send(address)
+  yield* soon(() => answer.text().includes(withRole(chunk("a"))))
   const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
-  return { address, closing, engine, seen, world }
+  return { address, closing, engine, answer, world }
 })
 
 describe("a gateway that is stopped", () => {
   it.live("accepts no new request and lets those in progress end", () =>
     Effect.gen(function* () {
-      const { address, closing, engine, seen, world } = yield* begun(20_000)
+      const { address, closing, engine, answer, world } = yield* begun(20_000)
       const late = yield* fetched(address)
       assert.deepStrictEqual([late.status(), late.ended], [undefined, "cut"])
       engine.calls[0]?.response.end(finish("stop") + done)
       yield* Fiber.join(closing)
-      yield* soon(() => seen.ended === "end")
-      assert.strictEqual(seen.text(), withRole(chunk("a")) + finish("stop") + done)
+      yield* soon(() => answer.ended === "end")
+      assert.strictEqual(answer.text(), withRole(chunk("a")) + finish("stop") + done)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
     })
   )
@@ -38,23 +38,23 @@ describe("a gateway that is stopped", () => {
       const port = yield* Scope.provide(listen(handler, { host: "127.0.0.1", port: 0, grace: 60_000, linger: 60_000 }), scope)
       const socket = connect(port, "127.0.0.1")
       yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
-      let said = ""
+      let received = ""
       let ended = false
       socket.on("data", (chunk) => {
-        said += String(chunk)
+        received += String(chunk)
       })
       socket.once("end", () => {
         ended = true
       })
-      const asked = () => said.split("here").length - 1
+      const answers = () => received.split("here").length - 1
       const ask = () => socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n")
       ask()
-      yield* soon(() => asked() === 1)
-      assert.notMatch(said, /connection: close/i)
+      yield* soon(() => answers() === 1)
+      assert.notMatch(received, /connection: close/i)
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
       ask()
-      yield* soon(() => asked() === 2 && ended)
-      assert.match(said, /connection: close/i)
+      yield* soon(() => answers() === 2 && ended)
+      assert.match(received, /connection: close/i)
       yield* Fiber.join(closing)
     }).pipe(Effect.scoped)
   )
@@ -78,10 +78,10 @@ describe("a gateway that is stopped", () => {
 
   it.live("ends remaining streams after the grace time with an error frame, and records them", () =>
     Effect.gen(function* () {
-      const { closing, engine, seen, world } = yield* begun(10)
+      const { closing, engine, answer, world } = yield* begun(10)
       yield* Fiber.join(closing)
-      yield* soon(() => seen.ended === "end" && engine.calls[0]?.isCut() === true)
-      assert.match(seen.text(), /"code":"unavailable"[^\n]*\n\ndata: \[DONE\]\n\n$/)
+      yield* soon(() => answer.ended === "end" && engine.calls[0]?.isCut() === true)
+      assert.match(answer.text(), /"code":"unavailable"[^\n]*\n\ndata: \[DONE\]\n\n$/)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 503 unavailable"])
       assert.strictEqual(endOf(world).usage.output_tokens, 1)
       assert.include(endOf(world).note, "stopped")
@@ -93,11 +93,11 @@ describe("a gateway that is stopped", () => {
       const engine = yield* makeEngine(() => {})
       const scope = yield* Scope.make()
       const { address, world } = yield* Scope.provide(makeStage([engine.url], {}, 10), scope)
-      const seen = yield* send(address, { body: chat })
+      const answer = yield* send(address, { body: chat })
       yield* soon(() => engine.calls.length === 1)
       yield* Scope.close(scope, Exit.void)
-      yield* soon(() => seen.ended === "end")
-      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "2"])
+      yield* soon(() => answer.ended === "end")
+      assert.deepStrictEqual([answer.status(), answer.headers()["retry-after"]], [503, "2"])
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 503 unavailable"])
     })
   )

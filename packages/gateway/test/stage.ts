@@ -184,7 +184,7 @@ export const soon = (condition: () => boolean): Effect.Effect<void> =>
   }).pipe(Effect.timeout("60 seconds"), Effect.orDie)
 
 /** The answer as the caller receives it. */
-export interface Seen {
+export interface ReceivedAnswer {
   readonly request: ClientRequest
   response: IncomingMessage | undefined
   bytes: Buffer
@@ -214,44 +214,44 @@ export const send = (
   address: string,
   { body = chatStream, headers = {}, key = apiKey, method = "POST", path = "/v1/chat/completions", unread }: SendOptions = {}
 ) =>
-  Effect.sync((): Seen => {
+  Effect.sync((): ReceivedAnswer => {
     const outgoing = request(`${address}${path}`, {
       method,
       agent: false,
       headers: { "content-type": "application/json", ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...headers }
     })
-    const seen: Seen = {
+    const received: ReceivedAnswer = {
       request: outgoing,
       response: undefined,
       bytes: Buffer.alloc(0),
       ended: undefined,
-      text: () => seen.bytes.toString("utf8"),
-      status: () => seen.response?.statusCode,
-      headers: () => seen.response?.headers ?? {}
+      text: () => received.bytes.toString("utf8"),
+      status: () => received.response?.statusCode,
+      headers: () => received.response?.headers ?? {}
     }
     outgoing.on("error", () => {
-      seen.ended ??= "cut"
+      received.ended ??= "cut"
     })
     outgoing.on("response", (incoming) => {
-      seen.response = incoming
+      received.response = incoming
       incoming.on("error", () => {})
       incoming.on("close", () => {
-        seen.ended ??= incoming.complete ? "end" : "cut"
+        received.ended ??= incoming.complete ? "end" : "cut"
       })
       if (unread === true) return
       incoming.on("data", (bytes: Buffer) => {
-        seen.bytes = Buffer.concat([seen.bytes, bytes])
+        received.bytes = Buffer.concat([received.bytes, bytes])
       })
     })
     outgoing.end(typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body))
-    return seen
+    return received
   })
 
 /** Sends a request and waits for the complete answer. */
 export const fetched = Effect.fnUntraced(function* (address: string, options: SendOptions = {}) {
-  const seen = yield* send(address, options)
-  yield* soon(() => seen.ended !== undefined)
-  return seen
+  const received = yield* send(address, options)
+  yield* soon(() => received.ended !== undefined)
+  return received
 })
 
 /** Kind, status and code of the last record. */

@@ -80,14 +80,14 @@ describe("fields for the engine's owner only", () => {
   }
 
   it("a request has no model name if the engine does not need it, and the engine's name of an adapter", () => {
-    const said = { messages: [{ role: "user", content: 'say "model":"org/$&"' }] }
-    const body = { model: 'org/$&"', ...said }
-    const named = (over: Parameters<typeof targetWith>[0]) => sentOf(body, "/v1/chat/completions", targetWith(over))
-    assert.deepStrictEqual(named({ runtime: "vllm" }), said)
-    assert.deepStrictEqual(named({ runtime: "vllm", adapted: true }), { model: "adapter", ...said })
-    assert.deepStrictEqual(named({ runtime: "sglang" }), { ...body, rid: "req_1" })
-    assert.deepStrictEqual(named({ runtime: "sglang", adapted: true }), { model: "base:adapter", ...said, rid: "req_1" })
-    assert.deepStrictEqual(named({ cacheSalt: "s" }), { ...body, cache_salt: "s" })
+    const request = { messages: [{ role: "user", content: 'say "model":"org/$&"' }] }
+    const body = { model: 'org/$&"', ...request }
+    const bodyFor = (over: Parameters<typeof targetWith>[0]) => sentOf(body, "/v1/chat/completions", targetWith(over))
+    assert.deepStrictEqual(bodyFor({ runtime: "vllm" }), request)
+    assert.deepStrictEqual(bodyFor({ runtime: "vllm", adapted: true }), { model: "adapter", ...request })
+    assert.deepStrictEqual(bodyFor({ runtime: "sglang" }), { ...body, rid: "req_1" })
+    assert.deepStrictEqual(bodyFor({ runtime: "sglang", adapted: true }), { model: "base:adapter", ...request, rid: "req_1" })
+    assert.deepStrictEqual(bodyFor({ cacheSalt: "s" }), { ...body, cache_salt: "s" })
   })
 })
 

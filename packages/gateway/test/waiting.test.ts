@@ -39,7 +39,7 @@ describe("a request while all engines are full", () => {
       yield* soon(() => queued.every(({ request }) => request.socket?.connecting === false))
       const late = yield* fetched(address)
       yield* soon(() => queued.every(({ ended }) => ended === "end"))
-      for (const seen of [late, ...queued]) assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "2"])
+      for (const received of [late, ...queued]) assert.deepStrictEqual([received.status(), received.headers()["retry-after"]], [503, "2"])
       assert.deepStrictEqual(
         outcomes(world).filter((outcome) => outcome !== "Begin"),
         // Of identical refusals, twenty per minute are recorded.
@@ -52,8 +52,8 @@ describe("a request while all engines are full", () => {
   it.live("never waits longer than its caller announces", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeFull(0)
-      const seen = yield* fetched(address, { headers: { "x-stainless-timeout": "1" } })
-      assert.strictEqual(seen.status(), 503)
+      const received = yield* fetched(address, { headers: { "x-stainless-timeout": "1" } })
+      assert.strictEqual(received.status(), 503)
       assert.include(outcomes(world), "Refuse 503 model_overloaded")
     })
   )
@@ -86,7 +86,7 @@ describe("a request for a model without an engine", () => {
       assert.isTrue(crowd.every(({ response }) => response === undefined))
       world.route = { ...world.route, endpoints: [{ url: engine.url, pod: "pod" }] }
       yield* soon(() => crowd.every(({ ended }) => ended === "end"))
-      assert.deepStrictEqual([...new Set(crowd.map((seen) => seen.text()))], [[opening, chunk("a"), finish("stop"), done].join("")])
+      assert.deepStrictEqual([...new Set(crowd.map((received) => received.text()))], [[opening, chunk("a"), finish("stop"), done].join("")])
       assert.deepStrictEqual([outcomes(world).filter((outcome) => outcome === "End 200").length, world.recorded.length], [50, 100])
     })
   )
@@ -97,10 +97,10 @@ describe("a request for a model without an engine", () => {
       world.route = { ...world.route, mayIdle: true, startSeconds: 48 }
       const held = yield* Effect.forEach(many(2, chatStream), (body) => send(address, { body }))
       yield* soon(() => world.used === 2)
-      const seen = yield* fetched(address, { body: chat })
-      assert.strictEqual(seen.status(), 503)
+      const received = yield* fetched(address, { body: chat })
+      assert.strictEqual(received.status(), 503)
       // Less the time since the first request.
-      const seconds = Number(seen.headers()["retry-after"])
+      const seconds = Number(received.headers()["retry-after"])
       assert.isTrue(seconds > 30 && seconds <= 48, `${seconds} s`)
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
       for (const { request } of held) request.destroy()
@@ -115,14 +115,14 @@ describe("a rollout", () => {
       const old = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
       const fresh = yield* makeEngine(streams(["b"]))
       const { address, world } = yield* makeStage([old.url])
-      const seen = yield* send(address)
-      yield* soon(() => seen.text().includes('"content":"a"'))
+      const received = yield* send(address)
+      yield* soon(() => received.text().includes('"content":"a"'))
       const { revisionId } = (yield* makeStage([])).world.route
       world.route = { ...world.route, revisionId, endpoints: [{ url: fresh.url, pod: "fresh" }] }
       assert.isTrue((yield* fetched(address)).text().includes('"content":"b"'))
       old.calls[0]?.response.end(finish("stop") + done)
-      yield* soon(() => seen.ended === "end")
-      assert.strictEqual(seen.text(), [withRole(chunk("a")), finish("stop"), done].join(""))
+      yield* soon(() => received.ended === "end")
+      assert.strictEqual(received.text(), [withRole(chunk("a")), finish("stop"), done].join(""))
       assert.deepStrictEqual([old.calls.length, fresh.calls.length], [1, 1])
       const revisions = world.recorded.flatMap((entry) => (entry._tag === "Begin" ? [entry.row.revisionId] : []))
       assert.strictEqual(revisions[1], revisionId)

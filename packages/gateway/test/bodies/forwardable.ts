@@ -3,7 +3,7 @@ import { Result, Schema } from "effect"
 
 // Written independently of the gateway's tables, so that it detects gaps in them.
 const optional = Schema.optionalKey
-const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 const number = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const text = Schema.String
 const list = <S extends Schema.Constraint>(item: S, minimum: number, maximum: number) => Schema.Array(item).check(Schema.isBetweenLength(minimum, maximum))
@@ -34,15 +34,15 @@ const shared = {
   cache_salt: Schema.String.check(Schema.isPattern(/^[\w-]{43}$/)),
   stream: optional(Schema.Literal(true)),
   stream_options: optional(Schema.Struct({ include_usage: Schema.Literal(true), continuous_usage_stats: Schema.Literal(true) })),
-  max_tokens: optional(whole(1, 2_048)),
+  max_tokens: optional(integer(1, 2_048)),
   temperature: optional(number(0, 2)),
   top_p: optional(number(0, 1)),
-  top_k: optional(whole(-1, 1_000_000)),
+  top_k: optional(integer(-1, 1_000_000)),
   min_p: optional(number(0, 1)),
   presence_penalty: optional(number(-2, 2)),
   frequency_penalty: optional(number(-2, 2)),
   repetition_penalty: optional(number(0, 2)),
-  n: optional(whole(2, 8)),
+  n: optional(integer(2, 8)),
   seed: optional(Schema.Finite),
   stop: optional(Schema.Union([Schema.NonEmptyString, list(Schema.NonEmptyString, 1, 4)])),
   logit_bias: optional(Schema.Record(Schema.String.check(Schema.isPattern(/^\d{1,9}$/)), number(-100, 100))),
@@ -60,9 +60,9 @@ const shared = {
 const Chat = Schema.Struct({
   ...shared,
   messages: list(Message, 1, 100_000),
-  max_completion_tokens: optional(whole(1, 2_048)),
+  max_completion_tokens: optional(integer(1, 2_048)),
   logprobs: optional(Schema.Boolean),
-  top_logprobs: optional(whole(0, 20)),
+  top_logprobs: optional(integer(0, 20)),
   tools: optional(list(Tool, 1, 128)),
   tool_choice: optional(
     Schema.Union([
@@ -73,7 +73,7 @@ const Chat = Schema.Struct({
   parallel_tool_calls: optional(Schema.Boolean),
   reasoning_effort: optional(Schema.Literals(["low", "high"])),
   chat_template_kwargs: optional(Schema.Struct({ enable_thinking: optional(Schema.Boolean), thinking: optional(Schema.Boolean) })),
-  thinking_token_budget: optional(whole(0, 1_000_000_000))
+  thinking_token_budget: optional(integer(0, 1_000_000_000))
 })
 
 const Token = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -82,7 +82,7 @@ const Completion = Schema.Struct({
   ...shared,
   prompt: Schema.Union([Prompt, list(Prompt, 1, 8)]),
   echo: optional(Schema.Boolean),
-  logprobs: optional(whole(0, 5))
+  logprobs: optional(integer(0, 5))
 })
 
 const flatTool = Schema.Struct({
@@ -109,11 +109,11 @@ const Response = Schema.Struct({
   store: Schema.Literal(false),
   input: Schema.Union([text, Schema.Array(Item)]),
   instructions: optional(text),
-  max_output_tokens: optional(whole(1, 2_048)),
+  max_output_tokens: optional(integer(1, 2_048)),
   stream: shared.stream,
   temperature: shared.temperature,
   top_p: shared.top_p,
-  top_logprobs: optional(whole(0, 20)),
+  top_logprobs: optional(integer(0, 20)),
   include: optional(Schema.Tuple([Schema.Literal("message.output_text.logprobs")])),
   tools: optional(list(flatTool, 1, 128)),
   tool_choice: optional(Schema.Union([Schema.Literals(["auto", "required", "none"]), Schema.Struct({ type: Schema.Literal("function"), name: functionName })])),
@@ -164,7 +164,7 @@ const conversation = {
   thinking: optional(
     Schema.Union([
       Schema.Struct({ type: Schema.Literal("disabled") }),
-      Schema.Struct({ type: Schema.Literal("enabled"), budget_tokens: whole(1_024, 2 ** 53 - 1) })
+      Schema.Struct({ type: Schema.Literal("enabled"), budget_tokens: integer(1_024, 2 ** 53 - 1) })
     ])
   ),
   chat_template_kwargs: optional(Schema.Struct({ enable_thinking: Schema.Literal(false), thinking: Schema.Literal(false) })),
@@ -177,12 +177,12 @@ const conversation = {
 }
 const Messages = Schema.Struct({
   ...conversation,
-  max_tokens: whole(1, 2_048),
+  max_tokens: integer(1, 2_048),
   stop_sequences: optional(list(Schema.NonEmptyString, 1, 4)),
   stream: shared.stream,
   temperature: optional(number(0, 1)),
   top_p: shared.top_p,
-  top_k: optional(whole(1, 1_000_000))
+  top_k: optional(integer(1, 1_000_000))
 })
 
 const read = (schema: Schema.ConstraintDecoder<unknown>) => Schema.decodeUnknownResult(Schema.fromJsonString(schema), { onExcessProperty: "error" })

@@ -181,7 +181,7 @@ export interface MutatedBody {
 /** The bodies generated from a seed: requests of both paths, each with one to four changes. */
 export const mutatedBodies = function* (seed: number, count: number): Generator<MutatedBody> {
   const draw = drawsOf(seed)
-  for (let made = 0; made < count; made++) {
+  for (let index = 0; index < count; index++) {
     const [path, base] = bases[draw.integer(0, bases.length - 1)] ?? [chat, rich]
     const body: Node = { model: "acme/tiny", ...structuredClone(base) }
     for (let changes = draw.integer(0, 3); changes > 0; changes--) mutate(body, draw)

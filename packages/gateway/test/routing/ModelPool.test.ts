@@ -45,14 +45,14 @@ describe("a model's engines", () => {
     const crowd = Array.from({ length: 80 }, () => waiting(pool, "org"))
     const served = () => crowd.filter(({ engine }) => engine !== undefined).length
     world.serve(["a"])
-    const seen = [served()]
+    const received = [served()]
     for (const now of [249, 250, 500, 750, 1_000]) {
       world.now = now
       pool.dispatch()
-      seen.push(served())
+      received.push(served())
     }
     pool.close()
-    assert.deepStrictEqual(seen, [8, 8, 16, 32, 64, 64])
+    assert.deepStrictEqual(received, [8, 8, 16, 32, 64, 64])
   })
 
   it("that are withdrawn get no new requests; running ones continue, and waiting ones go to the next revision", () => {

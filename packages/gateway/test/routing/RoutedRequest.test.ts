@@ -28,19 +28,19 @@ describe("a second attempt", () => {
 
   it("is made once per request for every closed connection of a healthy engine", () => {
     const model = makePool(["a"])
-    const asked = times(100, () => {
+    const requests = times(100, () => {
       const routedRequest = entered(model)
       const could = routedRequest.retry("stale")
       assert.isFalse(routedRequest.retry("stale"))
       routedRequest.leave()
       return could
     })
-    assert.deepStrictEqual([asked, model.pool.engines[0]?.outstanding], [100, 0])
+    assert.deepStrictEqual([requests, model.pool.engines[0]?.outstanding], [100, 0])
   })
 
   it("for a model with failing engines does not use the budget of another model, or of its own closed connections", () => {
     const failing = makePool(["a", "b"])
-    const another = (model: typeof failing, why: "lost" | "stale" | "full") => {
+    const secondAttempt = (model: typeof failing, why: "lost" | "stale" | "full") => {
       const routedRequest = entered(model)
       const could = routedRequest.retry(why)
       routedRequest.leave()
@@ -48,15 +48,15 @@ describe("a second attempt", () => {
       model.world.now += 11_000
       return could
     }
-    const made = times(40, () => another(failing, "lost"))
+    const attempts = times(40, () => secondAttempt(failing, "lost"))
     // Ten from the initial budget, and a tenth of the forty requests.
-    assert.isTrue(made >= 10 && made <= 14, String(made))
+    assert.isTrue(attempts >= 10 && attempts <= 14, String(attempts))
     assert.isAtMost(
-      times(5, () => another(failing, "full")),
+      times(5, () => secondAttempt(failing, "full")),
       1
     )
-    assert.isTrue(another(failing, "stale"))
-    assert.isTrue(another(makePool(["a", "b"]), "lost"))
+    assert.isTrue(secondAttempt(failing, "stale"))
+    assert.isTrue(secondAttempt(makePool(["a", "b"]), "lost"))
   })
 
   it("is made on the same engine if a connection was closed at once: a request that crashes engines cannot crash another one for free", () => {

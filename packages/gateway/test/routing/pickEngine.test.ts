@@ -14,7 +14,7 @@ const enginesWith = (loads: ReadonlyArray<number>) =>
     for (let count = 0; count < load; count++) engine.enter(0, true, "org")
     return engine
   })
-const told = { running: 1, waiting: 0, cacheUse: 0, tokens: null }
+const baseMetrics = { running: 1, waiting: 0, cacheUse: 0, tokens: null }
 const at = { now: 0, limit: 20, except: [] }
 
 describe("the engine for a request", () => {
@@ -23,7 +23,7 @@ describe("the engine for a request", () => {
     [Schema.Array(int(0, 24)).check(Schema.isBetweenLength(1, 8)), Schema.Array(int(0, 9)).check(Schema.isMaxLength(8)), int(0, 2 ** 32 - 1)],
     ([loads, waiting, key]) => {
       const engines = enginesWith(loads)
-      for (const [index, count] of waiting.entries()) engines[index]?.recordMetrics({ ...told, waiting: count }, 0)
+      for (const [index, count] of waiting.entries()) engines[index]?.recordMetrics({ ...baseMetrics, waiting: count }, 0)
       const roomy = engines.filter((engine) => engine.outstanding < at.limit && !engine.isFull(0))
       const picked = pickEngine(engines, { ...at, key })
       if (picked === undefined) return roomy.length === 0
@@ -56,11 +56,11 @@ describe("the engine for a request", () => {
   it("is the one with the least load if the request shares no prefix", () => {
     const engines = enginesWith([3, 1, 2])
     assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[1])
-    engines[1]?.recordMetrics({ ...told, waiting: 5 }, 0)
+    engines[1]?.recordMetrics({ ...baseMetrics, waiting: 5 }, 0)
     assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[2], "what waits there counts, too")
   })
 
-  const vetoes: ReadonlyArray<readonly [string, Partial<typeof told>, number, boolean]> = [
+  const vetoes: ReadonlyArray<readonly [string, Partial<typeof baseMetrics>, number, boolean]> = [
     ["that has a full cache", { cacheUse: 0.91 }, 0, true],
     ["that has a nearly full cache", { cacheUse: 0.9 }, 0, false],
     ["that has six waiting requests", { waiting: 6 }, 0, true],
@@ -71,7 +71,7 @@ describe("the engine for a request", () => {
   for (const [which, metrics, now, vetoed] of vetoes) {
     it(`is ${vetoed ? "never" : "also"} one ${which}`, () => {
       const [engine] = enginesWith([0])
-      engine?.recordMetrics({ ...told, ...metrics }, 0)
+      engine?.recordMetrics({ ...baseMetrics, ...metrics }, 0)
       assert.strictEqual(engine?.isFull(now), vetoed)
     })
   }

@@ -8,7 +8,7 @@ import { readEngineMetrics } from "../../src/routing/readEngineMetrics.ts"
 import { overdueStart, secondsUntilNextStart, secondsUntilStarted } from "../../src/routing/secondsUntilStarted.ts"
 
 describe("an engine's metrics", () => {
-  const said: ReadonlyArray<readonly [string, ReadonlyArray<string>, ReturnType<typeof readEngineMetrics>]> = [
+  const exposition: ReadonlyArray<readonly [string, ReadonlyArray<string>, ReturnType<typeof readEngineMetrics>]> = [
     [
       "of vLLM, of all its replicas together",
       [
@@ -51,7 +51,7 @@ describe("an engine's metrics", () => {
       { running: null, waiting: null, cacheUse: null, tokens: null }
     ]
   ]
-  for (const [which, lines, expected] of said)
+  for (const [which, lines, expected] of exposition)
     it(`are read: those ${which}`, () =>
       assert.deepStrictEqual(readEngineMetrics(lines.join("\n"), engineWire(which.includes("SGLang") ? "sglang" : "vllm")), expected))
 })

@@ -50,9 +50,9 @@ describe("the slots of a public model", () => {
   it("go to the waiting organization that holds the fewest, even before requests that waited longer", () => {
     const pool = makePublic(20)
     const held = takeAll(pool, "hog")
-    const others = [...takeAll(pool, "b"), ...takeAll(pool, "c")]
+    const taken = [...takeAll(pool, "b"), ...takeAll(pool, "c")]
     const more = Array.from({ length: 10 }, () => waiting(pool, "hog"))
-    assert.strictEqual(held.length + others.length, 20)
+    assert.strictEqual(held.length + taken.length, 20)
     const latest = waiting(pool, "d")
     for (const engine of held.slice(0, 1)) pool.leave(engine, true, "hog")
     assert.isDefined(latest.engine)

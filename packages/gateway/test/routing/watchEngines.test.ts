@@ -21,31 +21,31 @@ const settings = {
 }
 
 const answer = () => {
-  const told = new EngineAnswer(200, { pause: () => {}, resume: () => {}, hangUp: () => {} })
-  told.push(Buffer.from("vllm:num_requests_waiting 3\n"))
-  told.finish()
-  return told
+  const answer = new EngineAnswer(200, { pause: () => {}, resume: () => {}, hangUp: () => {} })
+  answer.push(Buffer.from("vllm:num_requests_waiting 3\n"))
+  answer.finish()
+  return answer
 }
 
 /** Watches a pool and records the requests to its engines. */
 const makeWatch = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   const { pool, world } = makePool(names)
   const pools = new Map<ModelId, ModelPool>([[pool.route.modelId, pool]])
-  const seen: { asked: Array<string>; woken: number; placed: boolean; failing: FailedStarts | null } = { asked: [], woken: 0, placed: false, failing: null }
+  const received: { asked: Array<string>; woken: number; placed: boolean; failing: FailedStarts | null } = { asked: [], woken: 0, placed: false, failing: null }
   yield* watchEngines({
     pools,
     settings,
     engine: {
       call: ({ path, url }) => {
-        seen.asked.push(`${path} ${url}`)
+        received.asked.push(`${path} ${url}`)
         return Effect.sync(answer)
       }
     },
     use: (_, woken) =>
       Effect.sync(() => {
-        if (woken) seen.woken++
+        if (woken) received.woken++
       }),
-    placedEngine: () => Effect.sync(() => (seen.placed ? { failing: seen.failing } : null)),
+    placedEngine: () => Effect.sync(() => (received.placed ? { failing: received.failing } : null)),
     now: () => world.now
   })
   const pass = Effect.fnUntraced(function* (seconds: number) {
@@ -55,30 +55,30 @@ const makeWatch = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
       yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
     }
   })
-  return { pass, pool, pools, seen, world }
+  return { pass, pool, pools, received, world }
 })
 
 it.effect("engines with traffic are polled for metrics, also for health if there are several, and not at all after an idle minute", () =>
   Effect.gen(function* () {
     const one = yield* makeWatch(["a"])
     yield* one.pass(3)
-    assert.isTrue(one.seen.asked.length > 2 && one.seen.asked.every((what) => what === "/metrics http://a:8000"))
+    assert.isTrue(one.received.asked.length > 2 && one.received.asked.every((what) => what === "/metrics http://a:8000"))
     assert.strictEqual(one.pool.engines[0]?.load(one.world.now), 3)
     yield* one.pass(60)
     assert.strictEqual(one.pools.size, 0)
-    const { length } = one.seen.asked
+    const { length } = one.received.asked
     yield* one.pass(10)
-    assert.strictEqual(one.seen.asked.length, length)
+    assert.strictEqual(one.received.asked.length, length)
 
     const two = yield* makeWatch(["a", "b"])
     yield* two.pass(3)
-    assert.isTrue(two.seen.asked.includes("/health http://a:8000") && two.seen.asked.includes("/health http://b:8000"))
+    assert.isTrue(two.received.asked.includes("/health http://a:8000") && two.received.asked.includes("/health http://b:8000"))
   }).pipe(Effect.scoped)
 )
 
 it.effect("waiting requests keep the engine's start going, and are refused if there are no GPUs for it", () =>
   Effect.gen(function* () {
-    const { pass, pool, seen, world } = yield* makeWatch([])
+    const { pass, pool, received, world } = yield* makeWatch([])
     pool.coldSince = 0
     const got = waiting(pool, "org")
     const refusal = Effect.fnUntraced(function* () {
@@ -90,9 +90,9 @@ it.effect("waiting requests keep the engine's start going, and are refused if th
     yield* pass(10)
     assert.strictEqual(yield* code, "model_starting")
     yield* pass(11)
-    assert.isAbove(seen.woken, 15)
+    assert.isAbove(received.woken, 15)
     assert.strictEqual(yield* code, "no_capacity")
-    seen.placed = true
+    received.placed = true
     yield* pass(1)
     assert.strictEqual(yield* code, "model_starting")
     assert.include((yield* refusal()).message, "Try again shortly")
@@ -111,7 +111,7 @@ it.effect(
   "who asks for an engine that ends whenever it starts is told so, with when it is started again, and not held where that is later than anybody waits",
   () =>
     Effect.gen(function* () {
-      const { pass, pool, seen, world } = yield* makeWatch([])
+      const { pass, pool, received, world } = yield* makeWatch([])
       world.serve([], { startSeconds: 12 })
       pool.coldSince = 0
       waiting(pool, "org")
@@ -120,21 +120,21 @@ it.effect(
         const routedRequest = new RoutedRequest(routingDependencies, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
         return Effect.flip(routedRequest.wait({ patience: null, requestAbort: new RequestAbort() }))
       })
-      seen.placed = true
+      received.placed = true
       // The pods use the test's clock, which begins at 0 like the pool's.
-      seen.failing = { ends: 4, nextStartAt: 40_000 }
+      received.failing = { ends: 4, nextStartAt: 40_000 }
       yield* pass(5)
-      const told = yield* refusal
-      assert.deepStrictEqual([told.status, told.code, told.retryAfter], [503, "model_starting", 47])
+      const refused = yield* refusal
+      assert.deepStrictEqual([refused.status, refused.code, refused.retryAfter], [503, "model_starting", 47])
       assert.strictEqual(
-        told.message,
+        refused.message,
         "The model's engine does not start: it has failed 4 times before it was ready. It starts again in 35 seconds. Try again later, or ask the owner of the model."
       )
-      seen.failing = { ends: 5, nextStartAt: 300_000 }
+      received.failing = { ends: 5, nextStartAt: 300_000 }
       yield* pass(1)
       assert.strictEqual((yield* refusal).retryAfter, 60)
       // The engine is being started, which may succeed, so requests wait for it.
-      seen.failing = { ends: 5, nextStartAt: null }
+      received.failing = { ends: 5, nextStartAt: null }
       yield* pass(1)
       const held = yield* Effect.forkChild(refusal, { startImmediately: true })
       assert.isUndefined(held.pollUnsafe())
