@@ -15,14 +15,14 @@ export const generalWrites = ["HostClasses.replaceAll", "GpuHolds.recordObservat
 
 const Price = Schema.Tuple([Schema.Struct({ price: Schema.String })])
 /** No row until somebody has looked for the first time. */
-const Looked = Schema.Array(Schema.Struct({ at: Schema.Finite }))
+const StepResult = Schema.Array(Schema.Struct({ at: Schema.Finite }))
 
 let price = 100_000
 
 /** A roll-out while a host class changes its price, in which the operator dies at its next write of that kind: what it was to write is written by the next one. */
 export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, what: (typeof generalWrites)[number], made: boolean) {
   const { caller, deaths, kube } = lane
-  const looked = Effect.map(lane.select(Looked, "SELECT extract(epoch FROM seen_at)::float8 * 1000 AS at FROM gpu_looks"), ([row]) => row?.at ?? 0)
+  const looked = Effect.map(lane.select(StepResult, "SELECT extract(epoch FROM seen_at)::float8 * 1000 AS at FROM gpu_looks"), ([row]) => row?.at ?? 0)
   const stop = yield* keepAsking(caller, serving.model)
   deaths.plan({ at: 1, made, concerns: (_, write) => write === what })
   const next = String(++price)

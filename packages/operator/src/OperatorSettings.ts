@@ -85,7 +85,7 @@ const ofDownloads = [
   "no_proxy"
 ] as const
 
-const given = (name: string) =>
+const optionalVariable = (name: string) =>
   Config.String(name).pipe(
     Config.map((value) => [{ name, value }]),
     Config.withDefault([])
@@ -115,7 +115,7 @@ export const OperatorSettings = Config.all({
     Config.withDefault(""),
     Config.map((name) => (name === "" ? null : name))
   ),
-  downloadEnvironment: Config.all(ofDownloads.map(given)).pipe(Config.map((each) => each.flat())),
+  downloadEnvironment: Config.all(ofDownloads.map(optionalVariable)).pipe(Config.map((each) => each.flat())),
   hubEndpoint: text("HF_ENDPOINT", "https://huggingface.co")
 })
 export type OperatorSettings = Config.Success<typeof OperatorSettings>

@@ -25,7 +25,7 @@ export interface PassRecord {
 
 export const passRecord = ({ fetch, pod, resource, run, work }: Observation, decision: Decision, at: number): PassRecord => ({
   phase: run.phase,
-  shownPhase: resource?.mirroredPhase ?? null,
+  shownPhase: resource?.shownPhase ?? null,
   pod: pod === null ? null : { uid: pod.uid, ready: pod.ready, scheduled: pod.scheduled, deleting: pod.deleting, lost: pod.lost },
   download: fetch._tag,
   endpoints: run.endpoints.length,
@@ -34,7 +34,7 @@ export const passRecord = ({ fetch, pod, resource, run, work }: Observation, dec
   actions: decision.actions.map(({ _tag }) => _tag),
   message: decision.message,
   at,
-  requeueAt: decision.lookAgainAt
+  requeueAt: decision.requeueAt
 })
 
 /** Detects runs whose next pass was lost: it was due, but nothing requested it. */
@@ -73,9 +73,9 @@ export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled 
   const expectationOf = (id: DeploymentId): Expectation => {
     const known = expectations.get(id)
     if (known !== undefined) return known
-    const made: Expectation = { dueAt: Number.POSITIVE_INFINITY, pass: null }
-    expectations.set(id, made)
-    return made
+    const expectation: Expectation = { dueAt: Number.POSITIVE_INFINITY, pass: null }
+    expectations.set(id, expectation)
+    return expectation
   }
 
   const recover = Effect.fnUntraced(function* (id: DeploymentId, { dueAt, pass }: Expectation, now: number) {

@@ -5,13 +5,13 @@ import { HostClasses, Runs } from "@seatrial/store"
 import type { MergedModel } from "@seatrial/trial"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
-import type { Shown } from "./apply/mirror.ts"
-import { makeBenchmarksShown } from "./benchmarksShown.ts"
+import type { Shown } from "./apply/patchStatus.ts"
+import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
-import { attend } from "./gather/Attendance.ts"
 import { byNode, watchCluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacityChanges.ts"
 import { makeFollowers } from "./gather/Followers.ts"
+import { trackUptime } from "./gather/LeaderUptime.ts"
 import { makePool } from "./gather/Pool.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
@@ -58,19 +58,19 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     bootVerdicts: new Map(),
     mergedAnswers: new Map<DeploymentId, MergedModel>(),
     shown,
-    madePods: new Map<string, string | undefined>(),
+    podExpectations: new Map<string, string | undefined>(),
     recordHold: holds.record,
-    madeBudgets: new Map<DeploymentId, number>(),
+    budgetExpectations: new Map<DeploymentId, number>(),
     followers,
-    attendance: yield* attend(runs.ping),
+    uptime: yield* trackUptime(runs.ping),
     released: new Set<DeploymentId>(),
     background,
     phases,
-    benchmarks: yield* makeBenchmarksShown,
+    benchmarks: yield* makeBenchmarkGauges,
     settings,
     start,
     watchdog,
-    look: (id: DeploymentId): Effect.Effect<void> => queue.add(id),
+    enqueue: (id: DeploymentId): Effect.Effect<void> => queue.add(id),
     backlog: (): number => queue.backlog()
   }
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
@@ -83,7 +83,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     work: (id: DeploymentId) => Effect.annotateLogs(reconcile(reconciler, id), { deployment: id })
   })
 
-  const mirrorClasses = Effect.gen(function* () {
+  const updateHostClasses = Effect.gen(function* () {
     const objects = yield* cluster.hostClasses.list()
     const classes = objects.flatMap((object) => Option.toArray(toPodClass(object)))
     for (const { hostClass, nodes } of classes) {
@@ -93,14 +93,14 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     yield* hostClasses.replaceAll(classes.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : [])))
     return Option.none()
   })
-  const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, passTimeout, work: (_: "all") => mirrorClasses })
+  const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, passTimeout, work: (_: "all") => updateHostClasses })
   yield* classQueue.add("all")
 
   // Applied objects are named after their models.
-  const context = { cluster, settings, unrecorded: new Map<string, number>(), look: (id: DeploymentId) => queue.add(id) }
+  const context = { cluster, settings, unrecorded: new Map<string, number>(), enqueue: (id: DeploymentId) => queue.add(id) }
   const applied = yield* WorkQueue.make({ name: "applied", concurrency: 8, passTimeout, work: (key: string) => reconcileApplied(context, key) })
   const onDeployment = Effect.fnUntraced(function* (key: string) {
-    yield* lookAtClasses
+    yield* enqueueClasses
     const { name, namespace } = fromKey(key)
     const run = namespace === settings.namespace ? deploymentOfResource(name) : Option.none()
     if (Option.isNone(run)) return yield* applied.add(key)
@@ -113,59 +113,59 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     if (own === undefined || own !== object?.metadata.resourceVersion || ended) yield* queue.add(run.value)
   })
 
-  const lookAtClasses = yield* keepClassStatus(cluster)
+  const enqueueClasses = yield* keepClassStatus(cluster)
   const specs = new Map<string, string>()
   /** The operator's own status write needs no pass. */
   const onClass = Effect.fnUntraced(function* (name: string) {
-    yield* lookAtClasses
+    yield* enqueueClasses
     const object = Option.getOrUndefined(yield* cluster.hostClasses.get(name))
     const before = specs.get(name)
     const now = object === undefined ? undefined : JSON.stringify(object.spec)
     if (now === undefined) specs.delete(name)
     else specs.set(name, now)
-    if (now === undefined || now !== before) yield* Effect.andThen(classQueue.add("all"), lookLive)
+    if (now === undefined || now !== before) yield* Effect.andThen(classQueue.add("all"), enqueueLive)
   })
 
-  const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
-  const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })
-  const lookLive = Effect.flatMap(runs.live, lookAll)
-  const onChange = <A extends KubeObject, E>(reflector: Reflector<A>, look: (name: string) => Effect.Effect<void, E>) =>
-    Stream.runForEach(reflector.changes, (key) => look(fromKey(key).name))
-  const byName = (name: string) => lookAt(deploymentOfName(name))
+  const enqueue = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
+  const enqueueAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })
+  const enqueueLive = Effect.flatMap(runs.live, enqueueAll)
+  const onChange = <A extends KubeObject, E>(reflector: Reflector<A>, enqueue: (name: string) => Effect.Effect<void, E>) =>
+    Stream.runForEach(reflector.changes, (key) => enqueue(fromKey(key).name))
+  const byName = (name: string) => enqueue(deploymentOfName(name))
   const budgets = new Set<string>()
   /** Only the existence of a budget matters, not its status. */
   const onBudget = Effect.fnUntraced(function* (name: string) {
     const run = deploymentOfName(name)
-    const there = Option.isSome(yield* cluster.budgets.get(name, settings.namespace))
-    const own = Option.isSome(run) && reconciler.madeBudgets.delete(run.value)
-    if (there === budgets.has(name)) return
-    if (there) budgets.add(name)
+    const exists = Option.isSome(yield* cluster.budgets.get(name, settings.namespace))
+    const own = Option.isSome(run) && reconciler.budgetExpectations.delete(run.value)
+    if (exists === budgets.has(name)) return
+    if (exists) budgets.add(name)
     else budgets.delete(name)
-    if (!there || !own) yield* lookAt(run)
+    if (!exists || !own) yield* enqueue(run)
   })
   /** Includes the runs that serve with its engine. */
-  const lookAtEngine = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? lookAll([id.value, ...followers.of(id.value)]) : Effect.void)
+  const enqueueEngine = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? enqueueAll([id.value, ...followers.of(id.value)]) : Effect.void)
   const capacity = makeCapacityChanges()
-  const lookQueued = Effect.suspend(() => lookAll(pool.queued()))
+  const enqueueQueued = Effect.suspend(() => enqueueAll(pool.queued()))
   const onPod = Effect.fnUntraced(function* (name: string) {
     const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
-    const { madePods } = reconciler
-    const own = madePods.get(name)
+    const { podExpectations } = reconciler
+    const own = podExpectations.get(name)
     // The operator knows the state of a pod that it has just created.
     if (own === undefined || own !== pod?.metadata.resourceVersion) {
-      madePods.delete(name)
-      yield* lookAtEngine(deploymentOfName(name))
+      podExpectations.delete(name)
+      yield* enqueueEngine(deploymentOfName(name))
     }
     yield* holds.enqueue(name)
-    yield* lookAtClasses
-    if (capacity.ofPod(name, pod)) yield* lookQueued
+    yield* enqueueClasses
+    if (capacity.ofPod(name, pod)) yield* enqueueQueued
   })
   const onNode = Effect.fnUntraced(function* (name: string) {
     if (!capacity.ofNode(name, Option.getOrUndefined(yield* cluster.nodes.get(name)))) return
-    yield* lookAtClasses
-    yield* lookQueued
+    yield* enqueueClasses
+    yield* enqueueQueued
     for (const { metadata } of yield* cluster.pods.listBy(byNode, name))
-      yield* Effect.andThen(lookAtEngine(deploymentOf(metadata.labels)), holds.enqueue(metadata.name))
+      yield* Effect.andThen(enqueueEngine(deploymentOf(metadata.labels)), holds.enqueue(metadata.name))
   })
 
   yield* Effect.logInfo(`the operator manages namespace ${settings.namespace}`)
@@ -178,7 +178,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       onChange(cluster.pods, onPod),
       onChange(cluster.nodes, onNode),
       onChange(cluster.hostClasses, onClass),
-      lookLive
+      enqueueLive
     ],
     { concurrency: "unbounded", discard: true }
   ).pipe(Effect.andThen(Effect.never))

@@ -17,8 +17,8 @@ export interface PhaseCounts {
 export const makePhaseCounts: Effect.Effect<PhaseCounts, never, Scope.Scope> = Effect.gen(function* () {
   const phases = new Map<DeploymentId, Phase>()
   const missed = new Set<DeploymentId>()
-  const tellMissed = Effect.suspend(() => operatorMetrics.modelsUnavailable.update({}, missed.size))
-  yield* tellMissed
+  const updateMissed = Effect.suspend(() => operatorMetrics.modelsUnavailable.update({}, missed.size))
+  yield* updateMissed
   yield* Effect.addFinalizer(() => operatorMetrics.modelsUnavailable.remove({}))
   yield* Effect.forEach(Phase.literals, (phase) => operatorMetrics.deployments.update({ phase }, 0), { discard: true })
   yield* Effect.addFinalizer(() => Effect.forEach(Phase.literals, (phase) => operatorMetrics.deployments.remove({ phase }), { discard: true }))
@@ -29,7 +29,7 @@ export const makePhaseCounts: Effect.Effect<PhaseCounts, never, Scope.Scope> = E
       if (isMissed !== missed.has(id)) {
         if (isMissed) missed.add(id)
         else missed.delete(id)
-        yield* tellMissed
+        yield* updateMissed
       }
       const before = phases.get(id) ?? null
       if (before === phase) return

@@ -3,11 +3,11 @@ import type { KubeClient, KubeError } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import { applyActions } from "./apply/apply.ts"
-import { mirror, type Shown } from "./apply/mirror.ts"
+import { deleteOrphans } from "./apply/deleteOrphans.ts"
+import { patchStatus, type Shown } from "./apply/patchStatus.ts"
 import { progressOf } from "./apply/progressOf.ts"
 import { recordProgress } from "./apply/recordProgress.ts"
-import { withoutRun } from "./apply/withoutRun.ts"
-import type { BenchmarksShown } from "./benchmarksShown.ts"
+import type { BenchmarkGauges } from "./benchmarkGauges.ts"
 import { withheld } from "./decide/bootCheck.ts"
 import type { Action } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
@@ -25,12 +25,12 @@ import type { StartWork, WorkServices } from "./work/startWork.ts"
 export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   readonly phases: PhaseCounts
-  readonly benchmarks: BenchmarksShown
+  readonly benchmarks: BenchmarkGauges
   readonly shown: Shown
   readonly recordHold: HoldKeeper["record"]
   readonly followers: Followers
   /** Requests a pass over another run. */
-  readonly look: (id: DeploymentId) => Effect.Effect<void>
+  readonly enqueue: (id: DeploymentId) => Effect.Effect<void>
   /** Runs that wait for a pass. */
   readonly backlog: () => number
   readonly start: StartWork
@@ -55,7 +55,7 @@ const mostMoves = 30
 const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reason === "Denied" || error.reason === "NotFound"
 
 /** Result of one step: run again after `next`, or continue with `run` after a move (null: read it again). */
-type Looked = { readonly moved: false; readonly next: Option.Option<Duration.Duration> } | { readonly moved: true; readonly run: Run | null }
+type StepResult = { readonly moved: false; readonly next: Option.Option<Duration.Duration> } | { readonly moved: true; readonly run: Run | null }
 
 /** The earliest of several delays. */
 const earliest = (...dues: ReadonlyArray<Option.Option<Duration.Duration>>): Option.Option<Duration.Duration> =>
@@ -64,8 +64,8 @@ const earliest = (...dues: ReadonlyArray<Option.Option<Duration.Duration>>): Opt
   )
 
 /** Decides once about a run, and applies the decision. */
-const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<Looked, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, backlog, benchmarks, followers, look, phases, pool, released, shown, start, watchdog } = reconciler
+const step = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<StepResult, KubeError, Runs | KubeClient | WorkServices> {
+  const { background, backlog, benchmarks, followers, enqueue, phases, pool, released, shown, start, watchdog } = reconciler
   const { id } = run
   followers.note(run)
   const origin = Option.toArray(fromTraceparent(run.traceparent))
@@ -73,20 +73,20 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const now = yield* Clock.currentTimeMillis
 
   // No yield between this and `note` below, so that no other run is granted the same GPUs.
-  const seen = gathered.observe()
-  const decision = decide(seen, now)
-  watchdog.record(id, passRecord(seen, decision, now))
+  const observation = gathered.observe()
+  const decision = decide(observation, now)
+  watchdog.record(id, passRecord(observation, decision, now))
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
-  const idle = isIdle(seen, now)
+  const idle = isIdle(observation, now)
   // At once: if the pass fails after this and is repeated, nothing changes here any more.
   const enters = entered?._tag === "Enter" ? entered : null
-  if (pool.note(run, enters?.to ?? run.phase, idle, { plan: enters?.plan, open: openClasses(seen) }))
-    yield* Effect.forEach(pool.queued(), look, { discard: true })
+  if (pool.note(run, enters?.to ?? run.phase, idle, { plan: enters?.plan, open: openClasses(observation) }))
+    yield* Effect.forEach(pool.queued(), enqueue, { discard: true })
 
   const moves = decision.actions.some(({ _tag }) => moving.has(_tag))
-  const told = { organization: run.orgSlug, phase: run.phase }
+  const labels = { organization: run.orgSlug, phase: run.phase }
   const applied = yield* applyActions(reconciler, gathered, decision.actions).pipe(
-    Effect.annotateLogs(told),
+    Effect.annotateLogs(labels),
     Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refused an object of ${id}: ${error.message}`), error.message))
   )
   const refused = typeof applied === "string" ? applied : null
@@ -101,32 +101,32 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
     yield* background.forget(id)
   }
   const serves = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
-  yield* phases.note(id, released.has(id) ? null : run.phase, serves && !idle && (seen.pod?.ready !== true || withheld(seen) !== null))
+  yield* phases.note(id, released.has(id) ? null : run.phase, serves && !idle && (observation.pod?.ready !== true || withheld(observation) !== null))
   yield* benchmarks.note(run, serves)
   const { work } = decision
   if (work === null) yield* background.want(id, null, Effect.void)
   else {
     const context = yield* Effect.context<WorkServices>()
-    const begun = Effect.suspend(() => start(gathered, seen, work))
+    const begun = Effect.suspend(() => start(gathered, observation, work))
     const traced = origin.reduce((effect, span) => Effect.withParentSpan(effect, span), begun)
-    const wanted = { kind: work, about: workAbout(seen, work), with: work === "screening" ? "" : whichStart(seen.pod) }
-    yield* Effect.annotateLogs(background.want(id, wanted, Effect.provideContext(traced, context)), told)
+    const wanted = { kind: work, about: workAbout(observation, work), with: work === "screening" ? "" : whichStart(observation.pod) }
+    yield* Effect.annotateLogs(background.want(id, wanted, Effect.provideContext(traced, context)), labels)
   }
-  if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
+  if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), enqueue, { discard: true })
   // A pod triggers passes of the run that it is named after. Runs that reuse it, or had reused it, must be enqueued
   // here.
-  if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })
-  else if (isFinished(run.phase)) yield* look(run.engineRun)
+  if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, enqueue, { discard: true })
+  else if (isFinished(run.phase)) yield* enqueue(run.engineRun)
   const moved = moves && refused === null
   // The serving revision gives its GPUs to the run that replaces it, and gets them back when that run ends.
   const replaces = run.replaces || (entered?._tag === "Enter" && entered.replaces)
-  if (replaces && run.predecessor !== null && (moved || isFinished(run.phase))) yield* look(run.predecessor.run)
-  if (run.replacedBy !== null) yield* look(run.replacedBy)
+  if (replaces && run.predecessor !== null && (moved || isFinished(run.phase))) yield* enqueue(run.predecessor.run)
+  if (run.replacedBy !== null) yield* enqueue(run.replacedBy)
   // When a run without a pod ends, runs that wait for the organization's limit may continue too.
-  if (phaseTraits[run.phase].awaitsGpus && moved) yield* Effect.forEach(pool.queued(), look, { discard: true })
+  if (phaseTraits[run.phase].awaitsGpus && moved) yield* Effect.forEach(pool.queued(), enqueue, { discard: true })
   if (moved) return { moved: true, run: after }
 
-  const timed = decision.lookAgainAt === null ? Option.none<Duration.Duration>() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))
+  const timed = decision.requeueAt === null ? Option.none<Duration.Duration>() : Option.some(Duration.millis(Math.max(0, decision.requeueAt - now)))
   const sooner = (due: Duration.Duration) => Option.some(Option.match(timed, { onNone: () => due, onSome: (other) => Duration.min(other, due) }))
   const unshown = typeof applied !== "string" && applied.resource === null && decision.actions.some(({ _tag }) => _tag === "EnsureResource")
   const next = refused !== null ? later : unshown ? sooner(muchLater) : timed
@@ -135,29 +135,29 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   const resource = typeof applied === "string" ? gathered.resource : applied.resource
   const publicMessage =
     refused === null ? (decision.publicMessage ?? decision.message) : "The cluster refuses an object of the run. Its operator has to change that."
-  const progress = progressOf(seen, publicMessage)
+  const progress = progressOf(observation, publicMessage)
   const again = [yield* recordProgress({ run, progress, backlog: backlog(), now })]
   if (resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
     // The engine of a finished run that only reused it belongs to another run, unless this run serves.
-    const own = !isFinished(run.phase) || run.engineRun === id || isServed(seen)
+    const own = !isFinished(run.phase) || run.engineRun === id || isServed(observation)
     const input = {
       shown,
       backlog: backlog(),
       run,
-      fetch: seen.fetch,
-      pod: own ? seen.pod : null,
+      fetch: observation.fetch,
+      pod: own ? observation.pod : null,
       pods: own ? gathered.pods : [],
       node: gathered.node,
       progress,
       resource,
       message,
       idle,
-      withheld: withheld(seen),
-      classGone: seen.podClass === null,
+      withheld: withheld(observation),
+      classGone: observation.podClass === null,
       now
     }
-    again.push(yield* mirror(input))
+    again.push(yield* patchStatus(input))
   }
   return { moved: false, next: earliest(next, ...again) }
 })
@@ -176,8 +176,8 @@ const passOver = Effect.fnUntraced(function* (
   let before: string | null = null
   let known: Run | null = null
   for (let moves = 0; moves < mostMoves; moves++) {
-    const found: Option.Option<Run> = known === null ? yield* runs.observe(id) : Option.some(known)
-    if (Option.isNone(found)) {
+    const row: Option.Option<Run> = known === null ? yield* runs.observe(id) : Option.some(known)
+    if (Option.isNone(row)) {
       pool.forget(id)
       withdrawn.delete(id)
       mergedAnswers.delete(id)
@@ -187,15 +187,15 @@ const passOver = Effect.fnUntraced(function* (
       yield* phases.note(id, null)
       yield* benchmarks.forget(id)
       yield* background.forget(id)
-      return { run: null, next: yield* withoutRun(reconciler.cluster, id) }
+      return { run: null, next: yield* deleteOrphans(reconciler.cluster, id) }
     }
-    const run: Run = found.value
+    const run: Run = row.value
     if (moves === 0 && Option.isSome(pass)) pass.value.addLinks(Option.toArray(fromTraceparent(run.traceparent)).map((span) => ({ span, attributes: {} })))
     if (known === null && before === stateOf(run)) return { run, next: unmoved }
     before = stateOf(run)
-    const looked: Looked = yield* lookOnce(reconciler, run)
-    if (!looked.moved) return { run, next: looked.next }
-    known = looked.run
+    const result: StepResult = yield* step(reconciler, run)
+    if (!result.moved) return { run, next: result.next }
+    known = result.run
   }
   return { run: known, next: Option.some(Duration.zero) }
 })

@@ -25,7 +25,7 @@ export const optionOn = (name: string, view: Partial<ClassOption> = {}, gpus = 1
   podClass: classNamed(name, gpus),
   freeSlots: 0,
   ahead: 0,
-  asked: 0,
+  requestedEngines: 0,
   classGpus: 8,
   nodeGpus: 8,
   freeGpus: 0,

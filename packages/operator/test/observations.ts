@@ -2,7 +2,7 @@ import { type CheckReport, Commit, DeploymentId, type HostClass, ModelId, OrgId,
 import { engineFor } from "@seatrial/engines"
 import type { Run, RunRevision } from "@seatrial/store"
 import { Schema } from "effect"
-import { FetchSeen, type Observation, type PodSeen } from "../src/decide/Observation.ts"
+import { type Observation, ObservedFetch, type ObservedPod } from "../src/decide/Observation.ts"
 import type { PodClass } from "../src/resources/HostClassResource.ts"
 
 const body = "01k3v7m8q2w4x6y8z0a2b4c6d8"
@@ -175,7 +175,7 @@ export const run: Run = {
 }
 
 export const url = "http://127.0.1.1:8000"
-export const pod: PodSeen = {
+export const pod: ObservedPod = {
   name: "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0",
   uid: "pod-1",
   image: "reference:1",
@@ -205,12 +205,12 @@ export const pod: PodSeen = {
 
 export const observed: Observation = {
   run: { ...run, revision },
-  resource: { uid: "mdep-1", mirroredPhase: "screening" },
+  resource: { uid: "mdep-1", shownPhase: "screening" },
   shownSince: 0,
   keepFinished: null,
   podClass,
   engine: engineFor("reference") ?? null,
-  fetch: FetchSeen.Absent(),
+  fetch: ObservedFetch.Absent(),
   weights: null,
   pod: null,
   boot: null,
@@ -219,7 +219,7 @@ export const observed: Observation = {
   bootLog: null,
   freeSlots: 1,
   ahead: 0,
-  asked: 0,
+  requestedEngines: 0,
   classGpus: 0,
   shortage: null,
   setAside: false,
@@ -238,13 +238,13 @@ export const observed: Observation = {
   work: { running: null, ended: null },
   sameStart: false,
   withdrawnAt: null,
-  firstSeen: new Map(),
-  attendedSince: 0,
+  firstReadings: new Map(),
+  leadingSince: 0,
   released: true
 }
 
 /** An observation of a run in that phase, with what else differs. */
-export const seen = (phase: Run["phase"], change: Partial<Observation> = {}, runChange: Partial<Run> = {}): Observation => ({
+export const observationOf = (phase: Run["phase"], change: Partial<Observation> = {}, runChange: Partial<Run> = {}): Observation => ({
   ...observed,
   ...change,
   run: { ...observed.run, phase, ...runChange }

@@ -7,7 +7,7 @@ import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 export const finalizer = "seatrial.dev/retire"
 
 /** The state of an applied object, or of its place. */
-export interface AppliedSeen {
+export interface ObservedApplied {
   readonly namespace: string
   /** Null if the object does not exist. */
   readonly resource: ModelDeployment | null
@@ -17,7 +17,7 @@ export interface AppliedSeen {
   readonly owner: ResourceOwner | null
   /** The model and the newest run that are bound to the object; null if there are none. */
   readonly binding: Binding | null
-  /** Hash of the specification; see `wishHash`. */
+  /** Hash of the specification; see `desiredSpecHash`. */
   readonly specHash: string
   /** What is invalid in the specification, by itself or on this cluster; null if nothing is. */
   readonly problem: string | null
@@ -54,8 +54,8 @@ const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["
       }
 
 /** Why the specification is refused, and what to do; null if it is not. */
-const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message: string } | null => {
-  const { binding, namespace, organization, owner, problem, requireFirstPurchase, resource } = seen
+const refusal = (observed: ObservedApplied): { readonly reason: string; readonly message: string } | null => {
+  const { binding, namespace, organization, owner, problem, requireFirstPurchase, resource } = observed
   const spec = resource?.spec
   if (organization === null) {
     return {
@@ -103,8 +103,8 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
 }
 
 /** Decides about an applied object. Pure: repeated decisions about the same object create one run. */
-export const decideApplied = (seen: AppliedSeen): Applied => {
-  const { binding, resource, specHash } = seen
+export const decideApplied = (observed: ObservedApplied): Applied => {
+  const { binding, resource, specHash } = observed
   const run = binding?.deploymentId ?? null
   if (resource === null) return Applied.Look({ run })
   const { deletionTimestamp, generation = 1, uid = "" } = resource.metadata
@@ -117,6 +117,6 @@ export const decideApplied = (seen: AppliedSeen): Applied => {
   const unchanged = binding !== null && !binding.modelDeleted && binding.specHash === specHash && !again
   const moved = unchanged && resource.spec.organization !== undefined && resource.spec.organization !== binding.orgSlug
   if (unchanged && !moved) return Applied.Rebind({ run: binding.deploymentId })
-  const refused = refusal(seen)
+  const refused = refusal(observed)
   return refused === null ? Applied.Adopt() : Applied.Refuse({ ...refused, run })
 }

@@ -10,10 +10,10 @@ import { toPodClass } from "../resources/HostClassResource.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
 import { decideApplied, finalizer } from "./decideApplied.ts"
-import { fieldPath, inFieldNames } from "./inFieldNames.ts"
+import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
+import { fieldPath, inFieldNames } from "./fieldNames.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
-import { type Wish, wishHash, wishOf } from "./wish.ts"
 
 /** After a write conflict. */
 const soon = Option.some(Duration.seconds(1))
@@ -38,7 +38,7 @@ export interface AppliedContext {
    */
   readonly unrecorded: Map<string, number>
   /** Requests a pass over a run. */
-  readonly look: (id: DeploymentId) => Effect.Effect<void>
+  readonly enqueue: (id: DeploymentId) => Effect.Effect<void>
 }
 
 const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment, wanted: boolean) {
@@ -77,7 +77,7 @@ const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, reso
 })
 
 /** What is invalid in the specification: by the rules of the definition, or on this cluster. */
-const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: Wish) {
+const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: DesiredSpec) {
   const broken = brokenRule(modelDeploymentRules, resource)
   if (broken !== null) return `${broken}.`
   const podClasses = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
@@ -94,11 +94,11 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
  * Hash of the specification of an object. An object that was lost and created again from its run's record states
  * settings that its original specification left to the model. They do not count as a change.
  */
-const hashOfWish = Effect.fnUntraced(function* ({ metadata, spec }: ModelDeployment, binding: Binding | null, namespace: string) {
-  const hash = wishHash(wishOf(spec))
+const hashOfDesiredSpec = Effect.fnUntraced(function* ({ metadata, spec }: ModelDeployment, binding: Binding | null, namespace: string) {
+  const hash = desiredSpecHash(toDesiredSpec(spec))
   if (binding === null || binding.uid === metadata.uid || binding.specHash === hash) return hash
   const run = yield* (yield* Runs).observe(binding.deploymentId)
-  const again = Option.map(run, (found) => wishHash(wishOf(customResource(found, namespace).spec)))
+  const again = Option.map(run, (found) => desiredSpecHash(toDesiredSpec(customResource(found, namespace).spec)))
   return Option.contains(again, hash) ? binding.specHash : hash
 })
 
@@ -107,7 +107,7 @@ const hashOfWish = Effect.fnUntraced(function* ({ metadata, spec }: ModelDeploym
  * the next pass, if time alone may change the result.
  */
 export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
-  const { cluster, look, settings, unrecorded } = context
+  const { cluster, settings, unrecorded } = context
   const applied = yield* AppliedResources
   const { name, namespace = cluster.namespace } = fromKey(key)
   const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
@@ -116,25 +116,25 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
   unrecorded.delete(`${namespace}/${name}`)
   const { requireFirstPurchase } = settings
   const organization = namespace === settings.namespace ? settings.organization : (settings.organizations.get(namespace) ?? null)
-  const wish = resource === null ? null : wishOf(resource.spec)
+  const desiredSpec = resource === null ? null : toDesiredSpec(resource.spec)
   const binding = Option.getOrNull(yield* applied.find({ namespace, name }))
-  const specHash = resource === null ? "" : yield* hashOfWish(resource, binding, namespace)
+  const specHash = resource === null ? "" : yield* hashOfDesiredSpec(resource, binding, namespace)
   const { generation = 1, uid = "" } = resource?.metadata ?? {}
   // Most passes find an object that has its run already. They need not query the organization.
-  const asked = organization !== null && (binding?.uid !== uid || binding.generation !== generation)
+  const isNew = organization !== null && (binding?.uid !== uid || binding.generation !== generation)
   const decision = decideApplied({
     namespace,
     resource,
     organization,
-    owner: asked ? Option.getOrNull(yield* applied.owner(organization)) : null,
+    owner: isNew ? Option.getOrNull(yield* applied.owner(organization)) : null,
     binding,
     specHash,
-    problem: resource === null || wish === null ? null : yield* problemOf(cluster, resource, wish),
+    problem: resource === null || desiredSpec === null ? null : yield* problemOf(cluster, resource, desiredSpec),
     requireFirstPurchase
   })
-  const lookAt = (run: DeploymentId | null) => (run === null ? Effect.void : look(run))
-  if (resource === null || wish === null) {
-    if (decision._tag === "Look") yield* lookAt(decision.run)
+  const enqueueRun = (run: DeploymentId | null) => (run === null ? Effect.void : context.enqueue(run))
+  if (resource === null || desiredSpec === null) {
+    if (decision._tag === "Look") yield* enqueueRun(decision.run)
     return Option.none<Duration.Duration>()
   }
   const version = { namespace, name, uid, generation }
@@ -142,31 +142,33 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
     case "Retire":
       return yield* retire(context, resource, namespace)
     case "Look":
-      yield* lookAt(decision.run)
+      yield* enqueueRun(decision.run)
       return Option.none()
     case "Keep":
-      yield* look(decision.run)
+      yield* enqueueRun(decision.run)
       return (yield* setFinalizer(resource, true)) ? Option.none() : soon
     case "Rebind":
       yield* applied.rebind(version, specHash)
-      yield* look(decision.run)
+      yield* enqueueRun(decision.run)
       return (yield* setFinalizer(resource, true)) ? Option.none() : soon
     case "Refuse":
-      yield* lookAt(decision.run)
+      yield* enqueueRun(decision.run)
       return (yield* refuse(resource, decision.reason, decision.message)) ? later : soon
     case "Adopt": {
       const owner = organization === null ? Option.none() : yield* applied.owner(organization)
       if (Option.isNone(owner)) return soon
       // First, so that the deletion of a bound object is never missed.
       if (!(yield* setFinalizer(resource, true))) return soon
-      const made = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: wishHash(wish), ...wish }))
-      if (Result.isFailure(made)) {
-        const { message, reason } = notAdopted(made.failure, resource, organization ?? "")
+      const adoption = yield* Effect.result(
+        applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: desiredSpecHash(desiredSpec), ...desiredSpec })
+      )
+      if (Result.isFailure(adoption)) {
+        const { message, reason } = notAdopted(adoption.failure, resource, organization ?? "")
         const current = Option.getOrElse(yield* cluster.deployments.get(name, namespace), () => resource)
         return (yield* refuse(current, reason, message)) ? later : soon
       }
-      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} at generation ${generation} became deployment ${made.success}`)
-      yield* look(made.success)
+      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} at generation ${generation} became deployment ${adoption.success}`)
+      yield* context.enqueue(adoption.success)
       return Option.none()
     }
   }

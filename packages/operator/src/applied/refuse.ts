@@ -1,6 +1,6 @@
 import { KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
-import { tellEvent } from "../apply/tellEvent.ts"
+import { recordEvent } from "../apply/recordEvent.ts"
 import { aboutResource, hashOf } from "../apply/transitionEvents.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
@@ -14,11 +14,11 @@ export const refusedStatus = ({ metadata, status = {} }: ModelDeployment, reason
     const lastTransitionTime = earlier?.status === "False" ? earlier.lastTransitionTime : new Date(now).toISOString()
     return { type, status: "False", reason: why, message, lastTransitionTime, observedGeneration }
   }
-  const others = (status.conditions ?? []).filter(({ type }) => type !== "Accepted")
+  const otherConditions = (status.conditions ?? []).filter(({ type }) => type !== "Accepted")
   if (status.deploymentId === undefined) {
     return { phase: "refused", message, conditions: [condition("Accepted", reason), condition("Ready", "NotAccepted")], observedGeneration }
   }
-  return { ...status, conditions: [condition("Accepted", reason), ...others], observedGeneration }
+  return { ...status, conditions: [condition("Accepted", reason), ...otherConditions], observedGeneration }
 }
 
 /**
@@ -45,7 +45,7 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
     at: now,
     again: `${generation}.${hashOf(message)}`
   })
-  yield* tellEvent(event)
+  yield* recordEvent(event)
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }), ...(resourceVersion === undefined ? {} : { resourceVersion }) }
   const object = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata, status }
   return yield* kube.applyStatus(resourceKind, object).pipe(

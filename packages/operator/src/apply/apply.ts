@@ -4,25 +4,25 @@ import { type Endpoint, type Run, type RunRevision, Runs } from "@seatrial/store
 import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
 import type { Gathered, GatherFrom } from "../gather/gather.ts"
-import { weightsStore } from "../gather/weightsSeen.ts"
+import { weightsStore } from "../gather/observeWeights.ts"
 import type { HoldKeeper } from "../gpu/keepHolds.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName, toldName } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, eventName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { avoidedNodes } from "./avoidedNodes.ts"
 import { customResource } from "./customResource.ts"
 import { disruptionBudget } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
-import type { Shown } from "./mirror.ts"
+import type { Shown } from "./patchStatus.ts"
 import { putSecret } from "./putSecret.ts"
+import { recordEvent } from "./recordEvent.ts"
 import { removeEngine } from "./removeEngine.ts"
-import { tellEvent } from "./tellEvent.ts"
-import { tellTransition } from "./tellTransition.ts"
+import { traceTransition } from "./traceTransition.ts"
 import { aboutResource } from "./transitionEvents.ts"
 import { wantedPod } from "./wantedPod.ts"
-import { tellCopiesInUse } from "./weightsCopy.ts"
+import { annotateCopiesInUse } from "./weightsCopy.ts"
 
 const ownerOf = (resource: ModelDeployment): OwnerReference => ({
   apiVersion: "seatrial.dev/v1alpha1",
@@ -60,13 +60,13 @@ interface Owned {
 }
 
 /** The object already exists. A concurrent change of a quota is a conflict too, but then nothing was created. */
-const isThere = (error: KubeError) => error.statusReason === "AlreadyExists"
+const alreadyExists = (error: KubeError) => error.statusReason === "AlreadyExists"
 
 /** Creates an object that never changes. Succeeds if it already exists. */
-const kept = (effect: Effect.Effect<unknown, KubeError>) => Effect.catchIf(effect, isThere, () => Effect.void)
+const ignoreAlreadyExists = (effect: Effect.Effect<unknown, KubeError>) => Effect.catchIf(effect, alreadyExists, () => Effect.void)
 
 /** Deletes an object. Succeeds if it is gone or was replaced. */
-const removed = <R>(effect: Effect.Effect<void, KubeError, R>) =>
+const ignoreNotFound = <R>(effect: Effect.Effect<void, KubeError, R>) =>
   Effect.catchIf(
     effect,
     (error) => error.reason === "Conflict" || error.reason === "NotFound",
@@ -77,7 +77,7 @@ const removed = <R>(effect: Effect.Effect<void, KubeError, R>) =>
  * Whether the run is still bound to the applied object that it was read with. A deletion is recorded before the object
  * goes, so an operator that misses the object finds the record.
  */
-const standsForObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
+const isBoundToObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
   const runs = yield* Runs
   const now = Option.getOrNull(yield* runs.observe(id))
   return now !== null && !now.modelDeleted && now.applied?.current?.uid === applied?.current?.uid
@@ -100,7 +100,7 @@ const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, Ku
 const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
   const kube = yield* KubeClient
   const object = customResource(run, namespace)
-  if (run.applied !== null) return (yield* standsForObject(run)) ? yield* unlessRefused(run, kube.create(ModelDeployment, object)) : null
+  if (run.applied !== null) return (yield* isBoundToObject(run)) ? yield* unlessRefused(run, kube.create(ModelDeployment, object)) : null
   const making = kube.apply(ModelDeployment, object)
   return yield* run.phase === "activated" ? unlessRefused(run, making) : making
 })
@@ -111,7 +111,7 @@ interface Applied {
   readonly run: Run | null
 }
 
-interface Applying extends Pick<GatherFrom, "cluster" | "madeBudgets" | "madePods"> {
+interface Applying extends Pick<GatherFrom, "cluster" | "budgetExpectations" | "podExpectations"> {
   readonly settings: OperatorSettings
   readonly shown: Shown
   readonly recordHold: HoldKeeper["record"]
@@ -125,7 +125,7 @@ interface Applying extends Pick<GatherFrom, "cluster" | "madeBudgets" | "madePod
 export const applyActions = Effect.fn("applyActions")(function* (applying: Applying, gathered: Gathered, actions: ReadonlyArray<Action>) {
   const kube = yield* KubeClient
   const runs = yield* Runs
-  const { cluster, madeBudgets, madePods, settings, shown } = applying
+  const { cluster, budgetExpectations, podExpectations, settings, shown } = applying
   const { namespace } = settings
   let after: Run | null = gathered.run
   const { podClass, run } = gathered
@@ -145,8 +145,8 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
    * records an event, and tries again until someone deletes the pod.
    */
   const notOurs = Effect.fnUntraced(function* (name: string, error: KubeError) {
-    const there = yield* cluster.pods.get(name, namespace)
-    if (Option.isNone(there) || there.value.metadata.labels?.[deploymentLabel] === engineRun) return yield* error
+    const existing = yield* cluster.pods.get(name, namespace)
+    if (Option.isNone(existing) || existing.value.metadata.labels?.[deploymentLabel] === engineRun) return yield* error
     return yield* new KubeError({ reason: "Invalid", message: `A pod ${name} that does not belong to Seatrial already exists. Delete it.` })
   })
 
@@ -160,7 +160,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
       case "RemoveResource":
         if (resource !== null) {
           const { name, namespace: within, uid } = resource.metadata
-          yield* removed(kube.remove(ModelDeployment, name, within ?? namespace, uid === undefined ? {} : { uid }))
+          yield* ignoreNotFound(kube.remove(ModelDeployment, name, within ?? namespace, uid === undefined ? {} : { uid }))
         }
         break
       case "EnsureFetch": {
@@ -171,8 +171,8 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         break
       }
       case "RemoveFetch":
-        yield* removed(kube.remove(Secret, hubSecretName(id), namespace))
-        yield* removed(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
+        yield* ignoreNotFound(kube.remove(Secret, hubSecretName(id), namespace))
+        yield* ignoreNotFound(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
         break
       case "NoteWeights": {
         const { revision } = yield* owned
@@ -186,31 +186,31 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         const avoid = yield* avoidedNodes(cluster, run)
         const pod = wantedPod(run, podClass, settings, { merged: gathered.merged, avoid })
         if (pod === null) return yield* missing(run, "revision, host class or engine")
-        yield* kube.create(Pod, tellCopiesInUse(pod, gathered.copiesInUse)).pipe(
-          Effect.map(({ metadata }) => madePods.set(metadata.name, metadata.resourceVersion)),
+        yield* kube.create(Pod, annotateCopiesInUse(pod, gathered.copiesInUse)).pipe(
+          Effect.map(({ metadata }) => podExpectations.set(metadata.name, metadata.resourceVersion)),
           // The object was created before and no watch has shown it yet. If it exists and this operator did not create
           // it, the next pass handles it.
           Effect.catchIf(
-            (error) => isThere(error) && madePods.has(pod.metadata.name),
+            (error) => alreadyExists(error) && podExpectations.has(pod.metadata.name),
             () => Effect.void
           ),
-          Effect.catchIf(isThere, (error) => notOurs(pod.metadata.name, error))
+          Effect.catchIf(alreadyExists, (error) => notOurs(pod.metadata.name, error))
         )
         break
       }
       case "EnsureBudget":
-        yield* kept(kube.create(PodDisruptionBudget, disruptionBudget(run, namespace)))
-        madeBudgets.set(id, yield* Clock.currentTimeMillis)
+        yield* ignoreAlreadyExists(kube.create(PodDisruptionBudget, disruptionBudget(run, namespace)))
+        budgetExpectations.set(id, yield* Clock.currentTimeMillis)
         break
       case "RemoveBudget":
-        madeBudgets.delete(id)
-        yield* removed(kube.remove(PodDisruptionBudget, objectName(id), namespace))
+        budgetExpectations.delete(id)
+        yield* ignoreNotFound(kube.remove(PodDisruptionBudget, objectName(id), namespace))
         break
       case "KeepLog":
         yield* keepLog(gathered, action.code, namespace)
         break
       case "RemovePod":
-        yield* removed(removeEngine(applying, { name: enginePodName(engineRun), namespace, uid: action.uid, force: action.force }))
+        yield* ignoreNotFound(removeEngine(applying, { name: enginePodName(engineRun), namespace, uid: action.uid, force: action.force }))
         break
       case "NoteNodeFault":
         if (gathered.node !== undefined) yield* runs.noteNodeFault(engineRun, orgId, { node: gathered.node.metadata.name, code: action.code })
@@ -223,11 +223,11 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         break
       case "Tell":
         if (resource !== null) {
-          const name = toldName(id, action.reason, action.about)
+          const name = eventName(id, action.reason, action.about)
           const { message, reason } = action
           const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })
           // The actions that follow concern the engine and do not wait for a server that cannot store events.
-          yield* Effect.catch(tellEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be recorded: ${error.message}`))
+          yield* Effect.catch(recordEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be recorded: ${error.message}`))
         }
         yield* Effect.logWarning(`${id}: ${action.message}`)
         break
@@ -250,20 +250,20 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         })
         after = moved && after !== null && !replaces && plan === undefined ? entered(after, to, reason, at) : null
         if (!moved) break
-        yield* tellTransition(run, to, failure)
+        yield* traceTransition(run, to, failure)
         yield* Effect.logInfo(`${id}: ${phase} -> ${to}: ${failure === null ? reason : failureDetail(failure)}`)
         break
       }
       case "Activate":
         after = null
         if (yield* runs.activate({ id, orgId, from: phase })) {
-          yield* tellTransition(run, "activated", null)
+          yield* traceTransition(run, "activated", null)
           yield* Effect.logInfo(`${id}: ${phase} -> activated`)
         }
         break
       case "Release":
         // If the custom resource shows another run, nothing shows whether a Secret is left.
-        if (run.applied !== null) yield* removed(kube.remove(Secret, hubSecretName(id), namespace))
+        if (run.applied !== null) yield* ignoreNotFound(kube.remove(Secret, hubSecretName(id), namespace))
         yield* runs.release(id, orgId)
         break
     }

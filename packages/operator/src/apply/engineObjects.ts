@@ -99,12 +99,12 @@ export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>
  * Variables that do not change the specification: the trace of the request, and the hub token, whose existence only the
  * database knows.
  */
-const untold = new Set<unknown>(["TRACEPARENT", "HF_TOKEN"])
+const ignoredVariables = new Set<unknown>(["TRACEPARENT", "HF_TOKEN"])
 
-/** Digest that identifies a specification. Variables of `untold` and avoided nodes do not count. */
+/** Digest that identifies a specification. Variables of `ignoredVariables` and avoided nodes do not count. */
 export const digestOf = (spec: object): string => {
   const text = JSON.stringify(spec, (key, value: unknown) =>
-    key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => !untold.has(name)) : value
+    key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => !ignoredVariables.has(name)) : value
   )
   return createHash("sha256").update(text).digest("hex").slice(0, 32)
 }

@@ -2,7 +2,7 @@ import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { fetchJobName, hubSecretName, madeFromAnnotation } from "../resources/objectNames.ts"
-import { weightsWords } from "../resources/weightFiles.ts"
+import { weightsArguments } from "../resources/weightFiles.ts"
 import { digestOf, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
 
 interface FetchInput {
@@ -61,7 +61,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
               name: "fetch",
               image: settings.fetchImage,
               command: ["seatrial", "fetch"],
-              args: [...weightsWords(revision, "/weights"), ...(hash === undefined || hash === null ? [] : [`--adapter-hash=${hash}`])],
+              args: [...weightsArguments(revision, "/weights"), ...(hash === undefined || hash === null ? [] : [`--adapter-hash=${hash}`])],
               env: [
                 { name: "HF_ENDPOINT", value: settings.hubEndpoint },
                 ...settings.downloadEnvironment,

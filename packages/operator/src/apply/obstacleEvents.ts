@@ -1,7 +1,7 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import { obstacleTold } from "../decide/materializing.ts"
-import type { FetchSeen } from "../decide/Observation.ts"
+import { describeObstacle } from "../decide/materializing.ts"
+import type { ObservedFetch } from "../decide/Observation.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import { aboutResource, hashOf } from "./transitionEvents.ts"
@@ -10,8 +10,8 @@ import { aboutResource, hashOf } from "./transitionEvents.ts"
  * The event of a download that cannot start. It counts up if the reason changes. None if the status shows the reason
  * already. `at`: Unix milliseconds.
  */
-export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: FetchSeen, at: number): ReadonlyArray<Event> => {
-  const message = run.phase === "materializing" ? obstacleTold(run, fetch, at) : null
+export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: ObservedFetch, at: number): ReadonlyArray<Event> => {
+  const message = run.phase === "materializing" ? describeObstacle(run, fetch, at) : null
   const { deploymentId, message: shown } = resource.status ?? {}
   if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []
   const name = `${objectName(run.id)}.downloadblocked`

@@ -1,17 +1,17 @@
 import type { DownloadProgress, QueueProgress, RunProgress } from "@seatrial/domain"
-import type { FetchSeen, Observation } from "../decide/Observation.ts"
+import type { Observation, ObservedFetch } from "../decide/Observation.ts"
 import { leastAhead } from "../decide/placement.ts"
 
-type Seen = Pick<Observation, "ahead" | "fetch" | "options" | "podClass" | "run">
+type Observed = Pick<Observation, "ahead" | "fetch" | "options" | "podClass" | "run">
 
-const queueOf = ({ ahead, options, podClass, run }: Seen): QueueProgress | null => {
+const queueOf = ({ ahead, options, podClass, run }: Observed): QueueProgress | null => {
   if (run.phase === "waiting") return { waits_for: run.olderRun === null ? "organization_limit" : "older_run", place: null }
   if (run.phase !== "queued") return null
   if (podClass === null && options.length === 0) return { waits_for: "host_class", place: null }
   return { waits_for: "capacity", place: leastAhead({ ahead, options }) + 1 }
 }
 
-const downloadOf = (fetch: FetchSeen): DownloadProgress | null => {
+const downloadOf = (fetch: ObservedFetch): DownloadProgress | null => {
   if (fetch._tag !== "Active" || fetch.progress === null || fetch.progress.waiting) return null
   const { bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes } = fetch.progress
   return { bytes, total_bytes: totalBytes, bytes_per_second: bytesPerSecond, seconds_left: secondsLeft, stalled: stalledSeconds !== null }
@@ -24,9 +24,9 @@ const messageLength = 2_000
 const storable = (text: string): string => text.replaceAll("\0", "").slice(0, messageLength).toWellFormed()
 
 /** What a run does or waits for, as its custom resource and the API show it. `message`: from the decision. */
-export const progressOf = (seen: Seen, message: string): RunProgress => ({
-  phase: seen.run.phase,
+export const progressOf = (observation: Observed, message: string): RunProgress => ({
+  phase: observation.run.phase,
   message: storable(message),
-  queue: queueOf(seen),
-  download: seen.run.phase === "materializing" ? downloadOf(seen.fetch) : null
+  queue: queueOf(observation),
+  download: observation.run.phase === "materializing" ? downloadOf(observation.fetch) : null
 })

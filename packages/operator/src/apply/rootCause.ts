@@ -1,13 +1,13 @@
 import type { Node } from "@seatrial/kube"
-import { firstContainer } from "../gather/copySeen.ts"
 import { lastWords } from "../gather/lastWords.ts"
+import { firstContainer } from "../gather/observeCopy.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { checkContainer, roleLabel } from "../resources/objectNames.ts"
 
 export type Cause = NonNullable<ModelDeploymentStatus["cause"]>
 
-type Said = Pick<Cause, "reason" | "message">
+type Finding = Pick<Cause, "reason" | "message">
 
 /** The longest message that is shown, in characters. */
 const length = 500
@@ -26,7 +26,7 @@ const driverFault = /\b(?:Xid\b|uncorrectable ECC error)/iu
 /** Waiting reasons of a container during a normal start. */
 const patience = new Set(["ContainerCreating", "PodInitializing"])
 
-const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | undefined; readonly message?: string | undefined }): Said => {
+const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | undefined; readonly message?: string | undefined }): Finding => {
   // Only a line about the GPU counts. Other output of the engine belongs in the log.
   const fault = gpuFault.exec(exit.message ?? "")?.[0]
   if (fault !== undefined) return { reason: "GpuFault", message: cut(fault) }
@@ -39,7 +39,8 @@ const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | un
 }
 
 /** Why a container ended: its GPU, unless the container reported that itself or was killed for its memory. */
-const withFault = (exit: Said, fault: Said | null): Said => (fault === null || exit.reason === "GpuFault" || exit.reason === "OOMKilled" ? exit : fault)
+const withFault = (exit: Finding, fault: Finding | null): Finding =>
+  fault === null || exit.reason === "GpuFault" || exit.reason === "OOMKilled" ? exit : fault
 
 /** Conditions of every node, which the kubelet sets itself. */
 const kubeletConditions = new Set(["Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"])
@@ -71,7 +72,7 @@ export const gpuFaultOfNode = (node: Node | undefined): Cause | null => {
  * A failure that the device plugin reports for the pod's own devices. The NVIDIA plugin marks a GPU as unhealthy after
  * an XID that an application cannot cause.
  */
-const deviceFault = (pod: WatchedPod): Said | null => {
+const deviceFault = (pod: WatchedPod): Finding | null => {
   for (const { allocatedResourcesStatus } of pod.status?.containerStatuses ?? []) {
     for (const { name, resources = [] } of allocatedResourcesStatus ?? []) {
       const bad = resources.find(({ health }) => health === "Unhealthy")
@@ -96,17 +97,17 @@ export const hasGpuFault = (pod: WatchedPod, node: Node | undefined): boolean =>
   )
 }
 
-type ContainerSeen = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
+type ObservedContainer = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
 
 /** How the container of a terminating pod ended before the deletion. Its end during the deletion has no other cause. */
-const ownEnd = (container: ContainerSeen | undefined) => {
+const ownEnd = (container: ObservedContainer | undefined) => {
   const now = container?.state?.terminated
   const killed = now !== undefined && (now.exitCode === 137 || now.exitCode === 143) && now.reason !== "OOMKilled"
   return killed ? container?.lastState?.terminated : (now ?? container?.lastState?.terminated)
 }
 
 /** Why the init container that copies or checks the weights does not run, or how it ended. */
-const copyTrouble = (pod: WatchedPod): Said | null => {
+const copyTrouble = (pod: WatchedPod): Finding | null => {
   const first = firstContainer(pod)
   const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
   if (status === undefined || status.state?.running !== undefined || status.state?.terminated?.exitCode === 0) return null
@@ -124,7 +125,7 @@ const copyTrouble = (pod: WatchedPod): Said | null => {
  * The problem of one pod, as the scheduler and the node report it; null if there is none. `fault`: a known failure of
  * its GPUs, which explains other failures of a container.
  */
-const saidOf = (pod: WatchedPod, fault: Said | null): Said | null => {
+const findingOf = (pod: WatchedPod, fault: Finding | null): Finding | null => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const disrupted = condition("DisruptionTarget")
   if (disrupted?.status === "True" && fault !== null) return fault
@@ -164,8 +165,8 @@ export const rootCause = (pods: ReadonlyArray<WatchedPod>, nodeSilent: boolean, 
     if (nodeSilent && isEngine(pod) && name !== undefined) {
       return fault ?? { reason: "NodeNotReady", message: `The node ${name} does not respond.`, object: `Node/${name}` }
     }
-    const said = saidOf(pod, fault)
-    if (said !== null) return said === fault ? fault : { ...said, object: `Pod/${pod.metadata.name}` }
+    const finding = findingOf(pod, fault)
+    if (finding !== null) return finding === fault ? fault : { ...finding, object: `Pod/${pod.metadata.name}` }
   }
   return undefined
 }

@@ -1,6 +1,6 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import type { PodSeen } from "../decide/Observation.ts"
+import type { ObservedPod } from "../decide/Observation.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import { aboutResource } from "./transitionEvents.ts"
@@ -9,7 +9,7 @@ import { aboutResource } from "./transitionEvents.ts"
  * The interval for one event of each kind and object, milliseconds. It bounds the events of an engine that alternates
  * between ready and not ready.
  */
-const told = 60_000
+const eventIntervalMillis = 60_000
 
 /** Reasons of `Ready` if a model that should serve does not. */
 const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer"])
@@ -22,7 +22,7 @@ interface Input {
   /** The status that is about to be written. */
   readonly status: ModelDeploymentStatus
   /** The engine's pod. */
-  readonly pod: PodSeen | null
+  readonly pod: ObservedPod | null
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -38,7 +38,7 @@ export const servingEvents = ({ now, pod, resource, run, status }: Input): Reado
   const after = readyOf(status)
   if (before === undefined || after === undefined || before.reason === after.reason) return []
   const name = (kind: string) => `${objectName(run.id)}.${kind}`
-  const again = String(Math.floor(now / told))
+  const again = String(Math.floor(now / eventIntervalMillis))
   if (outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")) {
     const anew =
       before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)

@@ -1,7 +1,7 @@
 import { type Benchmark, type DownloadProgress, isFinished, type QueueProgress, type WaitReason } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../decide/idle.ts"
-import type { PodSeen } from "../decide/Observation.ts"
+import type { ObservedPod } from "../decide/Observation.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
@@ -10,7 +10,7 @@ const iso = (millis: number): string => new Date(millis).toISOString()
 
 interface StatusInput {
   readonly run: Run
-  readonly pod: PodSeen | null
+  readonly pod: ObservedPod | null
   readonly message: string
   readonly cause: ModelDeploymentStatus["cause"]
   readonly queue: QueueProgress | null

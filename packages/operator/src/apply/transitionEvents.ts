@@ -3,14 +3,14 @@ import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
-import { toldAnnotation } from "./tellEvent.ts"
+import { recordedAnnotation } from "./recordEvent.ts"
 
 /** A short hash for `again`. */
 export const hashOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
-interface Told {
+interface EventContent {
   /**
    * Derived from the content, so that no event is recorded twice, even after a crash between an event and the status.
    */
@@ -28,12 +28,13 @@ interface Told {
 }
 
 /** A Kubernetes event about a custom resource. */
-export const aboutResource = ({ metadata }: ModelDeployment, { again, at, message, name, reason, type }: Told): Event => {
+export const aboutResource = ({ metadata }: ModelDeployment, { again, at, message, name, reason, type }: EventContent): Event => {
   const { namespace, uid } = metadata
   const time = new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
   const within = namespace === undefined ? {} : { namespace }
   return {
-    metadata: again === undefined ? { name, ...within } : { name: `${name}.${uid?.slice(0, 8) ?? "0"}`, ...within, annotations: { [toldAnnotation]: again } },
+    metadata:
+      again === undefined ? { name, ...within } : { name: `${name}.${uid?.slice(0, 8) ?? "0"}`, ...within, annotations: { [recordedAnnotation]: again } },
     involvedObject: {
       apiVersion: "seatrial.dev/v1alpha1",
       kind: "ModelDeployment",
@@ -60,15 +61,15 @@ export const aboutResource = ({ metadata }: ModelDeployment, { again, at, messag
 export const transitionEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], together = false): ReadonlyArray<Event> => {
   const { status } = resource
   // An applied object may still show the previous run.
-  const told = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
-  const steps = run.history.slice(told).map(({ at, phase, reason }, offset) => {
+  const shownCount = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
+  const steps = run.history.slice(shownCount).map(({ at, phase, reason }, offset) => {
     const failed = phase === "failed"
-    const before = run.history[told + offset - 1]?.phase
+    const before = run.history[shownCount + offset - 1]?.phase
     // The run lost its place and returned to the queue. Only the cluster knows why.
     const lost = phase === "queued" && (before === "provisioning" || before === "booting")
     const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
     const message = failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`
-    return { at, failed, message, name: `${objectName(run.id)}.${told + offset}.${phase}`, reason: capitalized(phase) }
+    return { at, failed, message, name: `${objectName(run.id)}.${shownCount + offset}.${phase}`, reason: capitalized(phase) }
   })
   const forward = together ? steps.filter(({ failed }) => !failed) : []
   const last = forward.length > 1 ? forward.at(-1) : undefined
@@ -80,7 +81,7 @@ export const transitionEvents = (run: Run, resource: ModelDeployment, cause: Mod
           aboutResource(resource, {
             // If more steps have followed the same first step, for example after a crash before the status was written,
             // the event is counted again.
-            name: `${objectName(run.id)}.from-${told}`,
+            name: `${objectName(run.id)}.from-${shownCount}`,
             type: "Normal",
             reason: last.reason,
             message: forward.map(({ message, reason }) => `${reason}: ${message}`).join(" "),
@@ -114,12 +115,12 @@ export const downloadEvents = (run: Run, resource: ModelDeployment, download: Mo
   const quarter = (state: typeof download | undefined) => (state === undefined ? 0 : Math.floor((4 * state.bytes) / Math.max(1, state.totalBytes)))
   const reached = quarter(download)
   const { bytes, bytesPerSecond, secondsLeft, totalBytes } = download
-  const there = `${bytes} of ${totalBytes} bytes`
+  const progress = `${bytes} of ${totalBytes} bytes`
   const left = secondsLeft === undefined ? "" : `, ${secondsLeft} s left`
   const name = `${objectName(run.id)}.download.${reached}`
   return [
     ...(reached > quarter(before)
-      ? [aboutResource(resource, { name, type: "Normal", reason: "Downloading", message: `${there}, ${bytesPerSecond} bytes/s${left}.`, at })]
+      ? [aboutResource(resource, { name, type: "Normal", reason: "Downloading", message: `${progress}, ${bytesPerSecond} bytes/s${left}.`, at })]
       : []),
     ...(download.stalled === true && before?.stalled !== true
       ? [
@@ -127,7 +128,7 @@ export const downloadEvents = (run: Run, resource: ModelDeployment, download: Mo
             name: `${name}.stalled`,
             type: "Warning",
             reason: "DownloadStalled",
-            message: `${there}; nothing arrived for a minute.`,
+            message: `${progress}; nothing arrived for a minute.`,
             at
           })
         ]

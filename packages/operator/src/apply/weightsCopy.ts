@@ -4,7 +4,7 @@ import type { WatchedPod } from "../gather/watched.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { checkContainer, copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
-import { weightsWords } from "../resources/weightFiles.ts"
+import { weightsArguments } from "../resources/weightFiles.ts"
 
 /**
  * The volume for a node's copies, as the host class configures it: a claim of a local volume that all nodes of the
@@ -41,7 +41,7 @@ export const weightsFrom = (
       ...first,
       name: checkContainer,
       command: ["seatrial", "check-weights"],
-      args: weightsWords(revision, "/models"),
+      args: weightsArguments(revision, "/models"),
       env: node,
       resources: { requests: { cpu: "100m", memory: "128Mi" }, limits: { memory: "1Gi" } },
       volumeMounts: [{ name: "weights", mountPath: "/models", readOnly: true }]
@@ -52,7 +52,7 @@ export const weightsFrom = (
     ...first,
     name: copyContainer,
     command: ["seatrial", "copy-weights"],
-    args: [...weightsWords(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
+    args: [...weightsArguments(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
     env: [{ name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } }, ...node],
     resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
     volumeMounts: [
@@ -88,5 +88,5 @@ export const copiesInUse = (pods: ReadonlyArray<WatchedPod>, claim: string, now:
 }
 
 /** The pod, with an annotation that lists the other copies that must stay on its node. */
-export const tellCopiesInUse = (pod: KubeObject, inUse: string | null): KubeObject =>
+export const annotateCopiesInUse = (pod: KubeObject, inUse: string | null): KubeObject =>
   inUse === null ? pod : { ...pod, metadata: { ...pod.metadata, annotations: { ...pod.metadata.annotations, [weightsInUseAnnotation]: inUse } } }

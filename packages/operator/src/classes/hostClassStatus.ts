@@ -7,7 +7,7 @@ import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { brokenRule, hostClassRules, nodeSelectorProblem } from "../resources/rules.ts"
 
 /** The most model names that a status lists. */
-const named = 10
+const maxListedModels = 10
 
 interface Use {
   readonly hostClass: string
@@ -35,15 +35,15 @@ const useOf = (deployment: ModelDeployment): Use | null => {
  * Sorted, without duplicates.
  */
 export const modelsByClass = (deployments: ReadonlyArray<ModelDeployment>): ReadonlyMap<string, ReadonlyArray<string>> => {
-  const found = new Map<string, Set<string>>()
+  const models = new Map<string, Set<string>>()
   for (const deployment of deployments) {
     const use = useOf(deployment)
     if (use === null) continue
-    const known = found.get(use.hostClass)
-    if (known === undefined) found.set(use.hostClass, new Set([use.model]))
+    const known = models.get(use.hostClass)
+    if (known === undefined) models.set(use.hostClass, new Set([use.model]))
     else known.add(use.model)
   }
-  return new Map([...found].map(([hostClass, models]) => [hostClass, [...models].sort()]))
+  return new Map([...models].map(([hostClass, models]) => [hostClass, [...models].sort()]))
 }
 
 interface Verdict {
@@ -93,8 +93,8 @@ export const hostClassStatus = ({ capacity, models, namespace, now, object }: St
     return { type, status, reason, message, lastTransitionTime, observedGeneration }
   }
   const { accepted, message, reason } = verdictOf(object, Option.getOrNull(toPodClass(object)))
-  const others = models.length > named ? ` and ${models.length - named} more` : ""
-  const users = models.length === 0 ? `${capacity.engines} engine pods of earlier runs` : `${models.slice(0, named).join(", ")}${others}`
+  const remainder = models.length > maxListedModels ? ` and ${models.length - maxListedModels} more` : ""
+  const users = models.length === 0 ? `${capacity.engines} engine pods of earlier runs` : `${models.slice(0, maxListedModels).join(", ")}${remainder}`
   const inUse = models.length > 0 || capacity.engines > 0
   return {
     writtenBy: namespace,
@@ -104,7 +104,7 @@ export const hostClassStatus = ({ capacity, models, namespace, now, object }: St
     freeGpus: capacity.freeGpus,
     engines: capacity.engines,
     models: models.length,
-    modelNames: models.slice(0, named),
+    modelNames: models.slice(0, maxListedModels),
     conditions: [
       condition("Accepted", accepted, reason, message),
       condition(

@@ -18,7 +18,7 @@ const noCapacity = { nodes: 0, openNodes: 0, gpus: 0, freeGpus: 0, engines: 0 }
 const isPassing = ({ reason }: KubeError) => reason === "Conflict" || reason === "NotFound" || reason === "Denied"
 
 /** Writes the statuses that have changed. Returns true if one could not be written and must be tried again. */
-const tellAll = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger, namespace }: Cluster) {
+const writeStatuses = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger, namespace }: Cluster) {
   const kube = yield* KubeClient
   const now = yield* Clock.currentTimeMillis
   const users = modelsByClass(yield* deployments.list())
@@ -37,8 +37,8 @@ const tellAll = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger,
     const status = hostClassStatus({ object, capacity, models: users.get(name) ?? [], namespace, now })
     if (object.status !== undefined && Equal.equals(object.status, status)) continue
     const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }
-    const told = { apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata, status }
-    const failed = yield* kube.applyStatus(HostClassResource, told).pipe(
+    const patch = { apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata, status }
+    const failed = yield* kube.applyStatus(HostClassResource, patch).pipe(
       Effect.as(null),
       Effect.catchIf(isPassing, (error) => Effect.succeed(error))
     )
@@ -59,7 +59,7 @@ export const keepClassStatus = Effect.fnUntraced(function* (
   const queue = yield* WorkQueue.make({
     name: "host-class-status",
     concurrency: 1,
-    work: (_: "all") => Effect.map(tellAll(cluster), (again) => (again ? Option.some(pause) : Option.none()))
+    work: (_: "all") => Effect.map(writeStatuses(cluster), (again) => (again ? Option.some(pause) : Option.none()))
   })
   const look = queue.addAfter("all", pause)
   yield* look

@@ -49,7 +49,7 @@ export const Action = Data.taggedEnum<Action>()
 
 /**
  * The result of a decision. The actions run in order. After them, `work` is the only background work that may run. If
- * only time can change the decision, `lookAgainAt` says when to decide again.
+ * only time can change the decision, `requeueAt` says when to decide again.
  */
 export interface Decision {
   readonly actions: ReadonlyArray<Action>
@@ -62,19 +62,19 @@ export interface Decision {
    */
   readonly publicMessage?: string
   /** Unix milliseconds. */
-  readonly lookAgainAt: number | null
+  readonly requeueAt: number | null
 }
 
-/** Takes no action. The run waits for what `message` says, at the latest until `lookAgainAt`. */
-export const wait = (message: string, lookAgainAt: number | null = null, publicMessage?: string): Decision => ({
+/** Takes no action. The run waits for what `message` says, at the latest until `requeueAt`. */
+export const wait = (message: string, requeueAt: number | null = null, publicMessage?: string): Decision => ({
   actions: [],
   work: null,
   message,
   ...(publicMessage === undefined ? {} : { publicMessage }),
-  lookAgainAt
+  requeueAt
 })
 
-export const act = (message: string, ...actions: ReadonlyArray<Action>): Decision => ({ actions, work: null, message, lookAgainAt: null })
+export const act = (message: string, ...actions: ReadonlyArray<Action>): Decision => ({ actions, work: null, message, requeueAt: null })
 
 export const enter = (to: Phase, reason: string, ...before: ReadonlyArray<Action>): Decision =>
   act(reason, ...before, Action.Enter({ to, reason, failure: null, replaces: false }))

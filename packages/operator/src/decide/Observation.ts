@@ -15,7 +15,7 @@ export interface FetchObstacle {
 }
 
 /** The Job that downloads the weights. */
-export type FetchSeen = Data.TaggedEnum<{
+export type ObservedFetch = Data.TaggedEnum<{
   Absent: None
   /**
    * `obstacle`: why its pod does not run. `progress`: null until the download reports some. `outdated`: the operator
@@ -35,13 +35,13 @@ export type FetchSeen = Data.TaggedEnum<{
   /** The Job is being deleted. */
   Leaving: None
 }>
-export const FetchSeen = Data.taggedEnum<FetchSeen>()
+export const ObservedFetch = Data.taggedEnum<ObservedFetch>()
 
 /**
  * The copy of the weights to the pod's node, which runs before the engine starts, or the check of the weights in the
  * store.
  */
-export interface CopySeen {
+export interface ObservedCopy {
   /** Whether this is only a check of the weights in the store. */
   readonly checks?: boolean
   readonly running: boolean
@@ -59,7 +59,7 @@ export interface CopySeen {
 }
 
 /** The merge of an adapter into its base, which runs before the engine that serves the merged model. */
-export interface MergeSeen {
+export interface ObservedMerge {
   readonly running: boolean
   readonly done: boolean
   /** When the last attempt ended, Unix milliseconds; null if none has ended. */
@@ -72,7 +72,7 @@ export interface MergeSeen {
 }
 
 /** The latest start of an engine whose revision was verified. Times are Unix milliseconds. */
-export interface BootSeen {
+export interface ObservedBoot {
   /** Identifies the start. */
   readonly boot: string
   /** Consecutive starts with different answers, including this one. */
@@ -85,7 +85,7 @@ export interface BootSeen {
 }
 
 /** The engine's pod. Times are Unix milliseconds. */
-export interface PodSeen {
+export interface ObservedPod {
   readonly name: string
   readonly uid: string
   readonly createdAt: number
@@ -106,12 +106,12 @@ export interface PodSeen {
   /** Whether a scheduling gate (of Kueue) holds the pod back. */
   readonly gated: boolean
   /** Null if the engine reads the store directly. */
-  readonly copy: CopySeen | null
+  readonly copy: ObservedCopy | null
   /**
    * Null if the engine serves the model of the run. Otherwise it serves base and adapter merged, for comparison, and
    * never has traffic.
    */
-  readonly merge: MergeSeen | null
+  readonly merge: ObservedMerge | null
   /** Whether its container has ever run. */
   readonly started: boolean
   /** When its container started last, or ended last if it waits for a restart. */
@@ -158,7 +158,8 @@ export interface WorkEnded {
 }
 
 /** A host class that can take the run, and its free capacity. See `Observation` for the fields. */
-export interface ClassOption extends Pick<Observation, "ahead" | "asked" | "classGpus" | "freeGpus" | "freeSlots" | "nodeGpus" | "setAside" | "shortage"> {
+export interface ClassOption
+  extends Pick<Observation, "ahead" | "requestedEngines" | "classGpus" | "freeGpus" | "freeSlots" | "nodeGpus" | "setAside" | "shortage"> {
   readonly plan: ServingPlan
   readonly podClass: PodClass
 }
@@ -167,7 +168,7 @@ export interface ClassOption extends Pick<Observation, "ahead" | "asked" | "clas
 export interface Observation {
   readonly run: Run
   /** The custom resource, and the phase in its status. */
-  readonly resource: { readonly uid: string; readonly mirroredPhase: string | null } | null
+  readonly resource: { readonly uid: string; readonly shownPhase: string | null } | null
   /** When the conditions of the custom resource changed last, Unix milliseconds; 0 if it has none. */
   readonly shownSince: number
   /** How long the operator keeps the custom resource of a finished API run, milliseconds; null to keep it forever. */
@@ -175,15 +176,15 @@ export interface Observation {
   /** The host class of the run; null if none was chosen or it was deleted. */
   readonly podClass: PodClass | null
   readonly engine: EngineAdapter | null
-  readonly fetch: FetchSeen
+  readonly fetch: ObservedFetch
   /**
    * The run's weights in its store, before an engine is ready. Null if nothing is recorded. `own`: they were verified
    * after the run was created.
    */
   readonly weights: { readonly own: boolean } | null
-  readonly pod: PodSeen | null
+  readonly pod: ObservedPod | null
   /** Null if there is nothing to compare a restarted engine with. */
-  readonly boot: BootSeen | null
+  readonly boot: ObservedBoot | null
   /**
    * The comparison of the run's adapter. `wanted`: the merged model must answer first. `answered`: it has answered.
    * `none`: the adapter is not compared.
@@ -201,7 +202,7 @@ export interface Observation {
   /** Runs that wait for the same GPUs and go first. */
   readonly ahead: number
   /** Requested engines of this host class that have no node yet. */
-  readonly asked: number
+  readonly requestedEngines: number
   /** GPUs that engines of this host class hold or requested. */
   readonly classGpus: number
   /**
@@ -255,9 +256,9 @@ export interface Observation {
    */
   readonly withdrawnAt: number | null
   /** Times that lay in the future when this operator first read them, and when it did; see `FutureTimes`. */
-  readonly firstSeen: ReadonlyMap<number, number>
+  readonly firstReadings: ReadonlyMap<number, number>
   /** Since when this operator drives the runs without a gap, Unix milliseconds. */
-  readonly attendedSince: number
+  readonly leadingSince: number
   /** Whether the release of the run's objects was already recorded. */
   readonly released: boolean
 }
@@ -266,20 +267,20 @@ export interface Observation {
  * The time from which to count for a time of the run or its pod. It stays close to the present even if a clock was set
  * back.
  */
-export const countedAs = ({ firstSeen }: Pick<Observation, "firstSeen">, time: number): number => firstSeen.get(time) ?? time
+export const countedAs = ({ firstReadings }: Pick<Observation, "firstReadings">, time: number): number => firstReadings.get(time) ?? time
 
 /**
  * The start of a deadline, Unix milliseconds: the latest of these times, but not before this operator took over.
  * Nothing fails because no operator was there to act.
  */
-export const countedFrom = (seen: Observation, ...times: ReadonlyArray<number | null>): number =>
-  times.reduce<number>((latest, time) => (time === null ? latest : Math.max(latest, countedAs(seen, time))), seen.attendedSince)
+export const countedFrom = (observation: Observation, ...times: ReadonlyArray<number | null>): number =>
+  times.reduce<number>((latest, time) => (time === null ? latest : Math.max(latest, countedAs(observation, time))), observation.leadingSince)
 
 /** What the attempts of a work are counted for: the engine's latest start, or the current stay in the phase. */
 export const workAbout = ({ boot, run }: Observation, kind: WorkKind): string => (kind === "boot" ? (boot?.boot ?? "") : `${run.phaseSince}`)
 
 /** Identifies one start of an engine. The value changes when its container restarts. */
-export const whichStart = (pod: PodSeen | null): string => (pod === null ? "" : `${pod.uid} ${pod.restarts} ${pod.startedAt}`)
+export const whichStart = (pod: ObservedPod | null): string => (pod === null ? "" : `${pod.uid} ${pod.restarts} ${pod.startedAt}`)
 
 /**
  * The running work of that kind, if it continues although the engine is not ready. A busy engine answers its probes
@@ -291,7 +292,7 @@ export const goesOn = ({ run, sameStart, work }: Observation, kind: WorkKind): W
 /**
  * The result of the last work of that kind for the current start or stay in the phase. Earlier results do not count.
  */
-export const endedOf = (seen: Observation, kind: WorkKind): WorkEnded | null => {
-  const { ended } = seen.work
-  return ended?.kind === kind && ended.about === workAbout(seen, kind) ? ended : null
+export const endedOf = (observation: Observation, kind: WorkKind): WorkEnded | null => {
+  const { ended } = observation.work
+  return ended?.kind === kind && ended.about === workAbout(observation, kind) ? ended : null
 }

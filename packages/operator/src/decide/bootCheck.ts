@@ -7,18 +7,18 @@ import { endedOf, type Observation } from "./Observation.ts"
 const mostStarts = 2
 
 /** The message for an engine that gives other answers than the verified ones. */
-export const answersOtherwise = (seen: Observation): string =>
-  `The engine's answers differ from the verified ones: ${seen.boot?.verdict?.message ?? ""} It gets no traffic.`
+export const describeDifference = (observation: Observation): string =>
+  `The engine's answers differ from the verified ones: ${observation.boot?.verdict?.message ?? ""} It gets no traffic.`
 
 /**
  * Replaces the pod if its answers differ after its container was restarted in place. The init container that checks the
  * weights runs only once per pod. In a new pod it finds altered weights, and the operator downloads them again. This
  * happens once, because the next start is the second one. Null if a new pod cannot help.
  */
-export const inAnotherPod = (seen: Observation): Decision | null => {
-  const { boot, pod } = seen
+export const replaceRestarted = (observation: Observation): Decision | null => {
+  const { boot, pod } = observation
   if (boot === null || pod === null || pod.restarts === 0 || boot.failures >= mostStarts) return null
-  const message = `${answersOtherwise(seen)} It restarted in its pod, where nothing checked its weights first. A new pod is created, which checks them.`
+  const message = `${describeDifference(observation)} It restarted in its pod, where nothing checked its weights first. A new pod is created, which checks them.`
   return act(message, Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
 
@@ -33,35 +33,38 @@ export const withheld = ({ boot, pod, run }: Pick<Observation, "boot" | "pod" | 
  * Compares a restarted engine with the verified answers before it gets traffic. Null if the answers match or the
  * comparison could not run: a fault of the operator does not take a model out of service.
  */
-export const compareFirst = (seen: Observation, now: number): Decision | null => {
-  const { boot, elsewhere, pod, run, work } = seen
+export const compareFirst = (observation: Observation, now: number): Decision | null => {
+  const { boot, elsewhere, pod, run, work } = observation
   if (boot === null || pod === null) return null
   if (boot.verdict === null) {
-    const ended = endedOf(seen, "boot")
+    const ended = endedOf(observation, "boot")
     if (ended !== null && ended.attempts >= trialAttempts) return null
     const next = ended === null ? now : ended.at + backoff(ended.attempts)
     if (work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
     return { ...wait("Compares the engine's answers with the verified ones."), work: "boot" }
   }
   if (boot.verdict.outcome !== "differs") return null
-  const message = answersOtherwise(seen)
-  const told = Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message })
+  const message = describeDifference(observation)
+  const event = Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message })
   if (boot.failures < mostStarts && elsewhere)
     return act(
       `${message} Another node is tried.`,
-      told,
+      event,
       Action.NoteNodeFault({ code: "fingerprints_differ" }),
       Action.RemovePod({ uid: pod.uid, force: false })
     )
-  const another = inAnotherPod(seen)
-  if (another !== null) return another
+  const replacement = replaceRestarted(observation)
+  if (replacement !== null) return replacement
   // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
   const noted = run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (boot.verdict?.at ?? 0))
-  return act(`${message} Deploy it again, or delete its pod to start a new comparison.`, ...(noted ? [] : [told, Action.NoteNodeFault({ code: startsDiffer })]))
+  return act(
+    `${message} Deploy it again, or delete its pod to start a new comparison.`,
+    ...(noted ? [] : [event, Action.NoteNodeFault({ code: startsDiffer })])
+  )
 }
 
 /** Events to record when a restarted engine gets its first traffic. */
-export const toldOfBoot = ({ boot, pod }: Observation): ReadonlyArray<Action> => {
+export const bootEvents = ({ boot, pod }: Observation): ReadonlyArray<Action> => {
   if (boot === null || pod === null) return []
   if (boot.verdict === null)
     return [

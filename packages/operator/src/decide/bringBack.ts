@@ -17,16 +17,16 @@ export const lostWeights = ({ pod, podClass }: Observation): boolean => {
  * Downloads the weights of the serving revision again if its store has lost or changed them. Its engine waits for them,
  * and no one else deploys the model again. Null if the engine does not wait for its weights.
  */
-export const bringBack = (seen: Observation, now: number): Decision | null => {
-  const { fetch, pod, weights } = seen
+export const bringBack = (observation: Observation, now: number): Decision | null => {
+  const { fetch, pod, weights } = observation
   const failure = pod?.copy?.failure ?? null
-  if (pod === null || failure === null || !lostWeights(seen)) return null
+  if (pod === null || failure === null || !lostWeights(observation)) return null
   const lost = `The engine cannot use its weights: ${failure.text}`
   switch (fetch._tag) {
     case "Absent":
       return act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())
     case "Active":
-      return fetch.outdated === true ? replaceFetch : waitForDownload(seen, fetch, now, `${lost} `)
+      return fetch.outdated === true ? replaceFetch : waitForDownload(observation, fetch, now, `${lost} `)
     case "Leaving":
       return wait(`${lost} Waits for an earlier download to end.`)
     case "Failed": {

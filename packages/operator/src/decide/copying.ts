@@ -1,13 +1,13 @@
 import { sizeInWords } from "@seatrial/domain"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { type Decision, fail, wait } from "./Decision.ts"
-import { bootRestarts, copyDeadline, fetchLook } from "./limits.ts"
-import { lookForWeights } from "./materializing.ts"
-import { type CopySeen, countedFrom, type Observation } from "./Observation.ts"
-import { progressTold } from "./progressTold.ts"
+import { describeProgress } from "./describeProgress.ts"
+import { bootRestarts, copyDeadline, fetchInterval } from "./limits.ts"
+import { redownloadWeights } from "./materializing.ts"
+import { countedFrom, type Observation, type ObservedCopy } from "./Observation.ts"
 
 /** A sentence about the copy's progress or its problem. Null if the copy is complete or has not started. */
-export const copyTold = (copy: CopySeen | null): string | null => {
+export const describeCopy = (copy: ObservedCopy | null): string | null => {
   if (copy === null || copy.done) return null
   if (copy.checks === true) {
     if (copy.running) return "Checks whether the weights are unchanged since the download. Changed files are verified again."
@@ -17,7 +17,7 @@ export const copyTold = (copy: CopySeen | null): string | null => {
   if (!copy.running) return null
   if (copy.progress === null) return "Copies the weights to the node."
   if (copy.progress.waiting) return "Waits for another pod that copies the same weights to the node."
-  return `Copies the weights to the node: ${progressTold(copy.progress)}`
+  return `Copies the weights to the node: ${describeProgress(copy.progress)}`
 }
 
 /**
@@ -35,30 +35,30 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
 }
 
 /** The decision while the weights are copied to the pod's node. Null once they are complete. */
-export const copying = (seen: Observation, now: number): Decision | null => {
-  const { pod, podClass, run } = seen
+export const copying = (observation: Observation, now: number): Decision | null => {
+  const { pod, podClass, run } = observation
   const copy = pod?.copy ?? null
   if (pod === null || copy === null || copy.done) return null
   if (copy.failure !== null && (copy.final || copy.failures > bootRestarts)) {
     const { code, text } = copy.failure
-    const looked = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch") ? lookForWeights(seen, now) : null
+    const redownload = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch") ? redownloadWeights(observation, now) : null
     if (copy.checks === true)
-      return looked ?? fail(code, `${text} Deploy it again to download the changed files, and find out what writes to the weights store.`)
+      return redownload ?? fail(code, `${text} Deploy it again to download the changed files, and find out what writes to the weights store.`)
     return (
-      looked ??
+      redownload ??
       fail(
         code,
         `${text} The weights could not be copied to a node of host class ${podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`
       )
     )
   }
-  const told = copyTold(copy)
-  if (told === null) return null
-  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
+  const description = describeCopy(copy)
+  if (description === null) return null
+  const deadline = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
   if (now >= deadline)
     return fail(
       "provisioning_timeout",
       `The weights were not copied to the node within ${copyDeadline / 3_600_000} hours. Deploy again, or choose another host class.`
     )
-  return wait(told, Math.min(deadline, now + fetchLook))
+  return wait(description, Math.min(deadline, now + fetchInterval))
 }

@@ -2,14 +2,14 @@ import { isFinished, type Phase } from "@seatrial/domain"
 import { Action, act, type Decision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
-import { admissionLook, nodePatience } from "./limits.ts"
+import { admissionInterval, nodePatience } from "./limits.ts"
 import { materializing } from "./materializing.ts"
 import { countedFrom, type Observation } from "./Observation.ts"
 import { queued, waiting } from "./placement.ts"
 import { screening } from "./screening.ts"
 import { activating, benchmarking, checking, measuring } from "./trial.ts"
 
-const rules: Record<Phase, (seen: Observation, now: number) => Decision> = {
+const rules: Record<Phase, (observation: Observation, now: number) => Decision> = {
   screening,
   materializing,
   waiting,
@@ -42,36 +42,38 @@ const endsApplied = ({ run }: Observation, { actions }: Decision): boolean =>
   run.applied !== null && actions.some((action) => action._tag === "Enter" && (action.to === "failed" || action.to === "cancelled"))
 
 /** When the pod of an unresponsive node counts as lost, Unix milliseconds; null if its node is healthy. */
-const lostAt = (seen: Observation): number | null => {
-  const silent = seen.pod?.nodeDownSince ?? null
-  return silent === null ? null : countedFrom(seen, silent) + nodePatience
+const lostAt = (observation: Observation): number | null => {
+  const silent = observation.pod?.nodeDownSince ?? null
+  return silent === null ? null : countedFrom(observation, silent) + nodePatience
 }
 
 /** A pod whose node has been unresponsive for too long is lost, whatever its last status reports. */
-const withNode = (seen: Observation, now: number): Observation => {
-  const { pod } = seen
-  const at = lostAt(seen)
-  if (pod === null || at === null || now < at) return seen
-  return { ...seen, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not respond" } }
+const withNode = (observation: Observation, now: number): Observation => {
+  const { pod } = observation
+  const at = lostAt(observation)
+  if (pod === null || at === null || now < at) return observation
+  return { ...observation, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not respond" } }
 }
 
-const rule = (seen: Observation, now: number): Decision =>
-  !isFinished(seen.run.phase) && seen.run.modelDeleted
+const rule = (observation: Observation, now: number): Decision =>
+  !isFinished(observation.run.phase) && observation.run.modelDeleted
     ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null, replaces: false }))
-    : rules[seen.run.phase](seen, now)
+    : rules[observation.run.phase](observation, now)
 
 /** The rules of the phases. Pure: the same observation and time (Unix milliseconds) give the same decision. */
-export const decide = (observation: Observation, now: number): Decision => {
-  const seen = withNode(observation, now)
-  const decision = rule(seen, now)
-  const nodeAt = lostAt(seen)
+export const decide = (gathered: Observation, now: number): Decision => {
+  const observation = withNode(gathered, now)
+  const decision = rule(observation, now)
+  const nodeAt = lostAt(observation)
   const times = [
-    decision.lookAgainAt,
+    decision.requeueAt,
     nodeAt === null || now >= nodeAt ? null : nodeAt,
-    seen.pod?.gated === true && decision.actions.length === 0 ? now + admissionLook : null
+    observation.pod?.gated === true && decision.actions.length === 0 ? now + admissionInterval : null
   ]
-  const lookAgainAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))
+  const requeueAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))
   const actions =
-    seen.resource === null && wantsResource(seen) && !endsApplied(seen, decision) ? [Action.EnsureResource(), ...decision.actions] : decision.actions
-  return { ...decision, actions, lookAgainAt }
+    observation.resource === null && wantsResource(observation) && !endsApplied(observation, decision)
+      ? [Action.EnsureResource(), ...decision.actions]
+      : decision.actions
+  return { ...decision, actions, requeueAt }
 }

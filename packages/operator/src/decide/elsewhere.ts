@@ -31,25 +31,25 @@ const backToQueue = ({ run }: Observation, code: string, reason: string): Decisi
  * Moves the run to another node because a GPU failed, or fails the run if that happened too often. The model is not at
  * fault.
  */
-export const leaveFailedCard = (seen: Observation): Decision => {
-  if (seen.run.requeues < maxRequeues) return backToQueue(seen, gpuFault, "A GPU of the engine failed. Another node is tried.")
-  const failed = earlier(seen, gpuFault).length + 1
+export const leaveFailedCard = (observation: Observation): Decision => {
+  if (observation.run.requeues < maxRequeues) return backToQueue(observation, gpuFault, "A GPU of the engine failed. Another node is tried.")
+  const failed = earlier(observation, gpuFault).length + 1
   const nodes = failed === 1 ? "A node" : `${failed} nodes`
   return fail("node_fault", `${nodes} failed under this model (GPU). The model is not at fault; try again later, or choose another host class.`)
 }
 
 /** Tries another node once, if there is one and no fault of this kind was recorded before. Otherwise null. */
-export const onceElsewhere = (seen: Observation, code: string, reason: string): Decision | null =>
-  earlier(seen, code).length > 0 || !seen.elsewhere || seen.run.requeues >= maxRequeues ? null : backToQueue(seen, code, reason)
+export const onceElsewhere = (observation: Observation, code: string, reason: string): Decision | null =>
+  earlier(observation, code).length > 0 || !observation.elsewhere || observation.run.requeues >= maxRequeues ? null : backToQueue(observation, code, reason)
 
 /**
  * Ends the run for a failure of its trial, once the cause is clear. If a node can cause the failure, another node is
  * tried first. After that, engine and model are at fault.
  */
-export const judge = (seen: Observation, code: FailureCode, text: string): Decision => {
-  if (seen.pod?.gpuFault === true && mayBeCard.has(code)) return leaveFailedCard(seen)
+export const judge = (observation: Observation, code: FailureCode, text: string): Decision => {
+  if (observation.pod?.gpuFault === true && mayBeCard.has(code)) return leaveFailedCard(observation)
   if (!oncePerNode.has(code)) return fail(code, text)
-  const before = earlier(seen, code).length
-  const there = onceElsewhere(seen, code, `${code} on one node. Another node is tried, to find out whether the node or the model is at fault.`)
-  return there ?? fail(code, before === 0 ? text : `${text} Reproduced on two attempts${seen.elsewhere ? ", on two nodes" : ""}.`)
+  const before = earlier(observation, code).length
+  const retry = onceElsewhere(observation, code, `${code} on one node. Another node is tried, to find out whether the node or the model is at fault.`)
+  return retry ?? fail(code, before === 0 ? text : `${text} Reproduced on two attempts${observation.elsewhere ? ", on two nodes" : ""}.`)
 }

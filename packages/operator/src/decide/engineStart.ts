@@ -1,12 +1,12 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
-import { classAway } from "./classAway.ts"
+import { classMissing } from "./classMissing.ts"
 import { copying, tooLargeToCopy } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { leaveFailedCard } from "./elsewhere.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
-import { lookForWeights } from "./materializing.ts"
+import { redownloadWeights } from "./materializing.ts"
 import { merging, preparedAt } from "./merging.ts"
-import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
+import { countedFrom, type Observation, type ObservedPod } from "./Observation.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
@@ -18,15 +18,22 @@ const isImageTrouble = (reason: string) =>
  * Puts the run back into the queue, or fails it if that happened too often. The model is not at fault. A pod that Kueue
  * holds back again keeps its place.
  */
-const requeue = (seen: Observation, why: string): Decision => {
-  if (seen.run.requeues >= maxRequeues) {
-    return fail("capacity_lost", `The engine lost its GPUs ${seen.run.requeues + 1} times before it was ready. The model is not at fault; try again later.`)
+const requeue = (observation: Observation, why: string): Decision => {
+  if (observation.run.requeues >= maxRequeues) {
+    return fail(
+      "capacity_lost",
+      `The engine lost its GPUs ${observation.run.requeues + 1} times before it was ready. The model is not at fault; try again later.`
+    )
   }
-  return enter("queued", why, ...(seen.pod === null || seen.pod.gated ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
+  return enter(
+    "queued",
+    why,
+    ...(observation.pod === null || observation.pod.gated ? [] : [Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null })])
+  )
 }
 
 /** Fails the run if its container cannot start and waiting no longer helps. `since`: when the failed attempts began. */
-const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null => {
+const blockedFor = (pod: ObservedPod, since: number, now: number): Decision | null => {
   if (pod.blocked === null) return null
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
   const code = isImageTrouble(pod.blocked) ? "image_unavailable" : "container_blocked"
@@ -47,35 +54,35 @@ const lostPlace = ({ setAside, shortage }: Observation): string =>
 /**
  * An unschedulable pod has not failed. An autoscaler may be adding a node, or the engine on its GPUs may be draining.
  */
-const unplaced = (seen: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
-  const { freeSlots, podClass, predecessorHolds, run } = seen
+const unplaced = (observation: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
+  const { freeSlots, podClass, predecessorHolds, run } = observation
   if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has finished its requests and released its GPUs.`)
   if (podClass?.autoscaling === true) {
     const text = "No node can take the engine yet, but one may be on its way"
     return wait(`${text}: ${message}`, null, `${text}.`)
   }
-  const patience = countedFrom(seen, since) + schedulingPatience
-  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(seen, lostPlace(seen))
+  const patience = countedFrom(observation, since) + schedulingPatience
+  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(observation, lostPlace(observation))
   return wait(`No node can take the engine yet: ${message}`, now < patience ? patience : null, "No node can take the engine yet.")
 }
 
 /** Creates the engine's pod and waits until its container runs. */
-export const provisioning = (seen: Observation, now: number): Decision => {
-  const { pod, podClass, run } = seen
+export const provisioning = (observation: Observation, now: number): Decision => {
+  const { pod, podClass, run } = observation
   if (pod === null) {
-    return podClass === null ? classAway(seen) : (tooLargeToCopy(seen) ?? act("Requests a GPU pod.", Action.EnsurePod()))
+    return podClass === null ? classMissing(observation) : (tooLargeToCopy(observation) ?? act("Requests a GPU pod.", Action.EnsurePod()))
   }
   if (pod.deleting) return leaving(pod)
-  if (pod.lost !== null) return requeue(seen, `The engine was evicted: ${pod.lost}.`)
+  if (pod.lost !== null) return requeue(observation, `The engine was evicted: ${pod.lost}.`)
   if (pod.started) return enter("booting", "The engine's container runs.")
-  if (seen.outdated) return replaceOutdated(pod)
-  if (pod.gated) return requeue(seen, "Its GPUs were taken, and it waits in Kueue's queue again.")
-  if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
-  const copied = copying(seen, now)
+  if (observation.outdated) return replaceOutdated(pod)
+  if (pod.gated) return requeue(observation, "Its GPUs were taken, and it waits in Kueue's queue again.")
+  if (pod.unschedulable !== null) return unplaced(observation, pod.unschedulable, now)
+  const copied = copying(observation, now)
   if (copied !== null) return copied
-  const merged = merging(seen, now)
+  const merged = merging(observation, now)
   if (merged !== null) return merged
-  const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod))
+  const since = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod))
   const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline)
     return fail(
@@ -83,14 +90,14 @@ export const provisioning = (seen: Observation, now: number): Decision => {
       "The engine's container was not started within 30 minutes. Try again, or choose another host class. The node's message is in status.cause of its ModelDeployment."
     )
   return (
-    blockedFor(pod, countedFrom(seen, since, seen.blockedSince), now) ??
+    blockedFor(pod, countedFrom(observation, since, observation.blockedSince), now) ??
     (pod.scheduled ? wait("The node prepares the container.", deadline) : wait("Waits for a node."))
   )
 }
 
 /** The reasons that a node reports for containers that it lost when it restarted. */
 const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
-export const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
+export const endedWithItsNode = ({ lastExit }: ObservedPod) => lastExit !== null && lostByNode.has(lastExit.reason)
 
 /** The remedy if an engine exceeds its host memory. */
 export const moreMemory = "Choose a host class with more memory, or ask the cluster's operator to raise its memoryBytes."
@@ -99,24 +106,24 @@ export const moreMemory = "Choose a host class with more memory, or ask the clus
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
 
 /** Waits until the engine reports that it accepts requests. */
-export const booting = (seen: Observation, now: number): Decision => {
-  const { engine, pod, podClass, run } = seen
-  if (pod === null) return requeue(seen, "The engine's pod was deleted before it was ready.")
-  if (pod.lost !== null) return requeue(seen, `The engine was evicted: ${pod.lost}.`)
+export const booting = (observation: Observation, now: number): Decision => {
+  const { engine, pod, podClass, run } = observation
+  if (pod === null) return requeue(observation, "The engine's pod was deleted before it was ready.")
+  if (pod.lost !== null) return requeue(observation, `The engine was evicted: ${pod.lost}.`)
   if (pod.deleting) return wait("Waits for an earlier engine to end.")
-  if (pod.ready) return reuses(seen) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
+  if (pod.ready) return reuses(observation) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
   if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
     if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine exceeded its host memory while it started and was killed. ${moreMemory}`)
-    const failure = engine?.bootFailure(seen.bootLog ?? "") ?? {
+    const failure = engine?.bootFailure(observation.bootLog ?? "") ?? {
       code: "engine_start_failed",
       text: "The engine ended before it was ready. Choose another runtime or revision."
     }
     // A cause that the engine names takes precedence over a failed GPU of the node.
-    if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(seen)
-    return (ofWeights.has(failure.code) ? lookForWeights(seen, now) : null) ?? fail(failure.code, failure.text)
+    if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(observation)
+    return (ofWeights.has(failure.code) ? redownloadWeights(observation, now) : null) ?? fail(failure.code, failure.text)
   }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = countedFrom(seen, run.phaseSince, pod.startedAt) + seconds * 1_000
+  const deadline = countedFrom(observation, run.phaseSince, pod.startedAt) + seconds * 1_000
   if (now >= deadline)
     return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class with a longer bootDeadlineSeconds.`)
   const restarted = pod.restarts === 0 ? "" : ` It ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`

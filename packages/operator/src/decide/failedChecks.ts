@@ -78,7 +78,7 @@ const reasonsOf = ({ outcomes }: CheckReport): ReadonlyArray<FailedCheck> => {
  * faults that only appear as timeouts do not count. A hanging engine explains checks without an answer, and wrong
  * numbers explain an engine that breaks.
  */
-const mostTelling = (reasons: ReadonlyArray<FailedCheck>): FailedCheck | undefined => {
+const bestExplanation = (reasons: ReadonlyArray<FailedCheck>): FailedCheck | undefined => {
   const saying = (code: FailureCode) => reasons.find((reason) => reason.code === code)
   const isMachineSlow = reasons.some(({ outcome }) => isSlow(outcome))
   const isByTime = ({ isClockBound, outcome }: CheckOutcome) => outcome === "timeout" || outcome === "hung" || isClockBound === true
@@ -101,11 +101,11 @@ const remedyOf = ({ code, outcome: { cause, outcome } }: FailedCheck): string | 
  */
 export const failedChecks = (report: CheckReport): NamedFailure => {
   const reasons = reasonsOf(report)
-  const first = mostTelling(reasons)
+  const first = bestExplanation(reasons)
   if (first === undefined) return { code: "checks_failed", text: "The checks did not pass." }
   const { code, outcome } = first
   const { detail = "failed", name } = outcome
-  const others = reasons.filter((reason) => reason !== first).map((reason) => reason.outcome.name)
-  const parts = [`${name}: ${detail}.`, ...(others.length === 0 ? [] : [`Also failed: ${others.join(", ")}.`]), remedyOf(first)]
+  const otherNames = reasons.filter((reason) => reason !== first).map((reason) => reason.outcome.name)
+  const parts = [`${name}: ${detail}.`, ...(otherNames.length === 0 ? [] : [`Also failed: ${otherNames.join(", ")}.`]), remedyOf(first)]
   return { code, text: parts.filter((part) => part !== undefined).join(" ") }
 }

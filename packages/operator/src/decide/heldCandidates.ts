@@ -11,7 +11,7 @@ export const heldUntil = (endedAt: number, holdSeconds: number | null): number =
  * What to do if the run waits for GPUs that candidates of its own model hold; empty if none does. `limit`: whether the
  * run waits because of its organization's limit.
  */
-export const candidatesInTheWay = ({ candidates }: Observation, limit = false): string =>
+export const describeCandidates = ({ candidates }: Observation, limit = false): string =>
   candidates
     .filter(({ inPlace }) => limit || inPlace)
     .map(

@@ -6,11 +6,11 @@ import { countedFrom, type Observation } from "./Observation.ts"
  * its host class allows for a start. Nothing else ends an engine that hangs with an open port. Null if the engine is
  * ready, could not be restarted, or its state has another cause (its node, its image).
  */
-export const hungAt = (seen: Observation): number | null => {
-  const { pod, podClass } = seen
+export const hungAt = (observation: Observation): number | null => {
+  const { pod, podClass } = observation
   if (pod === null || podClass === null || pod.deleting || pod.ready || !pod.started) return null
   if (pod.lost !== null || pod.nodeDownSince !== null || pod.blocked !== null) return null
-  return countedFrom(seen, pod.createdAt, pod.startedAt, pod.readyChangedAt) + podClass.bootDeadlineSeconds * 1_000
+  return countedFrom(observation, pod.createdAt, pod.startedAt, pod.readyChangedAt) + podClass.bootDeadlineSeconds * 1_000
 }
 
 /** Logs that the engine hangs, and deletes its pod. */

@@ -20,7 +20,7 @@ export const fetchStart = 60_000
 /** The pause before a failed download for a serving revision is retried. */
 export const fetchAgain = 10 * 60_000
 /** How often the progress of a download is read. */
-export const fetchLook = 10_000
+export const fetchInterval = 10_000
 /** From the start of provisioning until the container of a scheduled pod must have started. */
 export const provisioningDeadline = 30 * 60_000
 /** From the start of provisioning until the weights must be on a node that keeps copies. */
@@ -28,15 +28,15 @@ export const copyDeadline = 6 * 3_600_000
 /** How long a pod may be unschedulable before the run checks whether its capacity is lost. */
 export const schedulingPatience = 15_000
 /** How often Kueue is asked why it holds a pod back. Its answer changes without a change of the pod. */
-export const admissionLook = 20_000
+export const admissionInterval = 20_000
 /** How long a node may be unresponsive before its pods count as lost. */
 export const nodePatience = 60_000
 /** From when a ready engine waits in activating until some gateway must have reached it. */
 export const gatewayDeadline = 2 * 60_000
 /** Number of runs of a queue that get a pass when the queue may move. */
-export const lookedAtOnce = 16
+export const maxQueueWakeUps = 16
 /** How often the other runs of the queue update their position. */
-export const placeLook = 10 * 60_000
+export const placeInterval = 10 * 60_000
 /**
  * From the withdrawal of an endpoint until an engine without requests may be deleted. By then all gateways know of the
  * withdrawal.
@@ -48,13 +48,13 @@ export const drainTime = 10_000
  */
 export const drainLimit = 3_600_000
 /** How often the requests of a draining engine are counted. */
-export const drainLook = 5_000
+export const drainInterval = 5_000
 /** The longest delay with which gateways report a request. */
 export const idleSlack = 10_000
 /** How long a ready engine stays without requests. Callers of a waking model were asked to retry within this time. */
 export const wokenHold = 15_000
 /** How often the requests of a model without recent requests are counted. */
-export const idleLook = 30_000
+export const idleInterval = 30_000
 /** How long a verified candidate that does not serve keeps its GPUs by default. */
 export const candidateHold = 900_000
 /** Restarts of a container after which its start has failed, unless its node caused the last end. */

@@ -1,21 +1,21 @@
 import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
 import { weightsSize } from "../resources/weightFiles.ts"
-import { classAway } from "./classAway.ts"
+import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { describeProgress, describeStall } from "./describeProgress.ts"
 import { forItsReader } from "./forItsReader.ts"
-import { fetchLook, fetchStart } from "./limits.ts"
-import type { FetchSeen, Observation } from "./Observation.ts"
+import { fetchInterval, fetchStart } from "./limits.ts"
+import type { Observation, ObservedFetch } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
-import { progressTold, stallTold } from "./progressTold.ts"
 
 /** A sentence about the progress of the download. */
-const told = (size: string, progress: DownloadState | null): string => {
+const describe = (size: string, progress: DownloadState | null): string => {
   if (progress === null) return `Downloads and verifies ${size}.`
   if (progress.waiting) return "Waits for another download of the same files."
   const { stalledSeconds } = progress
-  if (stalledSeconds !== null) return `The download stalled: ${stallTold(progress, stalledSeconds)} It is retried over new connections.`
-  return `Downloads and verifies: ${progressTold(progress)}`
+  if (stalledSeconds !== null) return `The download stalled: ${describeStall(progress, stalledSeconds)} It is retried over new connections.`
+  return `Downloads and verifies: ${describeProgress(progress)}`
 }
 
 const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === null ? 0 : weightsSize(run.revision))
@@ -24,7 +24,7 @@ const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === nu
  * Why the download does not run, once it takes longer than a normal start, or why its last attempt failed. Null if it
  * runs or may still start.
  */
-export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: FetchSeen, now: number): string | null => {
+export const describeObstacle = (run: Parameters<typeof forItsReader>[0], fetch: ObservedFetch, now: number): string | null => {
   if (fetch._tag !== "Active") return null
   const { lastFailure, obstacle, progress, runsSince } = fetch
   if (obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil)) return `The download cannot start: ${obstacle.says}`
@@ -35,17 +35,17 @@ export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: Fet
 }
 
 /** A sentence about the progress of a running download, or about its obstacle. */
-export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
-  obstacleTold(seen.run, fetch, now) ?? told(sizeOf(seen), fetch.progress)
+export const describeDownload = (observation: Observation, fetch: Extract<ObservedFetch, { readonly _tag: "Active" }>, now: number): string =>
+  describeObstacle(observation.run, fetch, now) ?? describe(sizeOf(observation), fetch.progress)
 
 /**
  * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster's operator.
  * `before`: a sentence to put first.
  */
-export const waitForDownload = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number, before = ""): Decision => {
-  const message = downloadTold(seen, fetch, now)
+export const waitForDownload = (observation: Observation, fetch: Extract<ObservedFetch, { readonly _tag: "Active" }>, now: number, before = ""): Decision => {
+  const message = describeDownload(observation, fetch, now)
   const isBlocked = fetch.obstacle !== null && message.includes(fetch.obstacle.says)
-  return wait(`${before}${message}`, now + fetchLook, isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined)
+  return wait(`${before}${message}`, now + fetchInterval, isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined)
 }
 
 /**
@@ -58,23 +58,23 @@ export const replaceFetch: Decision = act(
 )
 
 /** Downloads the weights with a Job, unless an earlier run is known to have verified them. */
-export const materializing = (seen: Observation, now: number): Decision => {
-  const { fetch, run } = seen
-  const size = sizeOf(seen)
+export const materializing = (observation: Observation, now: number): Decision => {
+  const { fetch, run } = observation
+  const size = sizeOf(observation)
   switch (fetch._tag) {
     case "Absent":
       // The host class determines the store of the weights.
-      if (seen.podClass === null) return classAway(seen)
-      if (seen.weights !== null) return goTo(placement(seen))
+      if (observation.podClass === null) return classMissing(observation)
+      if (observation.weights !== null) return goTo(placement(observation))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return fetch.outdated === true ? replaceFetch : waitForDownload(seen, fetch, now)
+      return fetch.outdated === true ? replaceFetch : waitForDownload(observation, fetch, now)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":
       return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
     case "Succeeded":
-      return seen.podClass === null ? classAway(seen) : goTo(placement(seen), Action.NoteWeights(), Action.RemoveFetch())
+      return observation.podClass === null ? classMissing(observation) : goTo(placement(observation), Action.NoteWeights(), Action.RemoveFetch())
   }
 }
 
@@ -83,21 +83,21 @@ export const materializing = (seen: Observation, now: number): Decision => {
  * have lost them. The download checks them and fetches what is missing before the engine starts again. Null if the
  * run's own download fetched them.
  */
-export const lookForWeights = (seen: Observation, now: number): Decision | null => {
-  const { fetch, pod, run } = seen
-  const own = seen.weights?.own === true || run.history.some(({ phase }) => phase === "materializing")
-  if (seen.podClass === null && !own && (fetch._tag === "Absent" || fetch._tag === "Succeeded")) return classAway(seen)
+export const redownloadWeights = (observation: Observation, now: number): Decision | null => {
+  const { fetch, pod, run } = observation
+  const own = observation.weights?.own === true || run.history.some(({ phase }) => phase === "materializing")
+  if (observation.podClass === null && !own && (fetch._tag === "Absent" || fetch._tag === "Succeeded")) return classMissing(observation)
   switch (fetch._tag) {
     case "Absent":
       return own
         ? null
         : act(
-            `The engine did not start. Checks whether all ${sizeOf(seen)} of its weights are still in the store.`,
-            ...(seen.weights === null ? [] : [Action.ForgetWeights()]),
+            `The engine did not start. Checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
+            ...(observation.weights === null ? [] : [Action.ForgetWeights()]),
             Action.EnsureFetch()
           )
     case "Active":
-      return waitForDownload(seen, fetch, now)
+      return waitForDownload(observation, fetch, now)
     case "Leaving":
       return own ? null : wait("Waits for an earlier download to end.")
     case "Failed":

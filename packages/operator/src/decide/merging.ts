@@ -1,21 +1,21 @@
 import { type Decision, fail, wait } from "./Decision.ts"
 import { bootRestarts, copyDeadline } from "./limits.ts"
-import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
+import { countedFrom, type Observation, type ObservedPod } from "./Observation.ts"
 
 /** When all steps before the engine's start had ended, Unix milliseconds; null if none has. */
-export const preparedAt = ({ copy, merge }: PodSeen): number | null => {
+export const preparedAt = ({ copy, merge }: ObservedPod): number | null => {
   const times = [copy?.endedAt, merge?.endedAt].flatMap((time) => time ?? [])
   return times.length === 0 ? null : Math.max(...times)
 }
 
 /** The decision while an adapter is merged into its base. Null if the merge is done or has not started. */
-export const merging = (seen: Observation, now: number): Decision | null => {
-  const { pod, run } = seen
+export const merging = (observation: Observation, now: number): Decision | null => {
+  const { pod, run } = observation
   const merge = pod?.merge ?? null
   if (pod === null || merge === null || merge.done) return null
   if (merge.failure !== null && (merge.final === true || merge.failures > bootRestarts)) return fail(merge.failure.code, merge.failure.text)
   if (!merge.running) return merge.failure === null ? null : wait(`The adapter could not be merged into its base: ${merge.failure.text} It is retried.`)
-  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
+  const deadline = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
   if (now >= deadline)
     return fail(
       "fidelity_not_run",

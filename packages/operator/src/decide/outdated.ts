@@ -1,15 +1,15 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import type { PodSeen } from "./Observation.ts"
+import type { ObservedPod } from "./Observation.ts"
 
 /** Replaces a pod that never started if its host class has changed since. The change may remove the cause. */
-export const replaceOutdated = ({ uid }: PodSeen, ...before: ReadonlyArray<Action>): Decision =>
+export const replaceOutdated = ({ uid }: ObservedPod, ...before: ReadonlyArray<Action>): Decision =>
   act("The host class has changed since its pod was requested. Another pod is requested.", ...before, Action.RemovePod({ uid, force: false }))
 
 /**
  * A pod that is being deleted still holds its name and its GPUs. If its node is gone, no kubelet confirms its end, so
  * the deletion is forced.
  */
-export const leaving = ({ lost, uid }: PodSeen): Decision =>
+export const leaving = ({ lost, uid }: ObservedPod): Decision =>
   lost === null
     ? wait("Waits for an earlier engine to end.")
     : act(`Waits for an earlier engine to end, which was evicted: ${lost}.`, Action.RemovePod({ uid, force: true }))

@@ -1,12 +1,12 @@
 import { choiceInWords, classesInWords, classOrder, freeInWords, isClassChoice, otherClassInWords } from "@seatrial/domain"
 import type { ServingPlan } from "@seatrial/store"
-import { classAway } from "./classAway.ts"
+import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
-import { candidatesInTheWay } from "./heldCandidates.ts"
-import { lookedAtOnce, placeLook } from "./limits.ts"
+import { describeCandidates } from "./heldCandidates.ts"
+import { maxQueueWakeUps, placeInterval } from "./limits.ts"
 import type { ClassOption, Observation } from "./Observation.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
-import { canReplace, predecessorInTheWay } from "./replacement.ts"
+import { canReplace, describePredecessor } from "./replacement.ts"
 
 /** The next phase of a run whose weights are available, and the reason. */
 export interface Placement {
@@ -30,21 +30,24 @@ const takesOver = ({ run }: Observation, because: string): Placement => ({
 })
 
 /** Why the organization's limit or order holds the run back, or null. */
-const heldBack = (seen: Observation): Placement | null => {
-  const { organizationGpus, run } = seen
+const heldBack = (observation: Observation): Placement | null => {
+  const { organizationGpus, run } = observation
   if (run.olderRun !== null) return goes("waiting", `Waits for the older run ${run.olderRun} of this model to end.`)
   const need = run.revision?.estimate.gpu_count ?? 0
   if (run.gpuLimit === null || organizationGpus + need <= run.gpuLimit) return null
   const limit = `its organization's limit of ${count(run.gpuLimit, "GPU")}`
-  if (canReplace(seen) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
-    return takesOver(seen, `The organization's limit of ${count(run.gpuLimit, "GPU")} allows only one engine.`)
+  if (canReplace(observation) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
+    return takesOver(observation, `The organization's limit of ${count(run.gpuLimit, "GPU")} allows only one engine.`)
   if (need > run.gpuLimit)
     return goes(
       "waiting",
       `Waits for an administrator: its engine needs ${count(need, "GPU")}, but its organization may hold only ${run.gpuLimit} at once. Raise the limit with seatrial admin limits set.`
     )
   const held = organizationGpus === 0 ? "holds none" : `uses or has requested ${organizationGpus}`
-  return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}${candidatesInTheWay(seen, true)}`)
+  return goes(
+    "waiting",
+    `Waits for ${limit}: it needs ${need}, and the organization ${held}.${describePredecessor(observation)}${describeCandidates(observation, true)}`
+  )
 }
 
 /** A sentence about the class on which the run would start now and how to get there; empty if there is none. */
@@ -62,11 +65,11 @@ const otherClass = ({ options, podClass, roomOn, run }: Observation): string => 
 }
 
 /** The next phase of a run on its host class: its organization's queue, the queue of the pool, or provisioning. */
-const placementOn = (seen: Observation): Placement => {
-  const { ahead, asked, classGpus, freeSlots, podClass, shortage } = seen
-  const held = heldBack(seen)
+const placementOn = (observation: Observation): Placement => {
+  const { ahead, requestedEngines, classGpus, freeSlots, podClass, shortage } = observation
+  const held = heldBack(observation)
   if (held !== null) return held
-  if (podClass === null) return goes("queued", classAway(seen).message)
+  if (podClass === null) return goes("queued", classMissing(observation).message)
   const { autoscaling, maxGpus, nodes, queueName } = podClass
   if (nodes > 1)
     return goes("queued", `Waits for the host class ${podClass.hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`)
@@ -75,24 +78,24 @@ const placementOn = (seen: Observation): Placement => {
   const gpus = `${count(gpu_count, "GPU")} of ${gpu_pool}`
   if (freeSlots > ahead) return goes("provisioning", `${gpus} ${gpu_count === 1 ? "is" : "are"} free.`)
   const full = maxGpus !== null && classGpus + gpu_count > maxGpus
-  if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Requests a node: none has ${gpus} free.`)
-  if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
-  const here = { name: podClass.hostClass.name, gpus: seen.nodeGpus, freeGpus: seen.freeGpus }
-  const other = seen.roomOn === null ? "" : ` Class ${here.name} has ${here.freeGpus} of ${here.gpus} GPUs free.${otherClass(seen)}`
-  const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${other}`
+  if (autoscaling && ahead === 0 && requestedEngines === 0 && !full) return goes("provisioning", `Requests a node: none has ${gpus} free.`)
+  if (canReplace(observation)) return takesOver(observation, `No spare ${gpus}.`)
+  const capacity = { name: podClass.hostClass.name, gpus: observation.nodeGpus, freeGpus: observation.freeGpus }
+  const other = observation.roomOn === null ? "" : ` Class ${capacity.name} has ${capacity.freeGpus} of ${capacity.gpus} GPUs free.${otherClass(observation)}`
+  const inTheWay = `${describePredecessor(observation)}${describeCandidates(observation)}${other}`
   if (shortage !== null) {
     const publicReason = `Waits for ${gpus}: no node of the host class can provide them now.${inTheWay}`
     return { ...goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`), publicReason }
   }
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
   const why = !autoscaling
-    ? seen.setAside
+    ? observation.setAside
       ? " The free GPUs are reserved for other organizations."
       : ""
     : full
       ? ` The host class is limited to ${maxGpus} GPUs.`
-      : asked > 0
-        ? ` ${count(asked, "engine has", "engines have")} requested a node and ${asked === 1 ? "gets" : "get"} one first.`
+      : requestedEngines > 0
+        ? ` ${count(requestedEngines, "engine has", "engines have")} requested a node and ${requestedEngines === 1 ? "gets" : "get"} one first.`
         : ""
   return goes("queued", `Waits for ${gpus}: ${place}${why}${inTheWay}`)
 }
@@ -103,30 +106,30 @@ const gpusOf = ({ plan }: ClassOption): number => plan.estimate.gpu_count
  * The run as it would be on one of its host classes. A queued run counts toward its organization's limit with its
  * smallest engine, so the limit must have room for a larger one.
  */
-const onOption = (seen: Observation, { plan, podClass, ...view }: ClassOption): Observation => {
-  const { options, run } = seen
+const onOption = (observation: Observation, { plan, podClass, ...view }: ClassOption): Observation => {
+  const { options, run } = observation
   const isCounted = run.phase === "queued" && gpusOf({ plan, podClass, ...view }) <= Math.min(...options.map(gpusOf))
   const revision = run.revision === null ? null : { ...run.revision, settings: plan.settings, estimate: plan.estimate }
-  return { ...seen, ...view, podClass, run: { ...run, revision, gpuLimit: isCounted ? null : run.gpuLimit } }
+  return { ...observation, ...view, podClass, run: { ...run, revision, gpuLimit: isCounted ? null : run.gpuLimit } }
 }
 
 /**
  * The host classes in whose queues the run is, and the GPUs with which it counts toward its organization's limit; null
  * if its class is fixed.
  */
-export const openClasses = (seen: Observation): { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null => {
-  const { options } = seen
+export const openClasses = (observation: Observation): { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null => {
+  const { options } = observation
   if (options.length === 0) return null
-  const open = options.filter((option) => heldBack(onOption(seen, option)) === null)
+  const open = options.filter((option) => heldBack(onOption(observation, option)) === null)
   return { classes: open.map(({ podClass }) => podClass.hostClass.name), gpus: Math.min(...options.map(gpusOf)) }
 }
 
 /** The message of a run that several host classes could take. */
-const waitsForOptions = (seen: Observation, open: ReadonlyArray<ClassOption>): Placement => {
+const waitsForOptions = (observation: Observation, open: ReadonlyArray<ClassOption>): Placement => {
   const names = open.map(({ freeGpus, nodeGpus, podClass }) => freeInWords({ name: podClass.hostClass.name, gpus: nodeGpus, freeGpus }))
-  const ahead = leastAhead(seen)
+  const ahead = leastAhead(observation)
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
-  const publicReason = `Waits for GPUs of class ${classesInWords(names)}: ${place}${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}${otherClass(seen)}`
+  const publicReason = `Waits for GPUs of class ${classesInWords(names)}: ${place}${describePredecessor(observation)}${describeCandidates(observation)}${otherClass(observation)}`
   const shortages = open.flatMap(({ podClass, shortage }) => (shortage === null ? [] : [` ${podClass.hostClass.name}: ${shortage}.`]))
   return shortages.length === 0 ? goes("queued", publicReason) : { ...goes("queued", `${publicReason}${shortages.join("")}`), publicReason }
 }
@@ -140,21 +143,21 @@ export const leastAhead = ({ ahead, options }: Pick<Observation, "ahead" | "opti
  * with free GPUs, else the first one that gets a node for it, else the first one on which it may replace the serving
  * revision.
  */
-export const placement = (seen: Observation): Placement => {
-  const { options, podClass } = seen
-  if (options.length === 0) return placementOn(seen)
-  const outcomes = options.map((option) => ({ option, place: placementOn(onOption(seen, option)) }))
+export const placement = (observation: Observation): Placement => {
+  const { options, podClass } = observation
+  if (options.length === 0) return placementOn(observation)
+  const outcomes = options.map((option) => ({ option, place: placementOn(onOption(observation, option)) }))
   const starts = outcomes.filter(({ place }) => place.phase === "provisioning")
   const spare = starts.filter(({ place }) => !place.replaces)
   const chosen = spare.find(({ option }) => option.freeSlots > option.ahead) ?? spare[0] ?? starts[0]
   if (chosen !== undefined)
     return { ...chosen.place, reason: `On class ${chosen.option.podClass.hostClass.name}: ${chosen.place.reason}`, plan: chosen.option.plan }
   // Only Kueue knows when its class has room.
-  if (podClass !== null && podClass.queueName !== null) return placementOn(seen)
+  if (podClass !== null && podClass.queueName !== null) return placementOn(observation)
   const open = outcomes.filter(({ place }) => place.phase === "queued").map(({ option }) => option)
-  if (open.length > 0) return waitsForOptions(seen, open)
+  if (open.length > 0) return waitsForOptions(observation, open)
   const [smallest] = outcomes.toSorted((a, b) => gpusOf(a.option) - gpusOf(b.option))
-  return smallest === undefined ? placementOn(seen) : smallest.place
+  return smallest === undefined ? placementOn(observation) : smallest.place
 }
 
 /** The same placement, with a sentence before the reason for each audience. */
@@ -174,22 +177,24 @@ export const goTo = ({ phase, plan, publicReason, reason, replaces }: Placement,
  * Deletes a pod that a run without a place must not have, left by a crash between two writes. A pod that the run reuses
  * is its place, unless its answers differ from the verified ones.
  */
-const withoutPod = (seen: Observation, decision: Decision): Decision =>
-  seen.pod === null || (seen.pod.deleting && seen.pod.lost === null)
+const withoutPod = (observation: Observation, decision: Decision): Decision =>
+  observation.pod === null || (observation.pod.deleting && observation.pod.lost === null)
     ? decision
-    : seen.run.engineRun !== seen.run.id && seen.pod.lost === null && (seen.boot?.verdict?.outcome !== "differs" || seen.run.endpoints.length > 0)
+    : observation.run.engineRun !== observation.run.id &&
+        observation.pod.lost === null &&
+        (observation.boot?.verdict?.outcome !== "differs" || observation.run.endpoints.length > 0)
       ? enter("provisioning", "Its engine already exists.")
-      : act("Deletes an engine that was evicted.", Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null }))
+      : act("Deletes an engine that was evicted.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null }))
 
 /** The queue within the organization. */
-export const waiting = (seen: Observation): Decision => {
-  const place = placement(seen)
-  return withoutPod(seen, place.phase === "waiting" ? wait(place.reason) : goTo(place))
+export const waiting = (observation: Observation): Decision => {
+  const place = placement(observation)
+  return withoutPod(observation, place.phase === "waiting" ? wait(place.reason) : goTo(place))
 }
 
 /** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
-const admission = (seen: Observation, queue: string): Decision => {
-  const { admission, outdated, pod, run } = seen
+const admission = (observation: Observation, queue: string): Decision => {
+  const { admission, outdated, pod, run } = observation
   if (pod === null) return act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod())
   if (pod.lost !== null) return act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true }))
   if (outdated) return replaceOutdated(pod)
@@ -200,21 +205,21 @@ const admission = (seen: Observation, queue: string): Decision => {
   }
   if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} admitted the run.`)
   const waits = `Waits in Kueue's queue ${queue}`
-  const said = `${waits}${admission === null ? "." : `: ${admission}`}`
-  const inTheWay = candidatesInTheWay(seen)
-  return wait(inTheWay === "" || said.endsWith(".") ? `${said}${inTheWay}` : `${said}.${inTheWay}`, null, `${waits}.${inTheWay}`)
+  const description = `${waits}${admission === null ? "." : `: ${admission}`}`
+  const inTheWay = describeCandidates(observation)
+  return wait(inTheWay === "" || description.endsWith(".") ? `${description}${inTheWay}` : `${description}.${inTheWay}`, null, `${waits}.${inTheWay}`)
 }
 
 /**
  * The queue of the pool. No older run of the model can appear any more, and a lowered limit applies only to later runs.
  */
-export const queued = (seen: Observation, now: number): Decision => {
+export const queued = (observation: Observation, now: number): Decision => {
   // A terminating engine still holds its GPUs and its name.
-  if (seen.pod?.deleting === true) return leaving(seen.pod)
-  const { options, podClass, run } = seen
-  const place = placement({ ...seen, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
+  if (observation.pod?.deleting === true) return leaving(observation.pod)
+  const { options, podClass, run } = observation
+  const place = placement({ ...observation, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
   const queue = podClass?.queueName ?? null
-  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined) return admission(seen, queue)
-  const later = leastAhead(seen) < lookedAtOnce ? null : now + placeLook
-  return withoutPod(seen, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
+  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined) return admission(observation, queue)
+  const later = leastAhead(observation) < maxQueueWakeUps ? null : now + placeInterval
+  return withoutPod(observation, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
 }

@@ -9,20 +9,20 @@ const holdsOurs = ({ predecessorHolds, run }: Observation): boolean =>
  * because its answers differ from the verified ones and every attempt without GPUs is exhausted. No engine is stopped
  * for GPUs that the run could not use, for example on a cordoned node.
  */
-export const canReplace = (seen: Observation): boolean =>
-  !seen.run.replaces &&
-  (seen.podClass?.rollout === "replace" || seen.run.predecessor?.differs === true) &&
-  seen.podClass?.queueName === null &&
-  holdsOurs(seen) &&
-  (seen.predecessorPlace === null || seen.freeSlots > seen.ahead)
+export const canReplace = (observation: Observation): boolean =>
+  !observation.run.replaces &&
+  (observation.podClass?.rollout === "replace" || observation.run.predecessor?.differs === true) &&
+  observation.podClass?.queueName === null &&
+  holdsOurs(observation) &&
+  (observation.predecessorPlace === null || observation.freeSlots > observation.ahead)
 
 /** What to do if the run waits for GPUs that its predecessor holds; empty if it does not. */
-export const predecessorInTheWay = (seen: Observation): string => {
-  const { podClass, run } = seen
-  if (!holdsOurs(seen) || run.predecessor === null || run.replaces) return ""
+export const describePredecessor = (observation: Observation): string => {
+  const { podClass, run } = observation
+  if (!holdsOurs(observation) || run.predecessor === null || run.replaces) return ""
   const name = run.revision?.settings.host_class
   const held = `The serving revision of this model (${run.predecessor.run}) holds ${run.predecessor.gpus}`
   return podClass?.rollout === "replace"
-    ? ` ${held}${seen.predecessorPlace === null ? "" : `, but stopping it would not help: ${seen.predecessorPlace}`}.`
+    ? ` ${held}${observation.predecessorPlace === null ? "" : `, but stopping it would not help: ${observation.predecessorPlace}`}.`
     : ` ${held}, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class ${name}, which stops the serving revision first.`
 }

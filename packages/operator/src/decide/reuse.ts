@@ -12,12 +12,12 @@ export const hasEngine = ({ pod }: Observation): boolean => pod !== null && !pod
  * The next phase of a run whose revision is already verified. Download and trial are skipped. The run ends if nothing
  * is to be served. It goes live if the engine exists. Otherwise it starts the engine.
  */
-export const reuse = (seen: Observation): Decision => {
-  const { pod, run } = seen
+export const reuse = (observation: Observation): Decision => {
+  const { pod, run } = observation
   if (!run.serve) return act("Its revision is already verified. It is not served (serve: false).", Action.Activate())
   if (run.revision?.status === "active") return enter("activating", "Its revision already serves.")
-  if (hasEngine(seen) && pod?.ready === true) return enter("activating", "Its revision is verified, and its engine is still running.")
-  if (hasEngine(seen)) return enter("provisioning", "Its revision is verified, and its engine starts.")
-  const place = placement(seen)
+  if (hasEngine(observation) && pod?.ready === true) return enter("activating", "Its revision is verified, and its engine is still running.")
+  if (hasEngine(observation)) return enter("provisioning", "Its revision is verified, and its engine starts.")
+  const place = placement(observation)
   return goTo(withPreface(place, "Its revision is verified."))
 }

@@ -5,18 +5,18 @@ import { goTo, placement, withPreface } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 
 /** Reads the repository until its facts are recorded, the model is refused, or the hub is unreachable for too long. */
-export const screening = (seen: Observation, now: number): Decision => {
-  const { run, work } = seen
-  if (run.revision !== null && reuses(seen)) return reuse(seen)
+export const screening = (observation: Observation, now: number): Decision => {
+  const { run, work } = observation
+  if (run.revision !== null && reuses(observation)) return reuse(observation)
   if (run.revision !== null) {
     const fits = `Commit ${run.revision.facts.commit.slice(0, 12)} fits ${run.revision.settings.host_class}`
-    if (seen.weights === null) return enter("materializing", `${fits}.`)
-    const place = placement(seen)
+    if (observation.weights === null) return enter("materializing", `${fits}.`)
+    const place = placement(observation)
     return goTo(withPreface(place, `${fits}, and its weights are available.`))
   }
-  const ended = endedOf(seen, "screening")
+  const ended = endedOf(observation, "screening")
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
-  const deadline = countedFrom(seen, run.phaseSince) + hubDeadline
+  const deadline = countedFrom(observation, run.phaseSince) + hubDeadline
   if (now >= deadline) return fail("hub_unavailable", "The model hub was unavailable for 10 minutes. The model is not at fault; try again later.")
   const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} Tried ${ended.attempts} times; it is retried.`
   const next = ended === null ? now : ended.at + backoff(ended.attempts)

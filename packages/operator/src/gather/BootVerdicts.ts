@@ -1,22 +1,22 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
-import type { BootSeen, PodSeen } from "../decide/Observation.ts"
+import type { ObservedBoot, ObservedPod } from "../decide/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
 /**
  * The result of comparing an engine's latest start, by the run that owns the engine. Kept only in memory: after a
  * restart of the operator, an engine without traffic is compared again.
  */
-export type BootVerdicts = Map<DeploymentId, NonNullable<BootSeen["verdict"]> & { readonly boot: string }>
+export type BootVerdicts = Map<DeploymentId, NonNullable<ObservedBoot["verdict"]> & { readonly boot: string }>
 
 /** Identifies a start of an engine. It changes when the container restarts. */
-const bootOf = ({ restarts, uid }: Pick<PodSeen, "restarts" | "uid">): string => `${uid} ${restarts}`
+const bootOf = ({ restarts, uid }: Pick<ObservedPod, "restarts" | "uid">): string => `${uid} ${restarts}`
 
 /**
  * The latest start of the engine. Null if there is nothing to compare it with: no fingerprints and no likelihoods, or
  * only those of another kind of GPU.
  */
-export const bootSeen = (verdicts: BootVerdicts, { engineRun, revision }: Run, podClass: PodClass | null, pod: PodSeen | null): BootSeen | null => {
+export const observeBoot = (verdicts: BootVerdicts, { engineRun, revision }: Run, podClass: PodClass | null, pod: ObservedPod | null): ObservedBoot | null => {
   const checks = revision?.checks ?? null
   if (pod === null || podClass === null || revision === null || checks === null) return null
   const { gpu_count, gpu_pool } = podClass.hostClass
@@ -32,7 +32,7 @@ export const bootSeen = (verdicts: BootVerdicts, { engineRun, revision }: Run, p
 export const keepVerdict = (
   verdicts: BootVerdicts,
   engineRun: DeploymentId,
-  pod: PodSeen,
+  pod: ObservedPod,
   found: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly at: number }
 ) => {
   const before = verdicts.get(engineRun)?.failures ?? 0

@@ -26,7 +26,7 @@ export interface Cluster {
 export const byNode = "node"
 
 /** Limit of unhandled deleted pods. Beyond it their last state is dropped. */
-const gonePodsKept = 10_000
+const maxGonePods = 10_000
 
 /**
  * Starts the watches, and returns once each has its first list. GPUs of pods in other namespaces are invisible; the
@@ -38,7 +38,7 @@ export const watchCluster = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
   const gonePods = new Map<string, WatchedPod>()
   const onGone = (pod: WatchedPod) => {
-    if (pod.metadata.uid !== undefined && gonePods.size < gonePodsKept) gonePods.set(pod.metadata.uid, pod)
+    if (pod.metadata.uid !== undefined && gonePods.size < maxGonePods) gonePods.set(pod.metadata.uid, pod)
   }
   const ledger = makeGpuLedger()
   const cluster: Cluster = {

@@ -8,14 +8,14 @@ import type { DeploymentId } from "@seatrial/domain"
 export type FutureTimes = Map<DeploymentId, ReadonlyMap<string, number>>
 
 /** For one pass over a run. Times that the pass does not read are forgotten. */
-export const lookAtTimes = (known: FutureTimes, id: DeploymentId, now: number) => {
+export const readTimes = (known: FutureTimes, id: DeploymentId, now: number) => {
   const before = known.get(id)
   const noted = new Map<string, number>()
   /** The first reading of each time that lay in the future. */
-  const seen = new Map<number, number>()
+  const firstReadings = new Map<number, number>()
   known.delete(id)
   return {
-    seen,
+    firstReadings,
     /**
      * The time, or when it was first read. `of`: the name of the time, because several fields may hold the same value.
      */
@@ -25,7 +25,7 @@ export const lookAtTimes = (known: FutureTimes, id: DeploymentId, now: number) =
       if (first === null) return time
       const at = Math.min(first, now)
       noted.set(key, at)
-      seen.set(time, Math.max(seen.get(time) ?? at, at))
+      firstReadings.set(time, Math.max(firstReadings.get(time) ?? at, at))
       known.set(id, noted)
       return at
     }

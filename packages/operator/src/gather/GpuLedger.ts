@@ -1,7 +1,7 @@
 import type { Node } from "@seatrial/kube"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
-import { isGated } from "./podSeen.ts"
+import { isGated } from "./observePod.ts"
 import type { WatchedPod } from "./watched.ts"
 
 const quantity = (value: string | number | undefined): number => {
@@ -138,9 +138,9 @@ export const makeGpuLedger = () => {
   const onTheirWay = makeTally()
   const rooms = new Map<string, Room>()
   /** Incremented with each change of a node. */
-  let look = 0
+  let nodesVersion = 0
   const shortages = new Map<string, { readonly podClass: PodClass; readonly look: number; readonly words: string | null }>()
-  const listeners: Array<(pod: string, there: boolean) => void> = []
+  const listeners: Array<(pod: string, isPresent: boolean) => void> = []
 
   const spoil = (node: string) => {
     for (const { stale } of rooms.values()) stale.add(node)
@@ -178,7 +178,7 @@ export const makeGpuLedger = () => {
     return room
   }
   /** Incremented with each change of a node or a pod. */
-  let change = 0
+  let version = 0
   const counted = new WeakMap<PodClass, { readonly change: number; readonly gpus: number; readonly freeGpus: number }>()
   const takenOf = (name: string) => pods.get(name) ?? undefined
 
@@ -186,22 +186,22 @@ export const makeGpuLedger = () => {
     setNode: (name: string, node: Node | undefined): void => {
       if (node === undefined) nodes.delete(name)
       else nodes.set(name, node)
-      look++
-      change++
+      nodesVersion++
+      version++
       spoil(name)
     },
     setPod: (name: string, pod: WatchedPod | undefined): void => {
       const before = takenOf(name)
       const wasThere = pods.has(name)
-      change++
+      version++
       if (before !== undefined) count(before, -1)
-      const there = pod !== undefined && !isGated(pod)
-      if (there) {
+      const isPresent = pod !== undefined && !isGated(pod)
+      if (isPresent) {
         const now = takenBy(pod)
         pods.set(name, now)
         if (now !== null) count(now, 1)
       } else pods.delete(name)
-      if (there !== wasThere) for (const tell of listeners) tell(name, there)
+      if (isPresent !== wasThere) for (const tell of listeners) tell(name, isPresent)
     },
     /** Reads every node and pod. */
     capacity: (podClass: PodClass): Capacity => {
@@ -220,9 +220,9 @@ export const makeGpuLedger = () => {
     /** GPUs of the open nodes of the class, and the free ones among them. Computed once after each change. */
     gpus: (podClass: PodClass): Pick<Capacity, "freeGpus" | "gpus"> => {
       const known = counted.get(podClass)
-      if (known?.change === change) return known
+      if (known?.change === version) return known
       const { gpuResource } = podClass
-      const sums = { change, gpus: 0, freeGpus: 0 }
+      const sums = { change: version, gpus: 0, freeGpus: 0 }
       for (const [name, node] of nodes) {
         if (!accepts(podClass, node)) continue
         const offered = quantity(node.status?.allocatable?.[gpuResource])
@@ -234,7 +234,7 @@ export const makeGpuLedger = () => {
     },
     hasPod: (name: string): boolean => pods.has(name),
     /** Registers a listener for pods that appear and go. */
-    onPod: (tell: (pod: string, there: boolean) => void): void => void listeners.push(tell),
+    onPod: (tell: (pod: string, isPresent: boolean) => void): void => void listeners.push(tell),
     /** Engines of the class for which one node has enough free GPUs. */
     freeSlots: (podClass: PodClass, except: string): number => {
       const room = roomFor(podClass)
@@ -251,13 +251,13 @@ export const makeGpuLedger = () => {
     shortage: (podClass: PodClass): string | null => {
       const { name } = podClass.hostClass
       const known = shortages.get(name)
-      if (known?.podClass === podClass && known.look === look) return known.words
+      if (known?.podClass === podClass && known.look === nodesVersion) return known.words
       const words = shortageOf(podClass, [...nodes.values()])
-      shortages.set(name, { podClass, look, words })
+      shortages.set(name, { podClass, look: nodesVersion, words })
       return words
     },
     /** Whether another node than these accepts engines of the class. */
-    hasNodeBeside: (podClass: PodClass, names: ReadonlyArray<string>): boolean => {
+    hasOtherNode: (podClass: PodClass, names: ReadonlyArray<string>): boolean => {
       const { gpuResource, hostClass } = podClass
       for (const [name, node] of nodes) {
         if (!names.includes(name) && accepts(podClass, node) && quantity(node.status?.allocatable?.[gpuResource]) >= hostClass.gpu_count) return true

@@ -19,7 +19,7 @@ const measuresFidelity = ({ engineRun, id, phase, revision }: Run): boolean =>
   !isFinished(phase)
 
 /** What the trial still needs from the merged model. Forgets answers that are no longer needed. */
-export const mergedSeen = (answers: MergedAnswers, run: Run): Observation["merged"] => {
+export const observeMerged = (answers: MergedAnswers, run: Run): Observation["merged"] => {
   // The answers belong to the place that the run has left. An adapter is compared with answers of the same node.
   if (phaseTraits[run.phase].awaitsGpus) answers.delete(run.id)
   if (measuresFidelity(run)) return answers.has(run.id) ? "answered" : "wanted"

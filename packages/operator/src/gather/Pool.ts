@@ -1,6 +1,6 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Reservation, Run, ServingPlan } from "@seatrial/store"
-import { lookedAtOnce } from "../decide/limits.ts"
+import { maxQueueWakeUps } from "../decide/limits.ts"
 import type { ClassOption, Observation } from "../decide/Observation.ts"
 import { share } from "../decide/share.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
@@ -37,7 +37,7 @@ export interface PoolQuestion {
 
 type ClassView = Omit<ClassOption, "plan" | "podClass">
 export type PoolView = ClassView & Pick<Observation, "options" | "organizationGpus" | "roomOn">
-const noClass: ClassView = { freeSlots: 0, ahead: 0, asked: 0, classGpus: 0, nodeGpus: 0, freeGpus: 0, setAside: false, shortage: null }
+const noClass: ClassView = { freeSlots: 0, ahead: 0, requestedEngines: 0, classGpus: 0, nodeGpus: 0, freeGpus: 0, setAside: false, shortage: null }
 export const noView: PoolView = { ...noClass, organizationGpus: 0, options: [], roomOn: null }
 
 /**
@@ -134,13 +134,13 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     const { name, gpu_count } = podClass.hostClass
     const mine = { id: run.id, createdAt: run.createdAt }
     const older = new Map<string, number>()
-    let asked = 0
+    let requestedGpus = 0
     for (const other of waiting.values()) {
       if (other.id === run.id) continue
       if (other.state === "queued" && other.hostClasses.includes(name) && before(other, mine))
         older.set(other.organization, (older.get(other.organization) ?? 0) + 1)
       const goesFirst = other.state === "queued" || (other.state === "waiting" && other.olderRun === null && before(other, mine))
-      if (goesFirst && other.organization === run.orgSlug) asked += other.gpus
+      if (goesFirst && other.organization === run.orgSlug) requestedGpus += other.gpus
     }
     const claimedOf = (hostClass: string, organization?: string) =>
       through.reduce(
@@ -149,7 +149,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       )
     /** GPUs of an organization on a host class: of visible pods and of granted runs. */
     const usedBy = (each: PodClass, organization?: string) => ledger.usedGpus(each, own, organization) + claimedOf(each.hostClass.name, organization)
-    let organizationGpus = asked
+    let organizationGpus = requestedGpus
     let elsewhere = 0
     let promised = 0
     const reserved = new Map<string, number>()
@@ -173,7 +173,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     return {
       ...shared,
       organizationGpus,
-      asked: asking,
+      requestedEngines: asking,
       classGpus: usedBy(podClass),
       nodeGpus: ledger.gpus(podClass).gpus,
       freeGpus: ledger.gpus(podClass).freeGpus,
@@ -194,9 +194,9 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       const { ahead, freeSlots } = viewOf(question, podClass)
       return freeSlots > ahead
     }
-    const found = fittingOf(question).find((each) => !own.some(({ hostClass }) => hostClass.name === each.hostClass.name) && hasRoom(each))
-    if (found === undefined) return null
-    return { name: found.hostClass.name, freeGpus: ledger.gpus(found).freeGpus, sameStore: found.weightsClaim === own[0]?.weightsClaim }
+    const fittingClass = fittingOf(question).find((each) => !own.some(({ hostClass }) => hostClass.name === each.hostClass.name) && hasRoom(each))
+    if (fittingClass === undefined) return null
+    return { name: fittingClass.hostClass.name, freeGpus: ledger.gpus(fittingClass).freeGpus, sameStore: fittingClass.weightsClaim === own[0]?.weightsClaim }
   }
 
   return {
@@ -228,7 +228,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
         ({ hostClass, note }) => `${note.state} ${note.organization} ${hostClass}`
       )
       const inOrder = (one: { readonly note: Note }, other: { readonly note: Note }) => (before(one.note, other.note) ? -1 : 1)
-      const first = [...groups.values()].flatMap((group) => (group.length > lookedAtOnce ? group.sort(inOrder).slice(0, lookedAtOnce) : group))
+      const first = [...groups.values()].flatMap((group) => (group.length > maxQueueWakeUps ? group.sort(inOrder).slice(0, maxQueueWakeUps) : group))
       return [...new Set(first.map(({ note }) => note.id))]
     },
     /** Runs that wait for this one to end. */

@@ -31,6 +31,6 @@ export const admissionOf = Effect.fnUntraced(function* (uid: string, namespace: 
     ),
     Effect.catch(() => Effect.succeed([]))
   )
-  const said = workloads[0]?.status?.conditions?.find(({ status, type }) => type === "QuotaReserved" && status === "False")?.message
-  return said === undefined || said === "" ? null : said.slice(0, 300)
+  const reason = workloads[0]?.status?.conditions?.find(({ status, type }) => type === "QuotaReserved" && status === "False")?.message
+  return reason === undefined || reason === "" ? null : reason.slice(0, 300)
 })

@@ -23,7 +23,7 @@ export const makeCapacityChanges = () => {
   const pods = new Map<string, string>()
   const nodes = new Map<string, string>()
   /** The previous and the current state; undefined if the object does not exist. */
-  const told = (known: Map<string, string>, name: string, now: string | undefined) => {
+  const hasChanged = (known: Map<string, string>, name: string, now: string | undefined) => {
     const before = known.get(name)
     if (now === undefined) known.delete(name)
     else known.set(name, now)
@@ -33,13 +33,13 @@ export const makeCapacityChanges = () => {
     /** A new pod only takes GPUs. A pod that ends, goes or is placed on another node may free some. */
     ofPod: (name: string, pod: WatchedPod | undefined): boolean => {
       const now = pod === undefined ? undefined : JSON.stringify(podSays(pod))
-      const before = told(pods, name, now)
+      const before = hasChanged(pods, name, now)
       return before !== undefined && before !== now
     },
     /** Also true for a new node, and for a change of what the node offers or of its health. */
     ofNode: (name: string, node: Node | undefined): boolean => {
       const now = node === undefined ? undefined : JSON.stringify(nodeSays(node))
-      return told(nodes, name, now) !== now
+      return hasChanged(nodes, name, now) !== now
     }
   }
 }

@@ -9,24 +9,24 @@ import { wantedPod } from "../apply/wantedPod.ts"
 import { copiesInUse } from "../apply/weightsCopy.ts"
 import { heldUntil } from "../decide/heldCandidates.ts"
 import { bootRestarts } from "../decide/limits.ts"
-import { type Observation, type PodSeen, whichStart } from "../decide/Observation.ts"
+import { type Observation, type ObservedPod, whichStart } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { Background } from "../work/Background.ts"
-import type { Attendance } from "./Attendance.ts"
 import { admissionOf } from "./admission.ts"
-import { type BootVerdicts, bootSeen } from "./BootVerdicts.ts"
+import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
-import { copySeen, firstContainer } from "./copySeen.ts"
-import { type FutureTimes, lookAtTimes } from "./FutureTimes.ts"
-import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
-import { type MergedAnswers, mergedSeen } from "./MergedAnswers.ts"
+import { type FutureTimes, readTimes } from "./FutureTimes.ts"
+import type { LeaderUptime } from "./LeaderUptime.ts"
+import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
+import { firstContainer, observeCopy } from "./observeCopy.ts"
+import { fetchingPod, observeFetch } from "./observeFetch.ts"
+import { observePod } from "./observePod.ts"
+import { observeWeights, weightsStore } from "./observeWeights.ts"
 import { noView, type Pool } from "./Pool.ts"
-import { podSeen } from "./podSeen.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
-import { weightsSeen, weightsStore } from "./weightsSeen.ts"
 
 /**
  * The result of reading everything that a pass needs. `observe` adds the pool's state at the moment of the decision.
@@ -79,15 +79,15 @@ export interface GatherFrom {
   readonly nodeless: Nodeless
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
-  readonly attendance: Attendance
+  readonly uptime: LeaderUptime
   readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "weightsClaim">
   /**
    * Created pods that no watch has shown yet, by name, with their resource version; undefined if a pass has missed the
    * pod since.
    */
-  readonly madePods: Map<string, string | undefined>
+  readonly podExpectations: Map<string, string | undefined>
   /** When disruption budgets were created that no watch has shown yet, Unix milliseconds. */
-  readonly madeBudgets: Map<Run["id"], number>
+  readonly budgetExpectations: Map<Run["id"], number>
   /** Recently released runs. */
   readonly released: Set<Run["id"]>
 }
@@ -99,7 +99,7 @@ export type Nodeless = Map<Run["id"], { readonly uid: string; readonly since: nu
 
 const logTail = 200
 /** How long to wait for a watch to show a created object, milliseconds. */
-const untilTold = 10_000
+const watchTimeoutMillis = 10_000
 const dayMillis = 86_400_000
 
 const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wanted !== null && wanted.metadata.annotations?.[madeFromAnnotation] !== madeFrom
@@ -118,7 +118,7 @@ const isOldFetch = (job: WatchedJob | undefined, { revision, ...run }: Run, podC
 /**
  * Whether the run's decisions depend on free GPUs and on the queue: it is on its way to GPUs, or may have lost them.
  */
-const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
+const isPlaced = ({ phase, revision }: Run, pod: ObservedPod | null): boolean =>
   phase === "materializing" ||
   phase === "waiting" ||
   phase === "queued" ||
@@ -141,14 +141,14 @@ const classOptions = (run: Run, own: PodClass | null, classes: ReadonlyArray<Pod
     const podClass = classes.find(({ hostClass, nodes, queueName }) => nodes === 1 && queueName === null && isChosen(hostClass, plan))
     if (podClass === undefined) return []
     const sharesStore = own !== null && weightsStore(own, settings) === weightsStore(podClass, settings)
-    return sharesStore || weightsSeen(run, podClass, settings) !== null ? [{ plan, podClass }] : []
+    return sharesStore || observeWeights(run, podClass, settings) !== null ? [{ plan, podClass }] : []
   })
 
 /**
  * Since when the pod's node does not respond. The time of a missing node starts when it was first missed: it may
  * return, for example if the kubelet registers it again.
  */
-const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: PodSeen, node: Option.Option<Node>, now: number): number | null => {
+const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: ObservedPod, node: Option.Option<Node>, now: number): number | null => {
   const before = nodeless.get(id)
   nodeless.delete(id)
   if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
@@ -158,7 +158,7 @@ const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: Po
 }
 
 /** The times of a pod from which something is counted. */
-const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, scheduledAt, startedAt, unschedulable }: PodSeen) => [
+const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, scheduledAt, startedAt, unschedulable }: ObservedPod) => [
   createdAt,
   scheduledAt,
   startedAt,
@@ -191,21 +191,21 @@ const lastWords = (pod: WatchedPod | undefined): string => {
 const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
   if (run.applied !== null && run.applied.current === null) return null
   const place = resourcePlace(run, cluster.namespace)
-  const found = Option.getOrNull(yield* cluster.deployments.get(place.name, place.namespace))
-  return run.applied === null || found?.metadata.uid === run.applied.current?.uid ? found : null
+  const observed = Option.getOrNull(yield* cluster.deployments.get(place.name, place.namespace))
+  return run.applied === null || observed?.metadata.uid === run.applied.current?.uid ? observed : null
 })
 
 /** Reads the state of the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
   {
-    attendance,
+    uptime,
     background,
     blocked,
     bootVerdicts,
     cluster,
     futureTimes,
-    madeBudgets,
-    madePods,
+    budgetExpectations,
+    podExpectations,
     mergedAnswers,
     nodeless,
     pool,
@@ -226,21 +226,21 @@ export const gather = Effect.fnUntraced(function* (
   const enginePod = engines.find((pod: WatchedPod) => pod.metadata.name === podName)
   // The pod was created but is not visible yet. The decision may be made without it, so its appearance must trigger a
   // pass.
-  if (enginePod === undefined && madePods.has(podName)) madePods.set(podName, undefined)
+  if (enginePod === undefined && podExpectations.has(podName)) podExpectations.set(podName, undefined)
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => isChosen(hostClass, run.revision)) ?? null
-  const found = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
-  const looked = found === null ? null : { ...found, nodeDownSince: downSince(nodeless, run.id, found, node, now) }
-  if (looked === null) nodeless.delete(run.id)
+  const observed = enginePod === undefined ? null : observePod(enginePod, Option.getOrUndefined(node))
+  const timed = observed === null ? null : { ...observed, nodeDownSince: downSince(nodeless, run.id, observed, node, now) }
+  if (timed === null) nodeless.delete(run.id)
   const copyLog =
-    looked?.copy?.running === true ? yield* readLog(looked.name, namespace, (enginePod === undefined ? null : firstContainer(enginePod)) ?? undefined) : ""
-  const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }
+    timed?.copy?.running === true ? yield* readLog(timed.name, namespace, (enginePod === undefined ? null : firstContainer(enginePod)) ?? undefined) : ""
+  const pod = enginePod === undefined || timed === null ? null : { ...timed, copy: observeCopy(enginePod, copyLog) }
   const copies = pod === null ? (podClass?.weightsCache?.claimName ?? null) : null
   const places = isPlaced(run, pod)
   const options = places && pod === null ? classOptions(run, podClass, classes, settings) : []
   const reservations = places ? yield* (yield* Runs).reservations : []
-  const { with: begunWith, ...work } = yield* background.seen(run.id)
+  const { with: begunWith, ...work } = yield* background.state(run.id)
 
   const fetching = own.filter((candidate: WatchedPod) => candidate.metadata.labels?.[roleLabel] === "fetch")
   const fetched = run.phase === "materializing" ? fetchingPod(fetching) : undefined
@@ -257,30 +257,30 @@ export const gather = Effect.fnUntraced(function* (
   if (pod === null || pod.blocked === null) blocked.delete(run.id)
   else blocked.set(run.id, Math.min(blocked.get(run.id) ?? now, now))
 
-  const boot = bootSeen(bootVerdicts, run, podClass, pod)
-  const times = lookAtTimes(futureTimes, run.id, now)
+  const boot = observeBoot(bootVerdicts, run, podClass, pod)
+  const times = readTimes(futureTimes, run.id, now)
   const { at } = times
   at(`phase ${run.history.length}`, run.phaseSince)
   for (const time of [run.endedAt, run.lastUsedAt, boot?.verdict?.at ?? null, ...(pod === null ? [] : timesOf(pod))])
     if (time !== null) at(pod?.uid ?? "", time)
 
-  const merged = mergedSeen(mergedAnswers, run)
+  const merged = observeMerged(mergedAnswers, run)
   const holder = run.predecessor === null ? Option.none() : yield* cluster.pods.get(enginePodName(run.predecessor.run), namespace)
-  const seen = {
+  const observation = {
     run,
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
     outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged })),
     budget:
-      Math.abs(now - (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY)) < untilTold ||
+      Math.abs(now - (budgetExpectations.get(run.id) ?? Number.NEGATIVE_INFINITY)) < watchTimeoutMillis ||
       Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
-    resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
+    resource: resource === null ? null : { uid: resource.metadata.uid ?? "", shownPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
-    weights: weightsSeen(run, podClass, settings),
-    fetch: fetchSeen(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings), (time) => at("fetch", time)),
+    weights: observeWeights(run, podClass, settings),
+    fetch: observeFetch(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings), (time) => at("fetch", time)),
     pod,
     merged,
     boot,
@@ -289,8 +289,8 @@ export const gather = Effect.fnUntraced(function* (
     work,
     sameStart: work.running !== null && begunWith === whichStart(pod),
     withdrawnAt: withdrawn.get(run.id) ?? null,
-    firstSeen: times.seen,
-    attendedSince: attendance.since(now),
+    firstReadings: times.firstReadings,
+    leadingSince: uptime.since(now),
     released: released.has(run.id)
   }
   return {
@@ -305,10 +305,10 @@ export const gather = Effect.fnUntraced(function* (
     mergedAnswers,
     bootVerdicts,
     observe: () => ({
-      ...seen,
+      ...observation,
       elsewhere:
         podClass !== null &&
-        (podClass.autoscaling || pool.ledger.hasNodeBeside(podClass, [enginePod?.spec?.nodeName ?? "", ...run.nodeFaults.map(({ node: failed }) => failed)])),
+        (podClass.autoscaling || pool.ledger.hasOtherNode(podClass, [enginePod?.spec?.nodeName ?? "", ...run.nodeFaults.map(({ node: failed }) => failed)])),
       candidates: run.candidates.flatMap(({ endedAt, gpus, holdSeconds, run: candidate }) => {
         const [pod, until] = [enginePodName(candidate), heldUntil(endedAt, holdSeconds)]
         if (now >= until || !pool.ledger.hasPod(pod)) return []

@@ -1,7 +1,7 @@
 import { type KubeClient, type KubeError, Reflector } from "@seatrial/kube"
 import { Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { keptDeployment } from "./kept.ts"
+import { compactDeployment } from "./compactDeployment.ts"
 
 /** The `ModelDeployment`s of several namespaces. `changes` emits their keys (`namespace/name`). */
 export interface Deployments {
@@ -20,7 +20,7 @@ export interface Deployments {
 const waiting = 256
 
 const byDeployment = "deployment"
-const options = { keep: keptDeployment, indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
+const options = { keep: compactDeployment, indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
 
 /**
  * Watches the operator's own namespace, which is required, and other namespaces. A namespace that cannot be read is

@@ -17,7 +17,7 @@ const { Array: List, Struct, optionalKey: optional, String: Text } = Schema
 const TextOrNull = Schema.NullOr(Text)
 const Quantities = Schema.Record(Text, Schema.Union([Text, Schema.Number]))
 
-const named = {
+const metadataFields = {
   name: Text,
   namespace: optional(Text),
   uid: optional(Text),
@@ -36,7 +36,7 @@ const Annotations = Struct({
   [gpuPriceAnnotation]: optional(Text),
   [weightsInUseAnnotation]: optional(Text)
 })
-const Metadata = Struct({ ...named, labels: optional(Labels), annotations: optional(Annotations) })
+const Metadata = Struct({ ...metadataFields, labels: optional(Labels), annotations: optional(Annotations) })
 
 const Condition = Struct({
   type: Text,
@@ -120,5 +120,5 @@ export const WatchedJob = defineResource({
 export type WatchedJob = typeof WatchedJob.schema.Type
 
 /** A disruption budget: only its existence. */
-export const WatchedBudget = defineResource({ ...PodDisruptionBudget, schema: Struct({ metadata: Struct(named) }) })
+export const WatchedBudget = defineResource({ ...PodDisruptionBudget, schema: Struct({ metadata: Struct(metadataFields) }) })
 export type WatchedBudget = typeof WatchedBudget.schema.Type

@@ -5,11 +5,11 @@ import type { Cluster } from "../gather/Cluster.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import { toPodClass } from "../resources/HostClassResource.ts"
 import { hostClassLabel } from "../resources/objectNames.ts"
-import { countHeld } from "./countHeld.ts"
+import { makeHoldMetrics } from "./holdMetrics.ts"
 import { podHold } from "./podHold.ts"
 
 /** Milliseconds between two passes over all pods. */
-const lookEvery = 10_000
+const passIntervalMillis = 10_000
 
 /** The memory of pods of one name. `released`: uids of pods that still exist but whose GPUs are free. */
 interface Known {
@@ -48,10 +48,10 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     return podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
   })
 
-  const see = Effect.fnUntraced(function* (pod: WatchedPod, { open, released }: Known, gone: boolean) {
-    const seen = yield* holdOf(pod)
-    if (seen === null) return
-    const { failing, organization, placement, silentSince } = seen
+  const record = Effect.fnUntraced(function* (pod: WatchedPod, { open, released }: Known, gone: boolean) {
+    const hold = yield* holdOf(pod)
+    if (hold === null) return
+    const { failing, organization, placement, silentSince } = hold
     const { gpus, hostClass, podUid } = placement
     if (released.has(podUid)) {
       if (gone) released.delete(podUid)
@@ -63,14 +63,14 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     }
     const before = open.get(podUid)
     if (before === undefined) return
-    if (!gone && seen.released === null) {
+    if (!gone && hold.released === null) {
       const silent = silentSince !== null
       if (silent !== before.silent) yield* holds.silent(podUid, silentSince)
       if (failing?.ends !== before.failing?.ends || failing?.nextStartAt !== before.failing?.nextStartAt) yield* holds.failing(podUid, failing)
       open.set(podUid, { ...before, silent, failing })
       return
     }
-    yield* holds.release(podUid, seen.released?.at ?? null)
+    yield* holds.release(podUid, hold.released?.at ?? null)
     open.delete(podUid)
     if (!gone) released.add(podUid)
   })
@@ -81,7 +81,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
       const pod = Option.getOrUndefined(yield* cluster.pods.get(name, namespace))
       for (const [uid, gone] of gonePods) {
         if (gone.metadata.name !== name) continue
-        yield* see(gone, known, true)
+        yield* record(gone, known, true)
         gonePods.delete(uid)
       }
       for (const uid of [...known.open.keys()]) {
@@ -89,7 +89,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
         yield* holds.release(uid, null)
         known.open.delete(uid)
       }
-      if (pod !== undefined) yield* see(pod, known, false)
+      if (pod !== undefined) yield* record(pod, known, false)
       if (known.open.size === 0 && known.released.size === 0) pods.delete(name)
     }),
     record: Effect.fnUntraced(function* (pod) {
@@ -113,14 +113,14 @@ export const keepHolds = Effect.fnUntraced(function* (
   for (const { pod } of keeper.held()) yield* queue.add(pod)
   // The record is current only if no change waits to be recorded.
   const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.recordObservation : Effect.void))
-  const counted = countHeld(keeper.held)
+  const counted = makeHoldMetrics(keeper.held)
   yield* Effect.addFinalizer(() => counted.none)
   yield* counted.count.pipe(
     Effect.andThen(look),
     Effect.timeout("10 seconds"),
     Effect.sandbox,
     Effect.ignore,
-    Effect.schedule(Schedule.spaced(lookEvery)),
+    Effect.schedule(Schedule.spaced(passIntervalMillis)),
     Effect.forkScoped
   )
   return { enqueue: queue.add, record: keeper.record }

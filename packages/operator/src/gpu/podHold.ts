@@ -2,7 +2,7 @@ import type { Node } from "@seatrial/kube"
 import type { FailedStarts, Placement } from "@seatrial/store"
 import { Option, Predicate, Schema } from "effect"
 import { gpusOf } from "../gather/GpuLedger.ts"
-import { nodeDownSince } from "../gather/podSeen.ts"
+import { nodeDownSince } from "../gather/observePod.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
@@ -44,10 +44,10 @@ const release = (pod: WatchedPod): PodHold["released"] => {
  * no others.
  */
 const gpusHeld = (pod: WatchedPod, podClass: PodClass | undefined): number => {
-  const named = podClass === undefined ? 0 : gpusOf(pod, podClass.gpuResource)
-  if (named > 0) return named
-  const asked = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
-  return [...asked].filter((resource) => resource.includes("/")).reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
+  const classGpus = podClass === undefined ? 0 : gpusOf(pod, podClass.gpuResource)
+  if (classGpus > 0) return classGpus
+  const resources = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
+  return [...resources].filter((resource) => resource.includes("/")).reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
 }
 
 /** A price that can be recorded. The annotation may hold any text, and the GPUs are counted anyway. */

@@ -316,7 +316,7 @@ const known = new WeakMap<HostClassResource, Option.Option<PodClass>>()
 export const toPodClass = (object: HostClassResource): Option.Option<PodClass> => {
   const before = known.get(object)
   if (before !== undefined) return before
-  const made = read(object)
-  known.set(object, made)
-  return made
+  const podClass = read(object)
+  known.set(object, podClass)
+  return podClass
 }

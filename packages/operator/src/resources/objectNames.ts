@@ -54,4 +54,4 @@ export const deploymentOfName = (name: string): Option.Option<DeploymentId> => d
 export const deploymentOfResource = (name: string): Option.Option<DeploymentId> => Option.filter(deploymentOfName(name), (id) => objectName(id) === name)
 
 /** Name of an event that is recorded once for its subject: a pod's uid or a deployment's id. */
-export const toldName = (id: DeploymentId, reason: string, about: string): string => `${objectName(id)}.${reason.toLowerCase()}.${about.replaceAll("_", "-")}`
+export const eventName = (id: DeploymentId, reason: string, about: string): string => `${objectName(id)}.${reason.toLowerCase()}.${about.replaceAll("_", "-")}`

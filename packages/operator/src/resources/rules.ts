@@ -124,8 +124,8 @@ const [isLabelKey, isLabelValue] = [new RegExp(labelKey, "u"), new RegExp(labelV
 
 /** The problem of the first entry that is not a valid node label; null if all are valid. */
 export const nodeSelectorProblem = (nodeSelector: Readonly<Record<string, string>>): string | null => {
-  const found = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey.test(key) || !isLabelValue.test(value))
-  return found === undefined ? null : `nodeSelector has ${found[0]}=${found[1]}, which is not a valid node label`
+  const invalid = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey.test(key) || !isLabelValue.test(value))
+  return invalid === undefined ? null : `nodeSelector has ${invalid[0]}=${invalid[1]}, which is not a valid node label`
 }
 
 /**

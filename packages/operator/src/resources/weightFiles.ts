@@ -35,7 +35,7 @@ export const weightsManifest = ({ facts }: Pick<RunRevision, "facts">): string =
 /**
  * The arguments of the commands that download or copy files. `mount` is the target; null if the command has its own.
  */
-export const weightsWords = ({ facts }: RunRevision, mount: string | null): ReadonlyArray<string> =>
+export const weightsArguments = ({ facts }: RunRevision, mount: string | null): ReadonlyArray<string> =>
   weightCommits(facts).flatMap((each, at) => {
     const of = at === 0 ? "" : "adapter-"
     return [

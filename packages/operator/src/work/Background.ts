@@ -10,7 +10,7 @@ export interface Background {
    * The running work of the run and the start of the engine with which it began, and how the last work without a
    * recorded result ended.
    */
-  readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly with: string; readonly ended: WorkEnded | null }>
+  readonly state: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly with: string; readonly ended: WorkEnded | null }>
   /** From now on this is the run's only work; null for none. Running work continues unless the engine has restarted. */
   readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
@@ -76,7 +76,7 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
     })
 
   return {
-    seen: (id) =>
+    state: (id) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const entry = entries.get(id)
         // If the clock was set back, the next attempt must not wait for the old time.
@@ -94,14 +94,14 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       const begunAt = yield* Clock.currentTimeMillis
       const before = entry?.ended ?? null
       const ended = before?.kind === work.kind && before.about === work.about ? before : null
-      const made: Entry = { running: work.kind, with: work.with, ended, begunAt }
-      entries.set(id, made)
+      const started: Entry = { running: work.kind, with: work.with, ended, begunAt }
+      entries.set(id, started)
       yield* FiberMap.run(
         fibres,
         id,
         // Also handles work that is interrupted by something other than `want` and `forget`, because nothing else would
         // start it again.
-        Effect.onExit(start, (exit) => finish(id, made, work, exit))
+        Effect.onExit(start, (exit) => finish(id, started, work, exit))
       )
     }),
     forget: (id) =>

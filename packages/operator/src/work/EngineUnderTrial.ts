@@ -4,7 +4,7 @@ import type { Node } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import { type MergedModel, makeEngineClient, type Subject } from "@seatrial/trial"
 import { type Duration, Effect } from "effect"
-import type { PodSeen } from "../decide/Observation.ts"
+import type { ObservedPod } from "../decide/Observation.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -16,7 +16,7 @@ export interface EngineUnderTrial {
   readonly podClass: PodClass
   readonly engine: EngineAdapter
   readonly namespace: string
-  readonly pod: PodSeen
+  readonly pod: ObservedPod
   readonly url: string
   /** The latest watched state of its pod, and of its node if known. */
   readonly enginePod: WatchedPod | undefined

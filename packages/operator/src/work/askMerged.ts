@@ -41,9 +41,9 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   if (agreement === null) return yield* new WorkUnavailable({ message: "The log of the merge contains no comparison of its weights." })
   // The merged model is served like a full model, and gets the same requests as the adapter.
   const name = nameInEngine(engine.wire, run.model)
-  const found = yield* withSuiteSubject(trial, "60 seconds", (subject) => {
-    const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
-    return Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
+  const answered = yield* withSuiteSubject(trial, "60 seconds", (subject) => {
+    const mergedSubject = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
+    return Effect.all({ answers: answerItems(mergedSubject, itemsFor(facts.parameters), withoutThinking(mergedSubject)), scores: scoreTexts(mergedSubject) })
   }).pipe(
     Effect.mapError((error) => (error._tag === "Unexpected" ? mergedFault(error, wasEngineError) : unavailable(error))),
     Effect.timeoutOrElse({
@@ -53,7 +53,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   )
   const quantizes = settings.engine_flags?.quantization
   answers.set(run.id, {
-    ...found,
+    ...answered,
     merged: agreement,
     baseQuantized: facts.config.quantization !== "none" || (quantizes !== undefined && quantizes !== null),
     everyModule: facts.adapter !== undefined && engine.adapters?.issue(facts.adapter, facts.config) === null

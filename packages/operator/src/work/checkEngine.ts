@@ -42,12 +42,12 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
     })
   )
   const { withdrawn = [] } = report
-  const kept = {
+  const reportToStore = {
     ...(likelihood === null ? {} : { likelihood }),
     // The findings of another node no longer apply.
     ...(withdrawn.length === 0 && run.nodeFaults.length === 0
       ? {}
       : { capabilities: withdrawCapabilities(revisionCapabilities(engine, revision.facts, revision.settings), withdrawn) })
   }
-  yield* persist(runs.recordChecks(run.id, run.orgId, judged(report, failedCapability), kept))
+  yield* persist(runs.recordChecks(run.id, run.orgId, judged(report, failedCapability), reportToStore))
 })

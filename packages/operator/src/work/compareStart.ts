@@ -57,9 +57,9 @@ export const compareStart = Effect.fn("compareStart")(
     const same = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
     const none = fingerprints.length === 0
     if (differing === 0 && !none && pod.restarts === 0) return yield* same
-    const kept = yield* runs.likelihood(run.orgId, revision.id)
+    const recorded = yield* runs.likelihood(run.orgId, revision.id)
     // The recorded likelihoods belong to other texts.
-    const likelihood = kept === null || kept.suiteVersion < suite.textsSince ? null : kept.likelihood
+    const likelihood = recorded === null || recorded.suiteVersion < suite.textsSince ? null : recorded.likelihood
     if (differing === 0 && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were recorded" : `${differing} of ${fingerprints.length} greedy answers differ`
     // Only the tokenizer is read from the repository. Without a supported tokenizer, texts are sent as they are and the

@@ -17,17 +17,17 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   // Reads the log from its beginning, which has the figures of the start. The checks may have added thousands of lines
   // since: SGLang logs each prompt.
   const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace), () => unavailable({ message: "The engine's log could not be read." }))
-  const told = trial.engine.measured({ metrics: metrics.text, log })
+  const figures = trial.engine.measured({ metrics: metrics.text, log })
   const { estimate, facts, settings } = trial.revision
-  const layout = kvLayoutOf(told, { config: facts.config, wire: trial.engine.wire, fit: estimate, sequenceBytes: estimate.components?.sequence })
-  const error = fitErrorOf(estimate, told)
+  const layout = kvLayoutOf(figures, { config: facts.config, wire: trial.engine.wire, fit: estimate, sequenceBytes: estimate.components?.sequence })
+  const error = fitErrorOf(estimate, figures)
   if (error !== null) yield* operatorMetrics.fitError.update({ host_class: settings.host_class, inside: String(error.inside) }, Math.abs(error.error))
   yield* persist(
     runs.recordMeasured(
       trial.run.id,
       trial.run.orgId,
-      layout === null ? told : { ...told, kv_layout: layout },
-      kvCapacityRow(told, settings.max_context, trial.podClass.hostClass.simulated)
+      layout === null ? figures : { ...figures, kv_layout: layout },
+      kvCapacityRow(figures, settings.max_context, trial.podClass.hostClass.simulated)
     )
   )
 })

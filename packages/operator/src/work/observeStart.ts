@@ -10,7 +10,7 @@ import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 
 /** The longest time for an image or weights that are already on the node, seconds. */
-const there = 5
+const cachedMaxSeconds = 5
 
 const millisOf = (time: string | null | undefined): number | null => {
   const parsed = Date.parse(time ?? "")
@@ -36,7 +36,7 @@ export const startOf = (pod: WatchedPod, loadedAt: number | null, first: number 
     loaded_to_ready: between(loadedAt, condition("Ready")),
     first_token: first
   }
-  return { podUid: pod.metadata.uid ?? "", kind: (image_pull ?? 0) <= there && (weights_to_node ?? 0) <= there ? "warm" : "cold", parts }
+  return { podUid: pod.metadata.uid ?? "", kind: (image_pull ?? 0) <= cachedMaxSeconds && (weights_to_node ?? 0) <= cachedMaxSeconds ? "warm" : "cold", parts }
 }
 
 /**

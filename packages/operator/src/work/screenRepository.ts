@@ -40,11 +40,11 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
     })
   )
   const calibrations = yield* runs.measuredStarts(run.orgId, facts.config.architecture)
-  const asked = { facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations }
+  const question = { facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations }
   // A limit may be raised while the run waits for it. It affects the choice of the host class, but does not refuse the
   // model.
-  const within = decideServing({ ...asked, gpuLimit: run.gpuLimit })
-  const decided = within.estimate === null ? decideServing(asked) : within
+  const within = decideServing({ ...question, gpuLimit: run.gpuLimit })
+  const decided = within.estimate === null ? decideServing(question) : within
   if (decided.estimate === null) {
     const { reason, remedy } = decided.preview
     return yield* new WorkRefused({ failure: { code: reason.code, text: `${reason.message} ${remedy.message}` } })

@@ -21,7 +21,7 @@ import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 
 /** The background work of that kind for a run. It records its own result, or fails with the reason. */
-export type StartWork = (gathered: Gathered, seen: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
+export type StartWork = (gathered: Gathered, observation: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
 
 /** Screening reads the hub. All other work uses the engine of the run's ready pod. */
 export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
@@ -30,8 +30,8 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     measuring: measureEngine,
     benchmarking: benchmarkEngine(makeBenchmarkTurns())
   } as const
-  return ({ bootVerdicts, hostClasses, mergedAnswers, node, podClass, pods, run }, seen, kind) => {
-    const { engine, pod } = seen
+  return ({ bootVerdicts, hostClasses, mergedAnswers, node, podClass, pods, run }, observation, kind) => {
+    const { engine, pod } = observation
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
       return Effect.die(new Error(`${run.id} has no engine to try`))
@@ -39,8 +39,8 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
     const merged = mergedAnswers.get(run.id) ?? null
     const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
-    if (kind === "fidelity") return askMerged(trial, mergedAnswers, endedOf(seen, "fidelity")?.isEngineError)
-    if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(seen, "boot")?.attempts ?? 0) >= trialAttempts - 1)
+    if (kind === "fidelity") return askMerged(trial, mergedAnswers, endedOf(observation, "fidelity")?.isEngineError)
+    if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1)
     // The fingerprints were taken from the engine that was checked.
     const checked = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "", at }))
     return kind === "checking" ? Effect.andThen(trials.checking(trial), checked) : trials[kind](trial)

@@ -6,7 +6,7 @@ import { comparable, readRepository, type SuiteSubject } from "@seatrial/trial"
 import { type Duration, Effect, Semaphore } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
-import { startSeen } from "./startSeen.ts"
+import { observedStart } from "./observedStart.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** Files of the commit that the engine's answers are compared with. */
@@ -34,8 +34,8 @@ const mostHeld = 96
 const holding = Semaphore.makeUnsafe(mostHeld)
 
 const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {
-  const told = flags.max_num_seqs ?? flags.max_running_requests
-  return typeof told === "number" ? told : 32
+  const requestLimit = flags.max_num_seqs ?? flags.max_running_requests
+  return typeof requestLimit === "number" ? requestLimit : 32
 }
 
 /**
@@ -66,7 +66,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     kube.list(Pod, { namespace, labelSelector: `${deploymentLabel}=${run.engineRun}` }),
     () => new WorkUnavailable({ message: "The engine's pod could not be read from the cluster." })
   )
-  const start = startSeen(
+  const start = observedStart(
     pods.find(({ metadata }) => metadata.uid === pod.uid),
     pod,
     revision

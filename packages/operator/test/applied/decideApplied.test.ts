@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Binding, ModelNameTaken, NamedModelRefused } from "@seatrial/store"
-import { Applied, type AppliedSeen, decideApplied } from "../../src/applied/decideApplied.ts"
+import { Applied, decideApplied, type ObservedApplied } from "../../src/applied/decideApplied.ts"
+import { desiredSpecHash, toDesiredSpec } from "../../src/applied/desiredSpec.ts"
 import { notAdopted } from "../../src/applied/notAdopted.ts"
-import { wishHash, wishOf } from "../../src/applied/wish.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { deploymentId, modelId, orgId } from "../observations.ts"
 
@@ -25,7 +25,7 @@ const binding: Binding = {
   phase: "booting"
 }
 const owner = { orgId, active: true, firstPurchase: true, usedUp: null }
-const seen: AppliedSeen = {
+const seen: ObservedApplied = {
   namespace: "seatrial",
   resource: object(),
   organization: "acme",
@@ -38,7 +38,7 @@ const seen: AppliedSeen = {
 const run = deploymentId
 
 describe("an object that somebody applied", () => {
-  const cases: ReadonlyArray<readonly [why: string, change: Partial<AppliedSeen>, wanted: Applied]> = [
+  const cases: ReadonlyArray<readonly [why: string, change: Partial<ObservedApplied>, wanted: Applied]> = [
     ["is adopted where nothing stands for it", {}, Applied.Adopt()],
     ["is kept where this version of it has its run", { binding }, Applied.Keep({ run })],
     ["is kept whatever would be refused by now", { binding, organization: null, owner: null, problem: "x" }, Applied.Keep({ run })],
@@ -78,7 +78,7 @@ describe("an object that somebody applied", () => {
     it(why, () => assert.deepStrictEqual(decideApplied({ ...seen, ...change }), wanted))
   }
 
-  const refusals: ReadonlyArray<readonly [reason: string, says: RegExp, change: Partial<AppliedSeen>]> = [
+  const refusals: ReadonlyArray<readonly [reason: string, says: RegExp, change: Partial<ObservedApplied>]> = [
     ["NoOrganization", /OPERATOR_ORGANIZATION/, { organization: null, owner: null }],
     ["OrganizationUnknown", /organization acme does not exist/, { owner: null }],
     ["OrganizationSuspended", /orgs resume acme/, { owner: { ...owner, active: false } }],
@@ -121,11 +121,11 @@ describe("an object that the records took no run for", () => {
 
 describe("what a specification asks for", () => {
   it("is the same whatever the order of its members and whether defaults are written", () => {
-    const one = wishHash(wishOf({ ...spec, serving: { maxContext: 512, engineFlags: { a: 1, b: { c: 2, d: 3 } } } }))
-    const other = wishHash(wishOf({ serve: true, serving: { engineFlags: { b: { d: 3, c: 2 }, a: 1 }, maxContext: 512 }, ...spec }))
+    const one = desiredSpecHash(toDesiredSpec({ ...spec, serving: { maxContext: 512, engineFlags: { a: 1, b: { c: 2, d: 3 } } } }))
+    const other = desiredSpecHash(toDesiredSpec({ serve: true, serving: { engineFlags: { b: { d: 3, c: 2 }, a: 1 }, maxContext: 512 }, ...spec }))
     assert.strictEqual(one, other)
-    assert.notStrictEqual(one, wishHash(wishOf({ ...spec, serving: { maxContext: 513 } })))
-    assert.notStrictEqual(wishHash(wishOf(spec)), wishHash(wishOf({ ...spec, serve: false })))
-    assert.notStrictEqual(wishHash(wishOf(spec)), wishHash(wishOf({ ...spec, modelId })))
+    assert.notStrictEqual(one, desiredSpecHash(toDesiredSpec({ ...spec, serving: { maxContext: 513 } })))
+    assert.notStrictEqual(desiredSpecHash(toDesiredSpec(spec)), desiredSpecHash(toDesiredSpec({ ...spec, serve: false })))
+    assert.notStrictEqual(desiredSpecHash(toDesiredSpec(spec)), desiredSpecHash(toDesiredSpec({ ...spec, modelId })))
   })
 })

@@ -5,16 +5,16 @@ import { Pod } from "@seatrial/kube"
 import { Schema } from "effect"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { mergeSeen } from "../../src/gather/mergeSeen.ts"
+import { observeMerge } from "../../src/gather/observeMerge.ts"
 import type { PodClass } from "../../src/resources/HostClassResource.ts"
-import { weightsManifest, weightsPath, weightsSize, weightsWords } from "../../src/resources/weightFiles.ts"
+import { weightsArguments, weightsManifest, weightsPath, weightsSize } from "../../src/resources/weightFiles.ts"
 import { adapted, baseCommit, baseFiles, files } from "../adapted.ts"
 import { words } from "../decide/words.ts"
-import { commit, pod, podClass, revision, run, seen } from "../observations.ts"
+import { commit, observationOf, pod, podClass, revision, run } from "../observations.ts"
 
 describe("a revision with an adapter", () => {
   it("has its base's files and its own brought, each under its own commit, and an engine that is told of both", () => {
-    assert.deepStrictEqual(weightsWords(adapted, "/weights"), [
+    assert.deepStrictEqual(weightsArguments(adapted, "/weights"), [
       "--repo=seatrial/tiny-chat",
       `--commit=${baseCommit}`,
       `--directory=/weights/seatrial/tiny-chat/${baseCommit}`,
@@ -106,9 +106,9 @@ describe("a revision with an adapter", () => {
     const decided = (exitCode: number) => {
       const terminated = { exitCode, message: exitCode === 3 ? "fidelity_failed: The merged weights are not of this base and adapter: 12.449%.\n" : "" }
       const status = { initContainerStatuses: [{ name: "merge-weights", ready: false, restartCount: 0, state: { terminated } }] }
-      const merge = mergeSeen(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(made)), status }))
+      const merge = observeMerge(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(made)), status }))
       const unstarted = { ...pod, ready: false, started: false, startedAt: null, merge }
-      return words(decide(seen("provisioning", { pod: unstarted, merged: "wanted" }, { revision: adapted }), 0))
+      return words(decide(observationOf("provisioning", { pod: unstarted, merged: "wanted" }, { revision: adapted }), 0))
     }
     assert.deepStrictEqual([decided(3), decided(1)], ["keep log, enter failed fidelity_failed", ""])
   })

@@ -4,10 +4,10 @@ import type { Job, Pod } from "@seatrial/kube"
 import { obstacleEvents } from "../../src/apply/obstacleEvents.ts"
 import { downloadEvents } from "../../src/apply/transitionEvents.ts"
 import { materializing } from "../../src/decide/materializing.ts"
-import { FetchSeen } from "../../src/decide/Observation.ts"
-import { fetchSeen } from "../../src/gather/fetchSeen.ts"
+import { ObservedFetch } from "../../src/decide/Observation.ts"
+import { observeFetch } from "../../src/gather/observeFetch.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../../src/resources/ModelDeployment.ts"
-import { seen } from "../observations.ts"
+import { observationOf } from "../observations.ts"
 
 const state: DownloadState = {
   bytes: 3_221_225_472,
@@ -75,11 +75,11 @@ describe("a download that cannot start", () => {
     ]
   ]
   it.each(cases)("%s says so, in the message and once in an event", (_, pods, atOnce, says) => {
-    const fetch = fetchSeen(job, pods)
-    const { run } = seen("materializing")
+    const fetch = observeFetch(job, pods)
+    const { run } = observationOf("materializing")
     const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: run.source.repo } } }
     const told = (now: number) => [
-      materializing(seen("materializing", { fetch }), now).message,
+      materializing(observationOf("materializing", { fetch }), now).message,
       obstacleEvents(run, resource, fetch, now).map((event) => event.message)
     ]
     const message = `The download cannot start: ${says}`
@@ -92,8 +92,8 @@ describe("a download that cannot start", () => {
 
   it("is one that starts once its container runs", () => {
     const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
-    const fetch = fetchSeen(job, [running])
-    assert.strictEqual(materializing(seen("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 1.0 MiB.")
+    const fetch = observeFetch(job, [running])
+    assert.strictEqual(materializing(observationOf("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 1.0 MiB.")
   })
 })
 
@@ -108,13 +108,13 @@ describe("a download that cannot reach its hub", () => {
     containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: "hub_unavailable: The hub is away." } } }]
   })
   const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: "seatrial/tiny-chat" } } }
-  const told = (fetch: FetchSeen, now: number) => [
-    materializing(seen("materializing", { fetch }), now).message,
-    obstacleEvents(seen("materializing").run, resource, fetch, now).map((event) => event.message)
+  const told = (fetch: ObservedFetch, now: number) => [
+    materializing(observationOf("materializing", { fetch }), now).message,
+    obstacleEvents(observationOf("materializing").run, resource, fetch, now).map((event) => event.message)
   ]
 
   it("says within a minute that nothing came of it, in the message and in an event", () => {
-    const fetch = fetchSeen(job, [running])
+    const fetch = observeFetch(job, [running])
     assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
     const message = "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
     assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
@@ -126,9 +126,12 @@ describe("a download that cannot reach its hub", () => {
       phase: "Failed",
       containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: said } } }]
     })
-    const fetch = fetchSeen(job, [refused])
-    const { run: applied } = seen("materializing")
-    for (const message of [materializing(seen("materializing", { fetch }), 20_000).message, obstacleEvents(applied, resource, fetch, 20_000)[0]?.message]) {
+    const fetch = observeFetch(job, [refused])
+    const { run: applied } = observationOf("materializing")
+    for (const message of [
+      materializing(observationOf("materializing", { fetch }), 20_000).message,
+      obstacleEvents(applied, resource, fetch, 20_000)[0]?.message
+    ]) {
       assert.include(message, `the hub token that the organization ${applied.orgSlug} shares`)
       assert.notInclude(message, "API key")
     }
@@ -136,8 +139,8 @@ describe("a download that cannot reach its hub", () => {
 
   it("says why the try before ended, also before the next one begins", () => {
     const message = "The download is retried. The previous attempt failed: hub_unavailable: The hub is away."
-    for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(fetchSeen(job, pods), 20_000), [message, [message]])
-    const going = fetchSeen(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
+    for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(observeFetch(job, pods), 20_000), [message, [message]])
+    const going = observeFetch(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
     assert.match(String(told(going, 70_000)[0]), /^Downloads and verifies: /)
   })
 })
@@ -152,11 +155,11 @@ describe("a download", () => {
     ],
     ["tells that another one does its work", { ...state, waiting: true }, "Waits for another download of the same files."]
   ])("%s", (_, progress, message) => {
-    assert.strictEqual(materializing(seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress }) }), 0).message, message)
+    assert.strictEqual(materializing(observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress }) }), 0).message, message)
   })
 
   it("is told of once for each quarter, and once where it stalls", () => {
-    const { run } = seen("materializing")
+    const { run } = observationOf("materializing")
     const events = (before: ModelDeploymentStatus["download"], bytes: number, stalled: boolean) => {
       const resource: ModelDeployment = {
         metadata: { name: "dep-1", namespace: "seatrial" },

@@ -5,7 +5,7 @@ import { progressOf } from "../../src/apply/progressOf.ts"
 import { gpuFaultOfNode, rootCause } from "../../src/apply/rootCause.ts"
 import { statusOf } from "../../src/apply/statusOf.ts"
 import { faultEvents, transitionEvents } from "../../src/apply/transitionEvents.ts"
-import { FetchSeen } from "../../src/decide/Observation.ts"
+import { ObservedFetch } from "../../src/decide/Observation.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { observed, otherDeployment, pod, podClass, revision, run } from "../observations.ts"
 
@@ -199,7 +199,7 @@ describe("the progress of a run", () => {
   })
   it("counts the bytes of its download, but only while it downloads", () => {
     const progress = { bytes: 10, totalBytes: 40, bytesPerSecond: 5, secondsLeft: 6, stalledSeconds: null, waiting: false }
-    const fetch = FetchSeen.Active({ obstacle: null, progress })
+    const fetch = ObservedFetch.Active({ obstacle: null, progress })
     assert.deepStrictEqual(of({ phase: "materializing" }, { fetch }).download, {
       bytes: 10,
       total_bytes: 40,
@@ -208,7 +208,7 @@ describe("the progress of a run", () => {
       stalled: false
     })
     assert.isNull(of({ phase: "booting" }, { fetch }).download)
-    assert.isNull(of({ phase: "materializing" }, { fetch: FetchSeen.Active({ obstacle: null, progress: { ...progress, waiting: true } }) }).download)
+    assert.isNull(of({ phase: "materializing" }, { fetch: ObservedFetch.Active({ obstacle: null, progress: { ...progress, waiting: true } }) }).download)
   })
   it("holds only what Postgres gives back unchanged, so that it is written once", () => {
     const { message } = progressOf(observed, `a\0b${"\ud83d".repeat(2)}${"x".repeat(5_000)}`)

@@ -4,9 +4,9 @@ import { Pod } from "@seatrial/kube"
 import { Schema } from "effect"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { rootCause } from "../../src/apply/rootCause.ts"
-import { copiesInUse, tellCopiesInUse } from "../../src/apply/weightsCopy.ts"
-import { copySeen } from "../../src/gather/copySeen.ts"
-import { podSeen } from "../../src/gather/podSeen.ts"
+import { annotateCopiesInUse, copiesInUse } from "../../src/apply/weightsCopy.ts"
+import { observeCopy } from "../../src/gather/observeCopy.ts"
+import { observePod } from "../../src/gather/observePod.ts"
 import type { WeightsCache } from "../../src/resources/HostClassResource.ts"
 import { adapted, baseCommit } from "../adapted.ts"
 import { commit, podClass, revision, run } from "../observations.ts"
@@ -76,12 +76,12 @@ describe("weights that a node keeps a copy of", () => {
         containerStatuses: [waiting]
       }
     })
-    assert.deepInclude(copySeen(failed), { checks: true, final: true, done: false })
+    assert.deepInclude(observeCopy(failed), { checks: true, final: true, done: false })
     assert.deepInclude(rootCause([failed], false), {
       reason: "WeightsNotVerified",
       message: "In the weights store model.safetensors is no longer what was downloaded."
     })
-    assert.isFalse(podSeen(failed, undefined).started)
+    assert.isFalse(observePod(failed, undefined).started)
   })
 
   it("are visible to the engine only as the commits that it serves, read-only, whatever else the volume holds", () => {
@@ -125,7 +125,7 @@ describe("weights that a node keeps a copy of", () => {
     const pods = [podWith({}), decodePod(json(wanted(null))), decodePod(json(wanted({ ...onClaim, claimName: "elsewhere" })))]
     assert.strictEqual(copiesInUse(pods, "node-weights", 7), `7 ${commit.slice(0, 12)}`)
     const before = wanted(onClaim)
-    const told = tellCopiesInUse(before, "7 abc")
+    const told = annotateCopiesInUse(before, "7 abc")
     assert.strictEqual(told.metadata.annotations?.["seatrial.dev/weights-in-use"], "7 abc")
     assert.strictEqual(told.metadata.annotations?.["seatrial.dev/made-from"], before.metadata.annotations?.["seatrial.dev/made-from"])
     assert.deepInclude(json(told).spec.initContainers[0].env, {
@@ -135,19 +135,22 @@ describe("weights that a node keeps a copy of", () => {
   })
 
   it("are seen on their way, there, or failed and why", () => {
-    assert.deepInclude(copySeen(decodePod(json(wanted(null)))), { checks: true, running: false, done: false, failure: null })
-    const running = copySeen(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } }), "fetched 5 of 10 bytes, 1 bytes/s, 5 s left\n")
+    assert.deepInclude(observeCopy(decodePod(json(wanted(null)))), { checks: true, running: false, done: false, failure: null })
+    const running = observeCopy(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } }), "fetched 5 of 10 bytes, 1 bytes/s, 5 s left\n")
     assert.deepInclude(running, { running: true, done: false, failures: 0, failure: null })
     assert.strictEqual(running?.progress?.bytes, 5)
-    assert.deepInclude(copySeen(copyStatus(ended(0, "", "Completed"))), { done: true, failure: null, endedAt: Date.parse("2026-01-01T00:00:00Z") })
+    assert.deepInclude(observeCopy(copyStatus(ended(0, "", "Completed"))), { done: true, failure: null, endedAt: Date.parse("2026-01-01T00:00:00Z") })
     const looped = copyStatus({ waiting: { reason: "CrashLoopBackOff" } }, 1, ended(1, full))
-    assert.deepInclude(copySeen(looped), {
+    assert.deepInclude(observeCopy(looped), {
       failures: 2,
       final: false,
       failure: { code: "weights_store_full", text: "The node's copy of the weights needs 10 bytes." }
     })
-    assert.deepInclude(copySeen(copyStatus(ended(3, "weights_mismatch: Differs."))), { final: true, failure: { code: "weights_mismatch", text: "Differs." } })
-    assert.strictEqual(copySeen(copyStatus(ended(137, "", "OOMKilled")))?.failure?.code, "out_of_memory")
+    assert.deepInclude(observeCopy(copyStatus(ended(3, "weights_mismatch: Differs."))), {
+      final: true,
+      failure: { code: "weights_mismatch", text: "Differs." }
+    })
+    assert.strictEqual(observeCopy(copyStatus(ended(137, "", "OOMKilled")))?.failure?.code, "out_of_memory")
   })
 
   it("fail in the words of their container, as the cause in the status; an image that does not come is said as that of any container", () => {
@@ -159,7 +162,7 @@ describe("weights that a node keeps a copy of", () => {
       message: "no such image"
     })
     assert.isUndefined(causeOf(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } })))
-    assert.strictEqual(podSeen(copyStatus({ waiting: { reason: "ErrImagePull" } }), undefined).blocked, "ErrImagePull")
-    assert.isFalse(podSeen(loop, undefined).started)
+    assert.strictEqual(observePod(copyStatus({ waiting: { reason: "ErrImagePull" } }), undefined).blocked, "ErrImagePull")
+    assert.isFalse(observePod(loop, undefined).started)
   })
 })

@@ -1,6 +1,6 @@
 import { isFinished, type Phase, workingPhases } from "@seatrial/domain"
 import type { Run, RunRevision } from "@seatrial/store"
-import { FetchSeen, type Observation, type PodSeen } from "../../src/decide/Observation.ts"
+import { type Observation, ObservedFetch, type ObservedPod } from "../../src/decide/Observation.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
 
 const phases: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
@@ -56,7 +56,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
   }
   const started = chance(0.8)
   const ready = started && chance(0.6)
-  const present: PodSeen = {
+  const present: ObservedPod = {
     ...pod,
     createdAt: time(),
     imageDigest: pick(null, tried, tried, other),
@@ -84,16 +84,16 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
   const seen: Observation = {
     ...observed,
     run: drawn,
-    resource: chance(0.8) ? { uid: "mdep-1", mirroredPhase: chance(0.7) ? phase : null } : null,
+    resource: chance(0.8) ? { uid: "mdep-1", shownPhase: chance(0.7) ? phase : null } : null,
     shownSince: time(),
     keepFinished: chance(0.5) ? Math.floor(draw() * 100_000) : null,
     podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
-    fetch: pick<FetchSeen>(
-      FetchSeen.Absent(),
-      FetchSeen.Active({ obstacle: null, progress: null }),
-      FetchSeen.Succeeded(),
-      FetchSeen.Leaving(),
-      FetchSeen.Failed({ failure, endedAt: pick(null, 0) })
+    fetch: pick<ObservedFetch>(
+      ObservedFetch.Absent(),
+      ObservedFetch.Active({ obstacle: null, progress: null }),
+      ObservedFetch.Succeeded(),
+      ObservedFetch.Leaving(),
+      ObservedFetch.Failed({ failure, endedAt: pick(null, 0) })
     ),
     weights: pick(null, { own: true }, { own: false }),
     boot: chance(0.6)
@@ -132,7 +132,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
         : null
     },
     withdrawnAt: pick(null, time(), now - 60_000),
-    attendedSince: chance(0.7) ? 0 : now,
+    leadingSince: chance(0.7) ? 0 : now,
     released: chance(0.3)
   }
   return { seen, now }

@@ -4,7 +4,7 @@ import { Schema } from "effect"
 import { Action, type Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
-import { FetchSeen, type Observation } from "../../src/decide/Observation.ts"
+import { type Observation, ObservedFetch } from "../../src/decide/Observation.ts"
 import { benchmark, measured, pod, podClass, report, revision, url } from "../observations.ts"
 import { anyObservation } from "./anyObservation.ts"
 import { violated } from "./invariants.ts"
@@ -13,14 +13,14 @@ import { random } from "./world.ts"
 /** What a decision must never say of what it saw. */
 const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
   const decision = decide(seen, now)
-  const { actions, lookAgainAt, message, work } = decision
+  const { actions, requeueAt, message, work } = decision
   const { phase } = seen.run
   const wrong = [...violated(seen, now, decision)]
   const hold = (holds: boolean, what: string) => {
     if (!holds) wrong.push(`${what} (${phase}: ${message})`)
   }
   hold(message !== "", "says nothing")
-  hold(lookAgainAt === null || lookAgainAt > now, "looks again at once")
+  hold(requeueAt === null || requeueAt > now, "looks again at once")
   hold(work === null || !isFinished(phase) || work === "boot", "tries an engine of a run that is over")
   const entered = actions.filter(({ _tag }) => _tag === "Enter" || _tag === "Activate")
   hold(entered.length <= 1, "goes two ways")
@@ -98,10 +98,10 @@ const obey = (seen: Observation, now: number): Observation => {
         next = { ...next, pod: null, boot: next.boot === null ? null : { ...next.boot, verdict: null } }
         break
       case "EnsureFetch":
-        next = { ...next, fetch: FetchSeen.Succeeded() }
+        next = { ...next, fetch: ObservedFetch.Succeeded() }
         break
       case "RemoveFetch":
-        next = { ...next, fetch: FetchSeen.Absent() }
+        next = { ...next, fetch: ObservedFetch.Absent() }
         break
       case "NoteWeights":
       case "ForgetWeights":
@@ -116,7 +116,7 @@ const obey = (seen: Observation, now: number): Observation => {
         break
       }
       case "EnsureResource":
-        next = { ...next, resource: { uid: "again", mirroredPhase: null } }
+        next = { ...next, resource: { uid: "again", shownPhase: null } }
         break
       case "RemoveResource":
         next = { ...next, resource: null }
@@ -138,7 +138,7 @@ const obey = (seen: Observation, now: number): Observation => {
   else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")
-  if (settled && next.resource !== null) next = { ...next, resource: { ...next.resource, mirroredPhase: next.run.phase } }
+  if (settled && next.resource !== null) next = { ...next, resource: { ...next.resource, shownPhase: next.run.phase } }
   const leaves = next.run.endpoints.length === 0 && next.pod !== null
   return { ...next, withdrawnAt: leaves ? (next.withdrawnAt ?? now) : null }
 }
@@ -147,7 +147,7 @@ const obey = (seen: Observation, now: number): Observation => {
 const healed = (seen: Observation): Observation => ({
   ...seen,
   podClass: seen.podClass ?? podClass,
-  fetch: seen.fetch._tag === "Active" ? FetchSeen.Succeeded() : seen.fetch._tag === "Leaving" ? FetchSeen.Absent() : seen.fetch,
+  fetch: seen.fetch._tag === "Active" ? ObservedFetch.Succeeded() : seen.fetch._tag === "Leaving" ? ObservedFetch.Absent() : seen.fetch,
   pod:
     seen.pod === null || seen.pod.deleting
       ? null
@@ -226,11 +226,11 @@ describe("whatever is seen", () => {
       for (; looks < most; looks++) {
         seen = healed(seen)
         assert.deepStrictEqual(wrongs(seen, now), [])
-        const { lookAgainAt } = decide(seen, now)
+        const { requeueAt } = decide(seen, now)
         const next = obey(seen, now)
         if (JSON.stringify(next) === JSON.stringify(seen)) {
-          if (lookAgainAt === null) break
-          now = lookAgainAt
+          if (requeueAt === null) break
+          now = requeueAt
         } else now += 1
         seen = next
       }

@@ -1,23 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
 import { withheld } from "../../src/decide/bootCheck.ts"
 import { decide } from "../../src/decide/decide.ts"
-import type { BootSeen, Observation } from "../../src/decide/Observation.ts"
-import { bootSeen, keepVerdict } from "../../src/gather/BootVerdicts.ts"
-import { deploymentId, found, otherDeployment, pod, podClass, report, revision, run, seen } from "../observations.ts"
+import type { Observation, ObservedBoot } from "../../src/decide/Observation.ts"
+import { keepVerdict, observeBoot } from "../../src/gather/BootVerdicts.ts"
+import { deploymentId, found, observationOf, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 import { words } from "./words.ts"
 
 const prints = { ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }
 const serves = found({ status: "active", checks: prints })
-const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0, at = 0): BootSeen => ({
+const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0, at = 0): ObservedBoot => ({
   boot: "pod-1 0",
   failures,
   verdict: outcome === null ? null : { outcome, message: "3 of 8 greedy answers differ.", failures, at }
 })
 const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) =>
-  seen("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
+  observationOf("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
 /** Given up at that time, and compared at 5. */
 const gaveUp = (at: number) =>
-  seen("activated", { pod, boot: start("differs", 2, 5) }, { ...serves, nodeFaults: [{ node: "node-1", code: "starts_differ", at }] })
+  observationOf("activated", { pod, boot: start("differs", 2, 5) }, { ...serves, nodeFaults: [{ node: "node-1", code: "starts_differ", at }] })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const old = { ...endpoint, url: "http://127.0.9.9:8000" }
 /** Its container was started again in it. */
@@ -67,26 +67,30 @@ describe("an engine that has started again", () => {
     ["is not asked where its revision has no fingerprints", activated({ boot: null }), publishes],
     [
       "before gateways are told of it too, where its trial was another's",
-      seen("activating", { pod, boot: start(null) }, found({ checks: prints })),
+      observationOf("activating", { pod, boot: start(null) }, found({ checks: prints })),
       "work boot"
     ],
     [
       "and before it has its traffic, where it started again after they were told",
-      seen("activating", { pod, boot: start(null) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
+      observationOf("activating", { pod, boot: start(null) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
       "work boot"
     ],
     [
       "and is tried on another node then",
-      seen("activating", { pod, boot: start("differs", 1), elsewhere: true }, found({ checks: prints })),
+      observationOf("activating", { pod, boot: start("differs", 1), elsewhere: true }, found({ checks: prints })),
       "NoteNodeFault, enter queued"
     ],
-    ["or fails", seen("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"],
+    ["or fails", observationOf("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"],
     [
       "where it was started again in its pod, another is tried before that",
-      seen("activating", { pod: again, boot: start("differs", 1) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
+      observationOf("activating", { pod: again, boot: start("differs", 1) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
       "publish nothing, Tell, remove pod pod-1"
     ],
-    ["once", seen("activating", { pod: again, boot: start("differs", 2) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"]
+    [
+      "once",
+      observationOf("activating", { pod: again, boot: start("differs", 2) }, found({ checks: prints })),
+      "keep log, enter failed nondeterministic_output"
+    ]
   ]
   for (const [promise, observation, expected] of cases) {
     it(promise, () => assert.strictEqual(words(decide(observation, 0)), expected))
@@ -104,7 +108,7 @@ describe("an engine that has started again", () => {
   })
 
   it("is no engine that a run which reuses it serves with", () => {
-    const message = (boot: BootSeen) => decide({ ...activated({ boot }), run: { ...activated({ boot }).run, engineRun: otherDeployment } }, 0).message
+    const message = (boot: ObservedBoot) => decide({ ...activated({ boot }), run: { ...activated({ boot }).run, engineRun: otherDeployment } }, 0).message
     assert.match(message(start("same")), /^Serves with the engine of/)
     assert.match(message(start(null)), /^The engine of .* is not ready: its answers are compared with the verified ones\.$/)
     assert.match(message(start("differs", 2)), /^The engine's answers differ from the verified ones: 3 of 8 greedy answers differ\. It gets no traffic\.$/)
@@ -113,7 +117,7 @@ describe("an engine that has started again", () => {
   it("gateways have their two minutes from when it was compared", () => {
     const verified = found({ checks: prints })
     const at = (change: Partial<Observation>, now: number, endpoints: typeof run.endpoints = []) =>
-      words(decide(seen("activating", { pod, ...change }, { ...verified, endpoints }), now))
+      words(decide(observationOf("activating", { pod, ...change }, { ...verified, endpoints }), now))
     const tried = { running: null, ended: { ...away(3).ended, at: 150_000 } }
     const told = [{ ...endpoint, reachable: false }]
     assert.deepStrictEqual(
@@ -131,7 +135,7 @@ describe("an engine that has started again", () => {
   it("is known by its pod and how often that started, and compared on the card alone that the fingerprints are of", () => {
     const verdicts = new Map()
     const verified = { ...run, revision: { ...revision, checks: prints } }
-    const seenOf = (change: object = {}) => bootSeen(verdicts, verified, podClass, { ...pod, ...change })
+    const seenOf = (change: object = {}) => observeBoot(verdicts, verified, podClass, { ...pod, ...change })
     assert.isNull(seenOf()?.verdict)
     keepVerdict(verdicts, deploymentId, pod, { outcome: "differs", message: "m", at: 0 })
     assert.deepInclude(seenOf()?.verdict, { outcome: "differs", failures: 1 })
@@ -140,12 +144,12 @@ describe("an engine that has started again", () => {
     assert.strictEqual(seenOf({ uid: "pod-2" })?.failures, 2)
     keepVerdict(verdicts, deploymentId, pod, { outcome: "same", message: "", at: 0 })
     assert.strictEqual(seenOf()?.failures, 0)
-    assert.isNull(bootSeen(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
-    assert.isNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))
+    assert.isNull(observeBoot(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
+    assert.isNull(observeBoot(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))
     // A model without messages has none, but the likelihood of texts.
     const scored = { ...report, checks: [{ name: "text_likelihood", passed: true }] }
-    assert.isNotNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: scored } }, podClass, pod))
+    assert.isNotNull(observeBoot(verdicts, { ...run, revision: { ...revision, checks: scored } }, podClass, pod))
     const elsewhere = { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }
-    assert.isNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: scored } }, elsewhere, pod))
+    assert.isNull(observeBoot(verdicts, { ...run, revision: { ...revision, checks: scored } }, elsewhere, pod))
   })
 })

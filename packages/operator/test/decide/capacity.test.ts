@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
-import { FetchSeen, type Observation } from "../../src/decide/Observation.ts"
-import { found, otherDeployment, pod, podClass, report, seen } from "../observations.ts"
+import { type Observation, ObservedFetch } from "../../src/decide/Observation.ts"
+import { found, observationOf, otherDeployment, pod, podClass, report } from "../observations.ts"
 import { words } from "./words.ts"
 
 const minute = 60_000
@@ -32,79 +32,79 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   "what it waits for, in words": [
     [
       "the organization's limit",
-      seen("waiting", { organizationGpus: 4 }, { gpuLimit: 4 }),
+      observationOf("waiting", { organizationGpus: 4 }, { gpuLimit: 4 }),
       0,
       "",
       "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization uses or has requested 4."
     ],
     [
       "an administrator, if the organization's limit can never admit it",
-      seen("waiting", {}, { gpuLimit: 0 }),
+      observationOf("waiting", {}, { gpuLimit: 0 }),
       0,
       "",
       "Waits for an administrator: its engine needs 1 GPU, but its organization may hold only 0 at once. Raise the limit with seatrial admin limits set."
     ],
     [
       "its place, and another host class that has room for it",
-      seen("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: true } }),
+      observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: true } }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class [local, h200] or any."
     ],
     [
       "another host class that has room for it, with weights of its own",
-      seen("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: false } }),
+      observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: false } }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class h200."
     ],
-    ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
+    ["the first in the queue", observationOf("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [
       "its place, which is told now and then where many go first",
-      seen("queued", { freeSlots: 1, ahead: 300 }),
+      observationOf("queued", { freeSlots: 1, ahead: 300 }),
       0,
       `again ${10 * minute}`,
       "Waits for 1 GPU of simulated: 300 runs go first."
     ],
-    ["its place", seen("queued", { freeSlots: 1, ahead: 3 }), 0, "", "Waits for 1 GPU of simulated: 3 runs go first."],
+    ["its place", observationOf("queued", { freeSlots: 1, ahead: 3 }), 0, "", "Waits for 1 GPU of simulated: 3 runs go first."],
     [
       "what is set aside",
-      seen("queued", { ...full, setAside: true }),
+      observationOf("queued", { ...full, setAside: true }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. The free GPUs are reserved for other organizations."
     ],
     [
       "its own model's candidate, where that holds what the run could have",
-      seen("queued", { ...full, candidates: [candidate] }),
+      observationOf("queued", { ...full, candidates: [candidate] }),
       0,
       "",
       `Waits for 1 GPU of simulated: first in the queue.${holds}`
     ],
     [
       "and no candidate elsewhere",
-      seen("queued", { ...full, candidates: [{ ...candidate, inPlace: false }] }),
+      observationOf("queued", { ...full, candidates: [{ ...candidate, inPlace: false }] }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue."
     ],
     [
       "a candidate anywhere, where that is within its organization's limit",
-      seen("waiting", { organizationGpus: 1, candidates: [{ ...candidate, inPlace: false }] }, { gpuLimit: 1 }),
+      observationOf("waiting", { organizationGpus: 1, candidates: [{ ...candidate, inPlace: false }] }, { gpuLimit: 1 }),
       0,
       "",
       `Waits for its organization's limit of 1 GPU: it needs 1, and the organization uses or has requested 1.${holds}`
     ],
     [
       "its own model's candidate in Kueue's queue",
-      seen("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu", candidates: [candidate] }),
+      observationOf("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu", candidates: [candidate] }),
       0,
       "again 20000",
       `Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu.${holds}`
     ],
     [
       "engines of several nodes, which nothing can use yet",
-      seen("queued", { podClass: { ...podClass, nodes: 2 } }),
+      observationOf("queued", { podClass: { ...podClass, nodes: 2 } }),
       0,
       "",
       "Waits for the host class local to change: its engines span 2 nodes, which no engine supports yet."
@@ -113,258 +113,298 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   "from zero, where nodes come when a pod asks for them,": [
     [
       "the first in the queue asks",
-      seen("queued", { ...full, podClass: scaling }),
+      observationOf("queued", { ...full, podClass: scaling }),
       0,
       "enter provisioning",
       "Requests a node: none has 1 GPU of simulated free."
     ],
     [
       "so does one whose weights have just come",
-      seen("materializing", { ...full, podClass: scaling, fetch: FetchSeen.Succeeded() }),
+      observationOf("materializing", { ...full, podClass: scaling, fetch: ObservedFetch.Succeeded() }),
       0,
       "NoteWeights, RemoveFetch, enter provisioning"
     ],
     [
       "the next waits until that one has its node",
-      seen("queued", { ...full, podClass: scaling, asked: 1 }),
+      observationOf("queued", { ...full, podClass: scaling, requestedEngines: 1 }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. 1 engine has requested a node and gets one first."
     ],
-    ["who is not first waits", seen("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
+    ["who is not first waits", observationOf("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
     [
       "nobody asks beyond the most that the class may have",
-      seen("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 4 }),
+      observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 4 }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. The host class is limited to 4 GPUs."
     ],
-    ["what is below it is asked for", seen("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
+    ["what is below it is asked for", observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
     [
       "a pod that finds no node has not failed, however long that takes",
-      seen("provisioning", { ...full, podClass: scaling, pod: unplaced }),
+      observationOf("provisioning", { ...full, podClass: scaling, pod: unplaced }),
       10 * 60 * minute,
       "",
       "No node can take the engine yet, but one may be on its way: 0/1 nodes"
     ],
-    ["a host class without an autoscaler makes no pod that cannot be placed", seen("queued", full), 0, ""]
+    ["a host class without an autoscaler makes no pod that cannot be placed", observationOf("queued", full), 0, ""]
   ],
   "in Kueue's queue": [
-    ["a run asks for its pod at once", seen("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Requests its GPUs from Kueue's queue gpus."],
+    ["a run asks for its pod at once", observationOf("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Requests its GPUs from Kueue's queue gpus."],
     [
       "free GPUs alone do not let it through",
-      seen("materializing", { podClass: kueue, fetch: FetchSeen.Succeeded() }),
+      observationOf("materializing", { podClass: kueue, fetch: ObservedFetch.Succeeded() }),
       0,
       "NoteWeights, RemoveFetch, enter queued"
     ],
-    ["a pod that is held back waits", seen("queued", { podClass: kueue, pod: gated }), 0, "again 20000", "Waits in Kueue's queue gpus."],
+    ["a pod that is held back waits", observationOf("queued", { podClass: kueue, pod: gated }), 0, "again 20000", "Waits in Kueue's queue gpus."],
     [
       "in Kueue's own words",
-      seen("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu" }),
+      observationOf("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu" }),
       0,
       "again 20000",
       "Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
     ],
-    ["one that is let go goes on", seen("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
+    ["one that is let go goes on", observationOf("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
     [
       "one that ran before the run came back to the queue is removed",
-      seen("queued", { podClass: kueue, pod }, { phaseSince: 5_000 }),
+      observationOf("queued", { podClass: kueue, pod }, { phaseSince: 5_000 }),
       9_000,
       "remove pod pod-1"
     ],
     [
       "one that starts while it is looked at goes on",
-      seen("queued", { podClass: kueue, pod: { ...pod, scheduledAt: 5_000 } }, { phaseSince: 5_400 }),
+      observationOf("queued", { podClass: kueue, pod: { ...pod, scheduledAt: 5_000 } }, { phaseSince: 5_400 }),
       9_000,
       "enter provisioning"
     ],
-    ["and is no failure where no node can take it yet", seen("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
-    ["one whose place was taken queues again with its pod", seen("provisioning", { podClass: kueue, pod: gated }), 0, "enter queued"],
-    ["at most three times", seen("provisioning", { podClass: kueue, pod: gated }, { requeues: 3 }), 0, "keep log, enter failed capacity_lost"],
-    ["the organization's limit comes first", seen("waiting", { podClass: kueue, organizationGpus: 1 }, { gpuLimit: 1 }), 0, ""]
+    ["and is no failure where no node can take it yet", observationOf("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
+    ["one whose place was taken queues again with its pod", observationOf("provisioning", { podClass: kueue, pod: gated }), 0, "enter queued"],
+    ["at most three times", observationOf("provisioning", { podClass: kueue, pod: gated }, { requeues: 3 }), 0, "keep log, enter failed capacity_lost"],
+    ["the organization's limit comes first", observationOf("waiting", { podClass: kueue, organizationGpus: 1 }, { gpuLimit: 1 }), 0, ""]
   ],
   "capacity that is lost": [
     ...[0, 1, 2].flatMap(
       (requeues): ReadonlyArray<Case> => [
         [
           `in provisioning after ${requeues} requeues queues again`,
-          seen("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues }),
+          observationOf("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues }),
           0,
           "remove pod pod-1 by force, enter queued"
         ],
         [
           `in booting after ${requeues} requeues queues again`,
-          seen("booting", { pod: { ...pod, lost: "evicted" } }, { requeues }),
+          observationOf("booting", { pod: { ...pod, lost: "evicted" } }, { requeues }),
           0,
           "remove pod pod-1 by force, enter queued"
         ],
-        [`with its pod, in booting after ${requeues} requeues`, seen("booting", {}, { requeues }), 0, "enter queued"]
+        [`with its pod, in booting after ${requeues} requeues`, observationOf("booting", {}, { requeues }), 0, "enter queued"]
       ]
     ),
     [
       "in booting ends the run the fourth time",
-      seen("booting", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
+      observationOf("booting", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
       0,
       "keep log, enter failed capacity_lost"
     ],
-    ["in the trial is asked for again, without a requeue", seen("checking", { pod: null }), 0, "EnsurePod"]
+    ["in the trial is asked for again, without a requeue", observationOf("checking", { pod: null }), 0, "EnsurePod"]
   ],
   "a roll-out without a spare GPU": [
     [
       "says so where it waits, and what to do",
-      seen("queued", { ...full, predecessorHolds: true }, predecessor),
+      observationOf("queued", { ...full, predecessorHolds: true }, predecessor),
       0,
       "",
       `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class local, which stops the serving revision first.`
     ],
     [
       "says so where the organization's limit is what serves",
-      seen("waiting", { predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
+      observationOf("waiting", { predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
       0,
       ""
     ],
     [
       "takes its predecessor's GPUs where the class says replace",
-      seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
+      observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning replacing",
       `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which serves until then; the model is unavailable in between.`
     ],
-    ["but only once its weights are there", seen("materializing", { ...full, podClass: replacing, predecessorHolds: true }, predecessor), 0, "EnsureFetch"],
+    [
+      "but only once its weights are there",
+      observationOf("materializing", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
+      0,
+      "EnsureFetch"
+    ],
     [
       "and then at once",
-      seen("materializing", { ...full, podClass: replacing, predecessorHolds: true, fetch: FetchSeen.Succeeded() }, predecessor),
+      observationOf("materializing", { ...full, podClass: replacing, predecessorHolds: true, fetch: ObservedFetch.Succeeded() }, predecessor),
       0,
       "NoteWeights, RemoveFetch, enter provisioning replacing"
     ],
     [
       "takes them where its predecessor has no traffic, since it answers otherwise than what was verified",
-      seen("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
+      observationOf("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
       0,
       "enter provisioning replacing",
       `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which has no traffic because its answers differ from the verified ones.`
     ],
-    ["takes a spare GPU first", seen("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
+    ["takes a spare GPU first", observationOf("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [
       "asks for a node first, where they come",
-      seen("queued", { ...full, podClass: { ...replacing, autoscaling: true }, predecessorHolds: true }, predecessor),
+      observationOf("queued", { ...full, podClass: { ...replacing, autoscaling: true }, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning"
     ],
-    ["replaces nothing that holds no GPUs", seen("queued", { ...full, podClass: replacing }, predecessor), 0, ""],
+    ["replaces nothing that holds no GPUs", observationOf("queued", { ...full, podClass: replacing }, predecessor), 0, ""],
     [
       "replaces nothing of another host class",
-      seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "other", gpus: 1 } }),
+      observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "other", gpus: 1 } }),
       0,
       ""
     ],
     [
       "replaces nothing for a candidate that is not to serve",
-      seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, { ...predecessor, serve: false }),
+      observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, { ...predecessor, serve: false }),
       0,
       ""
     ],
     [
       "waits for the older run of the model first",
-      seen("waiting", { ...full, podClass: replacing, predecessorHolds: true }, { ...predecessor, olderRun: otherDeployment }),
+      observationOf("waiting", { ...full, podClass: replacing, predecessorHolds: true }, { ...predecessor, olderRun: otherDeployment }),
       0,
       ""
     ],
     [
       "replaces within a limit of what serves",
-      seen("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
+      observationOf("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
       0,
       "enter provisioning replacing"
     ],
     [
       "but not beyond a limit that has become smaller",
-      seen("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 3 }, { ...predecessor, gpuLimit: 1 }),
+      observationOf("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 3 }, { ...predecessor, gpuLimit: 1 }),
       0,
       ""
     ],
     [
       "waits for the last requests of what it replaces, however long",
-      seen("provisioning", { ...full, podClass: replacing, predecessorHolds: true, pod: unplaced }, { ...predecessor, replaces: true }),
+      observationOf("provisioning", { ...full, podClass: replacing, predecessorHolds: true, pod: unplaced }, { ...predecessor, replaces: true }),
       50 * minute,
       "",
       `Waits until ${otherDeployment} has finished its requests and released its GPUs.`
     ],
     [
       "queues again where somebody else took the GPUs",
-      seen("provisioning", { ...full, podClass: replacing, pod: unplaced }, { ...predecessor, replaces: true }),
+      observationOf("provisioning", { ...full, podClass: replacing, pod: unplaced }, { ...predecessor, replaces: true }),
       50 * minute,
       "remove pod pod-1, enter queued"
     ]
   ],
   "what serves and is replaced": [
-    ["is served no more", seen("activated", { pod }, { ...serving, endpoints, replacedBy: otherDeployment }), 0, "publish nothing, again 10000"],
-    ["gateways have time to hear of it", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }), 9_999, "again 10000"],
+    ["is served no more", observationOf("activated", { pod }, { ...serving, endpoints, replacedBy: otherDeployment }), 0, "publish nothing, again 10000"],
+    [
+      "gateways have time to hear of it",
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }),
+      9_999,
+      "again 10000"
+    ],
     [
       "its requests end",
-      seen("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment, inFlight: 1 }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment, inFlight: 1 }),
       minute,
       `again ${minute + 5_000}`
     ],
-    ["then its GPUs are free", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }), 10_000, "remove pod pod-1"],
+    ["then its GPUs are free", observationOf("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }), 10_000, "remove pod pod-1"],
     [
       "it stays down while the other is on trial, and says so",
-      seen("activated", {}, { ...serving, replacedBy: otherDeployment }),
+      observationOf("activated", {}, { ...serving, replacedBy: otherDeployment }),
       minute,
       "",
       `Its GPUs went to its replacement, ${otherDeployment}. It starts again if that run fails.`
     ],
-    ["it comes back where the other fails or is cancelled", seen("activated", {}, serving), minute, "EnsurePod"]
+    ["it comes back where the other fails or is cancelled", observationOf("activated", {}, serving), minute, "EnsurePod"]
   ],
   "a served model with hold_seconds": [
-    ["serves while it is used", seen("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 110_000, "again 170000"],
-    ["goes when it was not for as long", seen("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 170_000, "publish nothing, again 180000"],
-    ["not under a request", seen("activated", { pod }, { ...held(60), lastUsedAt: 0, inFlight: 1 }), 170_000, "again 200000"],
-    ["drains like any other", seen("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [] }), 180_000, "remove pod pod-1"],
+    ["serves while it is used", observationOf("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 110_000, "again 170000"],
+    ["goes when it was not for as long", observationOf("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 170_000, "publish nothing, again 180000"],
+    ["not under a request", observationOf("activated", { pod }, { ...held(60), lastUsedAt: 0, inFlight: 1 }), 170_000, "again 200000"],
+    ["drains like any other", observationOf("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [] }), 180_000, "remove pod pod-1"],
     [
       "a request in between keeps it",
-      seen("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [], lastUsedAt: 175_000 }),
+      observationOf("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [], lastUsedAt: 175_000 }),
       176_000,
       "publish http://127.0.1.1:8000, again 245000"
     ],
     [
       "stays away while nobody asks, also for a new operator",
-      seen("activated", { attendedSince: 200_000 }, { ...held(60), endpoints: [] }),
+      observationOf("activated", { leadingSince: 200_000 }, { ...held(60), endpoints: [] }),
       200_000,
       "",
       "Idle: the model had no requests for a while. The next request starts its engine."
     ],
-    ["comes back with the next request", seen("activated", {}, { ...held(60), endpoints: [], lastUsedAt: 300_000 }), 300_000, "EnsurePod, again 370000"],
+    [
+      "comes back with the next request",
+      observationOf("activated", {}, { ...held(60), endpoints: [], lastUsedAt: 300_000 }),
+      300_000,
+      "EnsurePod, again 370000"
+    ],
     [
       "is idle to a later run of its revision too, which did not wake it",
-      seen("activated", {}, { ...held(60), engineRun: otherDeployment, lastUsedAt: 100_000, endedAt: 290_000, endpoints: [] }),
+      observationOf("activated", {}, { ...held(60), engineRun: otherDeployment, lastUsedAt: 100_000, endedAt: 290_000, endpoints: [] }),
       300_000,
       "",
       "Idle: the model had no requests for a while. The next request starts its engine."
     ],
-    ["an engine that is on its way is let come", seen("activated", { pod: { ...pod, ready: false } }, { ...held(1), endpoints: [] }), 300_000, "again 330000"],
-    ["one that no node takes is not", seen("activated", { pod: unplaced, withdrawnAt: 0 }, { ...held(1), endpoints: [] }), 300_000, "remove pod pod-1"],
-    ["stays for who woke it to come back", seen("activated", { pod: { ...pod, readyChangedAt: 300_000 } }, { ...held(0), endpoints }), 310_000, "again 315000"],
-    ["a new operator does not take it for unused at once", seen("activated", { pod, attendedSince: 500_000 }, held(60)), 500_000, "again 570000"],
-    ["without it, a model is never idle", seen("activated", { pod }, { ...serving, endpoints }), 365 * 24 * 60 * minute, ""]
+    [
+      "an engine that is on its way is let come",
+      observationOf("activated", { pod: { ...pod, ready: false } }, { ...held(1), endpoints: [] }),
+      300_000,
+      "again 330000"
+    ],
+    [
+      "one that no node takes is not",
+      observationOf("activated", { pod: unplaced, withdrawnAt: 0 }, { ...held(1), endpoints: [] }),
+      300_000,
+      "remove pod pod-1"
+    ],
+    [
+      "stays for who woke it to come back",
+      observationOf("activated", { pod: { ...pod, readyChangedAt: 300_000 } }, { ...held(0), endpoints }),
+      310_000,
+      "again 315000"
+    ],
+    ["a new operator does not take it for unused at once", observationOf("activated", { pod, leadingSince: 500_000 }, held(60)), 500_000, "again 570000"],
+    ["without it, a model is never idle", observationOf("activated", { pod }, { ...serving, endpoints }), 365 * 24 * 60 * minute, ""]
   ],
   "the disruption budget of an engine": [
-    ["is there while it serves", seen("activated", { pod, podClass: { ...podClass, evictable: false } }, { ...serving, endpoints }), 0, "EnsureBudget"],
-    ["once", seen("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...serving, endpoints }), 0, ""],
-    ["not where the class lets engines be evicted", seen("activated", { pod, budget: true }, { ...serving, endpoints }), 0, "RemoveBudget"],
+    [
+      "is there while it serves",
+      observationOf("activated", { pod, podClass: { ...podClass, evictable: false } }, { ...serving, endpoints }),
+      0,
+      "EnsureBudget"
+    ],
+    ["once", observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...serving, endpoints }), 0, ""],
+    ["not where the class lets engines be evicted", observationOf("activated", { pod, budget: true }, { ...serving, endpoints }), 0, "RemoveBudget"],
     [
       "not during a trial",
-      seen("checking", { pod, podClass: { ...podClass, evictable: false }, work: { running: "checking", ended: null } }),
+      observationOf("checking", { pod, podClass: { ...podClass, evictable: false }, work: { running: "checking", ended: null } }),
       0,
       "work checking"
     ],
     [
       "goes before its engine is drained",
-      seen("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...found({ status: "superseded" }), endpoints }),
+      observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...found({ status: "superseded" }), endpoints }),
       0,
       "RemoveBudget, publish nothing, again 10000"
     ],
-    ["goes with a failed run", seen("failed", { budget: true }, { failure: { code: "x", text: "y" }, endedAt: 0 }), 0, "RemoveBudget, remove pod, RemoveFetch"],
-    ["stays where its host class is gone", seen("activated", { pod, podClass: null, budget: true }, { ...serving, endpoints }), 0, ""]
+    [
+      "goes with a failed run",
+      observationOf("failed", { budget: true }, { failure: { code: "x", text: "y" }, endedAt: 0 }),
+      0,
+      "RemoveBudget, remove pod, RemoveFetch"
+    ],
+    ["stays where its host class is gone", observationOf("activated", { pod, podClass: null, budget: true }, { ...serving, endpoints }), 0, ""]
   ]
 }
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/decide/Observation.ts"
-import { found, otherDeployment, pod, podClass, report, seen, url } from "../observations.ts"
+import { found, observationOf, otherDeployment, pod, podClass, report, url } from "../observations.ts"
 import { words } from "./words.ts"
 
 type Case = readonly [promise: string, observation: Observation, expected: string, said?: string]
@@ -25,71 +25,71 @@ const none = "no node has the class's labels card=h10 (nodes checked: 3)"
 
 const tables: Record<string, ReadonlyArray<Case>> = {
   "the image of an engine": [
-    ["is noted before the trial begins", seen("checking", { pod }, untried), "RecordEngineImage"],
-    ["is noted once", seen("checking", { pod }, found({ engineImage: "reference:1" })), "work checking"],
-    ["is not that of an engine that is not ready", seen("checking", { pod: { ...pod, ready: false } }, untried), "again 600000"],
+    ["is noted before the trial begins", observationOf("checking", { pod }, untried), "RecordEngineImage"],
+    ["is noted once", observationOf("checking", { pod }, found({ engineImage: "reference:1" })), "work checking"],
+    ["is not that of an engine that is not ready", observationOf("checking", { pod: { ...pod, ready: false } }, untried), "again 600000"],
     [
       "is that of what serves where nobody noted it at its trial",
-      seen("activated", { pod }, { ...found({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
+      observationOf("activated", { pod }, { ...found({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
       "RecordEngineImage"
     ],
-    ["is noted with its digest once its node tells that", seen("checking", { pod: told }, found({ engineImage: "reference:1" })), "RecordEngineImage"],
-    ["is noted with its digest once", seen("checking", { pod: told }, found({ engineDigest: tried ?? "" })), "work checking"],
-    ["is not noted of a pod that was given another one", seen("checking", { pod: { ...told, image: "reference:9" } }, found({})), "work checking"],
+    ["is noted with its digest once its node tells that", observationOf("checking", { pod: told }, found({ engineImage: "reference:1" })), "RecordEngineImage"],
+    ["is noted with its digest once", observationOf("checking", { pod: told }, found({ engineDigest: tried ?? "" })), "work checking"],
+    ["is not noted of a pod that was given another one", observationOf("checking", { pod: { ...told, image: "reference:9" } }, found({})), "work checking"],
     [
       "whose name stands for another by now is not tried",
-      seen("checking", { pod: moved }, found({ engineDigest: tried ?? "" })),
+      observationOf("checking", { pod: moved }, found({ engineDigest: tried ?? "" })),
       "Tell, remove pod pod-1",
       `The image reference:1 now has the digest ${other}, but ${tried} was verified. The engine is replaced with the verified image.`
     ],
     [
       "whose name stands for another by now takes no traffic",
-      seen("activating", { pod: moved }, found({ engineDigest: tried ?? "", checks: report })),
+      observationOf("activating", { pod: moved }, found({ engineDigest: tried ?? "", checks: report })),
       "Tell, remove pod pod-1"
     ],
     [
       "whose name stands for another by now loses its traffic",
-      seen("activated", { pod: moved }, { ...found(verified), endedAt: 0, endpoints }),
+      observationOf("activated", { pod: moved }, { ...found(verified), endedAt: 0, endpoints }),
       "publish nothing, Tell, remove pod pod-1"
     ],
     [
       "that was asked for by its digest is that, whatever its node calls it",
-      seen("activated", { pod: { ...moved, imagePinned: true } }, { ...found(verified), endedAt: 0, endpoints }),
+      observationOf("activated", { pod: { ...moved, imagePinned: true } }, { ...found(verified), endedAt: 0, endpoints }),
       ""
     ]
   ],
   "a pod that never started, of a host class that has changed since": [
     [
       "gives way to another while its node cannot pull its image",
-      seen("provisioning", { outdated: true, pod: { ...unstarted, blocked: "ImagePullBackOff" } }),
+      observationOf("provisioning", { outdated: true, pod: { ...unstarted, blocked: "ImagePullBackOff" } }),
       "remove pod pod-1",
       outdated
     ],
-    ["gives way to another while no node can take it", seen("provisioning", { outdated: true, pod: unplaced }), "remove pod pod-1", outdated],
+    ["gives way to another while no node can take it", observationOf("provisioning", { outdated: true, pod: unplaced }), "remove pod pod-1", outdated],
     [
       "gives way to another in Kueue's queue",
-      seen("queued", { outdated: true, podClass: { ...podClass, queueName: "gpus" }, pod: { ...unplaced, gated: true, unschedulable: null } }),
+      observationOf("queued", { outdated: true, podClass: { ...podClass, queueName: "gpus" }, pod: { ...unplaced, gated: true, unschedulable: null } }),
       "remove pod pod-1"
     ],
-    ["gives way to another in the trial", seen("checking", { outdated: true, pod: unstarted }), "remove pod pod-1", outdated],
+    ["gives way to another in the trial", observationOf("checking", { outdated: true, pod: unstarted }), "remove pod pod-1", outdated],
     [
       "gives way to another where it is to serve",
-      seen("activated", { outdated: true, pod: unplaced }, { ...serving, endpoints }),
+      observationOf("activated", { outdated: true, pod: unplaced }, { ...serving, endpoints }),
       "publish nothing, remove pod pod-1",
       outdated
     ],
-    ["is waited for where it goes already", seen("provisioning", { outdated: true, pod: { ...unplaced, deleting: true } }), ""]
+    ["is waited for where it goes already", observationOf("provisioning", { outdated: true, pod: { ...unplaced, deleting: true } }), ""]
   ],
   "what serves, where the class says replace": [
     [
       "is not stopped for GPUs that the run could not have",
-      seen("queued", { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned }, predecessor),
+      observationOf("queued", { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned }, predecessor),
       "",
       `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, but stopping it would not help: ${cordoned}.`
     ],
     [
       "nor where the only node of the class takes no new pods",
-      seen(
+      observationOf(
         "queued",
         {
           freeSlots: 0,
@@ -105,7 +105,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "nor within its organization's limit",
-      seen(
+      observationOf(
         "waiting",
         { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned, organizationGpus: 1 },
         { ...predecessor, gpuLimit: 1 }
@@ -114,7 +114,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "is stopped for the limit where another node has room",
-      seen(
+      observationOf(
         "waiting",
         { freeSlots: 1, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned, organizationGpus: 1 },
         { ...predecessor, gpuLimit: 1 }
@@ -123,8 +123,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ]
   ],
   "GPUs that no node can give": [
-    ["are told of with the reason, not as a place in a queue", seen("queued", { freeSlots: 0, shortage: none }), "", `Waits for 1 GPU of simulated: ${none}.`],
-    ["are waited for by who comes new", seen("waiting", { freeSlots: 0, shortage: none }), "enter queued"]
+    [
+      "are told of with the reason, not as a place in a queue",
+      observationOf("queued", { freeSlots: 0, shortage: none }),
+      "",
+      `Waits for 1 GPU of simulated: ${none}.`
+    ],
+    ["are waited for by who comes new", observationOf("waiting", { freeSlots: 0, shortage: none }), "enter queued"]
   ]
 }
 
@@ -142,7 +147,7 @@ for (const [name, cases] of Object.entries(tables)) {
 
 describe("an engine that lost its GPUs before it had a node", () => {
   const reason = (change: Partial<Observation>) => {
-    const decision = decide(seen("provisioning", { freeSlots: 0, pod: unplaced, ...change }), minute)
+    const decision = decide(observationOf("provisioning", { freeSlots: 0, pod: unplaced, ...change }), minute)
     const [entered] = decision.actions.filter((action) => action._tag === "Enter")
     return entered?._tag === "Enter" ? entered.reason : null
   }

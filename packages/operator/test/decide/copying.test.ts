@@ -1,18 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { copyDeadline, fetchAgain, fetchLook, provisioningDeadline } from "../../src/decide/limits.ts"
-import { type CopySeen, FetchSeen, type Observation } from "../../src/decide/Observation.ts"
+import { copyDeadline, fetchAgain, fetchInterval, provisioningDeadline } from "../../src/decide/limits.ts"
+import { type Observation, type ObservedCopy, ObservedFetch } from "../../src/decide/Observation.ts"
 import { observed, pod, podClass, revision, run } from "../observations.ts"
 
 const state = { bytes: 2 ** 30, totalBytes: 2 ** 32, bytesPerSecond: 500_000_000, secondsLeft: 6, stalledSeconds: null, waiting: false }
-const copy: CopySeen = { running: true, done: false, endedAt: null, failures: 0, failure: null, final: false, progress: state }
+const copy: ObservedCopy = { running: true, done: false, endedAt: null, failures: 0, failure: null, final: false, progress: state }
 const cache = { claimName: "node-weights", storageClassName: null, sizeBytes: null, verify: "recorded" } as const
 const full = { code: "weights_store_full", text: "It needs 10 bytes." } as const
 
 const failureOf = ({ actions }: Decision) => actions.find((action) => action._tag === "Enter")?.failure ?? null
 
-const seen = (change: Partial<CopySeen>, phase: "provisioning" | "checking" | "activated" = "provisioning"): Observation => ({
+const seen = (change: Partial<ObservedCopy>, phase: "provisioning" | "checking" | "activated" = "provisioning"): Observation => ({
   ...observed,
   run: { ...run, phase, revision: { ...revision, status: phase === "activated" ? "active" : "draft" } },
   podClass: { ...podClass, weightsCache: cache },
@@ -23,7 +23,7 @@ describe("while the weights are copied to a node", () => {
   it("the run says how far that is, and looks again soon", () => {
     const decision = decide(seen({}), 1_000)
     assert.strictEqual(decision.message, "Copies the weights to the node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
-    assert.strictEqual(decision.lookAgainAt, 1_000 + fetchLook)
+    assert.strictEqual(decision.requeueAt, 1_000 + fetchInterval)
     assert.strictEqual(decide(seen({ progress: null }), 1_000).message, "Copies the weights to the node.")
     assert.match(decide(seen({ progress: { ...state, waiting: true } }), 1_000).message, /^Waits for another pod that copies the same weights/)
     assert.match(
@@ -84,13 +84,13 @@ describe("while the weights are copied to a node", () => {
       assert.deepStrictEqual(tags(decide(lost, 1_000)), ["ForgetWeights", "EnsureFetch"])
       assert.match(decide(lost, 1_000).message, /^The engine cannot use its weights: (Gone|Changed)\. They are downloaded again\.$/)
       const forgotten = { ...lost, weights: null }
-      const comes = decide({ ...forgotten, fetch: FetchSeen.Active({ obstacle: null, progress: state }) }, 1_000)
-      assert.deepStrictEqual([tags(comes), comes.lookAgainAt], [[], 1_000 + fetchLook])
+      const comes = decide({ ...forgotten, fetch: ObservedFetch.Active({ obstacle: null, progress: state }) }, 1_000)
+      assert.deepStrictEqual([tags(comes), comes.requeueAt], [[], 1_000 + fetchInterval])
       assert.match(comes.message, /Downloads and verifies: 1\.0 GiB of 4\.0 GiB/)
-      const failed = { ...forgotten, fetch: FetchSeen.Failed({ failure: { code: "download_failed", text: "No hub." }, endedAt: 1_000 }) }
-      assert.deepStrictEqual([tags(decide(failed, 2_000)), decide(failed, 2_000).lookAgainAt], [[], 1_000 + fetchAgain])
+      const failed = { ...forgotten, fetch: ObservedFetch.Failed({ failure: { code: "download_failed", text: "No hub." }, endedAt: 1_000 }) }
+      assert.deepStrictEqual([tags(decide(failed, 2_000)), decide(failed, 2_000).requeueAt], [[], 1_000 + fetchAgain])
       assert.deepStrictEqual(tags(decide(failed, 1_000 + fetchAgain)), ["RemoveFetch"])
-      assert.deepStrictEqual(tags(decide({ ...forgotten, fetch: FetchSeen.Succeeded() }, 1_000)), ["RemovePod", "NoteWeights", "RemoveFetch"])
+      assert.deepStrictEqual(tags(decide({ ...forgotten, fetch: ObservedFetch.Succeeded() }, 1_000)), ["RemovePod", "NoteWeights", "RemoveFetch"])
       // Whatever else is the matter with it, nothing is downloaded for what does not serve, and nothing for a store that nobody knows.
       assert.notInclude(tags(decide({ ...lost, run: { ...lost.run, modelDisabled: true } }, 1_000)), "EnsureFetch")
       assert.notInclude(tags(decide({ ...lost, podClass: null }, 1_000)), "EnsureFetch")

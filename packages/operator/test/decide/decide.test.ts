@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
-import { FetchSeen, type Observation, type WorkEnded } from "../../src/decide/Observation.ts"
-import { benchmark, found, measured, otherDeployment, pod, podClass, report, run, seen, step, url } from "../observations.ts"
+import { type Observation, ObservedFetch, type WorkEnded } from "../../src/decide/Observation.ts"
+import { benchmark, found, measured, observationOf, otherDeployment, pod, podClass, report, run, step, url } from "../observations.ts"
 import { words } from "./words.ts"
 
 const minute = 60_000
@@ -14,7 +14,7 @@ const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number, byRe
 const busy = (running: WorkEnded["kind"]): Partial<Observation> => ({ work: { running, ended: null } })
 const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: false }
-const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
+const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
 const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
 const unready = { ...pod, ready: false }
 /** Being deleted, on a node that does not answer: nobody there confirms that it has ended. */
@@ -23,20 +23,20 @@ const died = { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } }
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, now: number, expected: string]>> = {
   screening: [
-    ["a new run is read from the hub", seen("screening", {}, { revision: null }), 0, `work screening, again ${10 * minute}`],
+    ["a new run is read from the hub", observationOf("screening", {}, { revision: null }), 0, `work screening, again ${10 * minute}`],
     [
       "a run without its custom resource gets one",
-      seen("screening", { resource: null }, { revision: null }),
+      observationOf("screening", { resource: null }, { revision: null }),
       0,
       `EnsureResource, work screening, again ${10 * minute}`
     ],
-    ["recorded facts are what ends screening", seen("screening"), 0, "enter materializing"],
-    ["weights that are there need no download", seen("screening", { weights: { own: false } }), 0, "enter provisioning"],
-    ["nor do they free a GPU", seen("screening", { weights: { own: false }, freeSlots: 0 }), 0, "enter queued"],
-    ["the organization's turn counts all the same", seen("screening", { weights: { own: false } }, { olderRun: otherDeployment }), 0, "enter waiting"],
+    ["recorded facts are what ends screening", observationOf("screening"), 0, "enter materializing"],
+    ["weights that are there need no download", observationOf("screening", { weights: { own: false } }), 0, "enter provisioning"],
+    ["nor do they free a GPU", observationOf("screening", { weights: { own: false }, freeSlots: 0 }), 0, "enter queued"],
+    ["the organization's turn counts all the same", observationOf("screening", { weights: { own: false } }, { olderRun: otherDeployment }), 0, "enter waiting"],
     [
       "a refusal fails the run with the preview's own code",
-      seen(
+      observationOf(
         "screening",
         {
           work: {
@@ -51,283 +51,321 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "an object that somebody applied is not made again for that: a new one would be a wish to try again",
-      seen("screening", { ...unavailable("screening", 9, 0), resource: null }, { revision: null, applied: theirs }),
+      observationOf("screening", { ...unavailable("screening", 9, 0), resource: null }, { revision: null, applied: theirs }),
       10 * minute,
       "keep log, enter failed hub_unavailable"
     ],
-    ["a hub that is away is asked again after a pause", seen("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
-    ["the pause ends", seen("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
-    ["pauses grow, up to half a minute", seen("screening", unavailable("screening", 9, 1000), { revision: null }), 1000, "again 31000"],
+    ["a hub that is away is asked again after a pause", observationOf("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
+    ["the pause ends", observationOf("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
+    ["pauses grow, up to half a minute", observationOf("screening", unavailable("screening", 9, 1000), { revision: null }), 1000, "again 31000"],
     [
       "a hub that stays away ends the run at its deadline",
-      seen("screening", unavailable("screening", 9, 0), { revision: null }),
+      observationOf("screening", unavailable("screening", 9, 0), { revision: null }),
       10 * minute,
       "keep log, enter failed hub_unavailable"
     ]
   ],
   materializing: [
-    ["a download is started once", seen("materializing"), 0, "EnsureFetch"],
-    ["none is where another has brought the files meanwhile", seen("materializing", { weights: { own: true } }), 0, "enter provisioning"],
+    ["a download is started once", observationOf("materializing"), 0, "EnsureFetch"],
+    ["none is where another has brought the files meanwhile", observationOf("materializing", { weights: { own: true } }), 0, "enter provisioning"],
     [
       "a running download is left alone, and asked again how it goes on",
-      seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress: null }) }),
+      observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress: null }) }),
       0,
       "again 10000"
     ],
     [
       "a download that was told another address of the hub gives way to another",
-      seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress: null, outdated: true }) }),
+      observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress: null, outdated: true }) }),
       0,
       "RemoveFetch"
     ],
     [
       "a corrupted download fails in materializing and says so",
-      seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
+      observationOf("materializing", { fetch: ObservedFetch.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
       0,
       "keep log, enter failed weights_mismatch"
     ],
-    ["verified weights go straight to free GPUs", seen("materializing", { fetch: FetchSeen.Succeeded() }), 0, "NoteWeights, RemoveFetch, enter provisioning"],
-    ["without free GPUs it queues", seen("materializing", { fetch: FetchSeen.Succeeded(), freeSlots: 0 }), 0, "NoteWeights, RemoveFetch, enter queued"],
+    [
+      "verified weights go straight to free GPUs",
+      observationOf("materializing", { fetch: ObservedFetch.Succeeded() }),
+      0,
+      "NoteWeights, RemoveFetch, enter provisioning"
+    ],
+    [
+      "without free GPUs it queues",
+      observationOf("materializing", { fetch: ObservedFetch.Succeeded(), freeSlots: 0 }),
+      0,
+      "NoteWeights, RemoveFetch, enter queued"
+    ],
     [
       "an older run of the model goes first",
-      seen("materializing", { fetch: FetchSeen.Succeeded() }, { olderRun: otherDeployment }),
+      observationOf("materializing", { fetch: ObservedFetch.Succeeded() }, { olderRun: otherDeployment }),
       0,
       "NoteWeights, RemoveFetch, enter waiting"
     ]
   ],
   "while its host class is gone": [
-    ["no download goes to a store that nobody knows", seen("materializing", { podClass: null }), 0, ""],
-    ["and none is noted there", seen("materializing", { podClass: null, fetch: FetchSeen.Succeeded() }), 0, ""],
-    ["nor looks for lost weights there", seen("booting", { podClass: null, pod: { ...unready, restarts: 2 } }), 0, ""],
-    ["the trial waits for it", seen("checking", { podClass: null, pod }), 0, ""],
-    ["and what runs of it goes on", seen("checking", { podClass: null, pod, sameStart: true, work: { running: "checking", ended: null } }), 0, "work checking"]
+    ["no download goes to a store that nobody knows", observationOf("materializing", { podClass: null }), 0, ""],
+    ["and none is noted there", observationOf("materializing", { podClass: null, fetch: ObservedFetch.Succeeded() }), 0, ""],
+    ["nor looks for lost weights there", observationOf("booting", { podClass: null, pod: { ...unready, restarts: 2 } }), 0, ""],
+    ["the trial waits for it", observationOf("checking", { podClass: null, pod }), 0, ""],
+    [
+      "and what runs of it goes on",
+      observationOf("checking", { podClass: null, pod, sameStart: true, work: { running: "checking", ended: null } }),
+      0,
+      "work checking"
+    ]
   ],
   "waiting and queued": [
-    ["waits while the older run is unfinished", seen("waiting", {}, { olderRun: otherDeployment }), 0, ""],
-    ["its turn comes", seen("waiting"), 0, "enter provisioning"],
-    ["its turn comes, but no GPU is free", seen("waiting", { freeSlots: 0 }), 0, "enter queued"],
-    ["queues while runs that go first need all free GPUs", seen("queued", { freeSlots: 2, ahead: 2 }), 0, ""],
-    ["goes when there is room behind those that go first", seen("queued", { freeSlots: 3, ahead: 2 }), 0, "enter provisioning"],
-    ["a host class that is gone is waited for", seen("queued", { podClass: null }), 0, ""],
-    ["an engine left by a crash is removed before it queues on", seen("queued", { freeSlots: 0, pod }), 0, "remove pod pod-1"],
-    ["a place is not taken while the earlier engine is leaving", seen("queued", { pod: { ...pod, deleting: true } }), 0, ""],
-    ["but one whose node fell silent on the way never leaves by itself", seen("queued", { pod: stuck }), hour, "remove pod pod-1 by force"],
-    ["also in Kueue's queue", seen("queued", { pod: stuck, podClass: { ...podClass, queueName: "gpus" } }), hour, "remove pod pod-1 by force"],
-    ["nor while the organization's turn is waited for", seen("waiting", { pod: stuck }, { olderRun: otherDeployment }), hour, "remove pod pod-1 by force"]
+    ["waits while the older run is unfinished", observationOf("waiting", {}, { olderRun: otherDeployment }), 0, ""],
+    ["its turn comes", observationOf("waiting"), 0, "enter provisioning"],
+    ["its turn comes, but no GPU is free", observationOf("waiting", { freeSlots: 0 }), 0, "enter queued"],
+    ["queues while runs that go first need all free GPUs", observationOf("queued", { freeSlots: 2, ahead: 2 }), 0, ""],
+    ["goes when there is room behind those that go first", observationOf("queued", { freeSlots: 3, ahead: 2 }), 0, "enter provisioning"],
+    ["a host class that is gone is waited for", observationOf("queued", { podClass: null }), 0, ""],
+    ["an engine left by a crash is removed before it queues on", observationOf("queued", { freeSlots: 0, pod }), 0, "remove pod pod-1"],
+    ["a place is not taken while the earlier engine is leaving", observationOf("queued", { pod: { ...pod, deleting: true } }), 0, ""],
+    ["but one whose node fell silent on the way never leaves by itself", observationOf("queued", { pod: stuck }), hour, "remove pod pod-1 by force"],
+    ["also in Kueue's queue", observationOf("queued", { pod: stuck, podClass: { ...podClass, queueName: "gpus" } }), hour, "remove pod pod-1 by force"],
+    [
+      "nor while the organization's turn is waited for",
+      observationOf("waiting", { pod: stuck }, { olderRun: otherDeployment }),
+      hour,
+      "remove pod pod-1 by force"
+    ]
   ],
   provisioning: [
-    ["asks for its pod", seen("provisioning"), 0, "EnsurePod"],
-    ["goes on once the container runs", seen("provisioning", { pod: unready }), 0, "enter booting"],
-    ["waits for an earlier engine that is leaving", seen("provisioning", { pod: { ...pod, deleting: true } }), 0, ""],
-    ["which never leaves by itself where its node fell silent on the way", seen("provisioning", { pod: stuck }), hour, "remove pod pod-1 by force"],
+    ["asks for its pod", observationOf("provisioning"), 0, "EnsurePod"],
+    ["goes on once the container runs", observationOf("provisioning", { pod: unready }), 0, "enter booting"],
+    ["waits for an earlier engine that is leaving", observationOf("provisioning", { pod: { ...pod, deleting: true } }), 0, ""],
+    ["which never leaves by itself where its node fell silent on the way", observationOf("provisioning", { pod: stuck }), hour, "remove pod pod-1 by force"],
     [
       "a pod that finds no node is given patience",
-      seen("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
+      observationOf("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
       14_999,
       "again 15000"
     ],
     [
       "capacity that somebody else took sends it back to the queue",
-      seen("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
+      observationOf("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
       15_000,
       "remove pod pod-1, enter queued"
     ],
     [
       "no node yet is no failure while there is capacity",
-      seen("provisioning", { freeSlots: 1, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
+      observationOf("provisioning", { freeSlots: 1, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
       60 * minute,
       ""
     ],
     [
       "the fourth loss ends the run, and does not blame the model",
-      seen("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
+      observationOf("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
       0,
       "keep log, enter failed capacity_lost"
     ],
     [
       "an image that cannot be named fails at once",
-      seen("provisioning", { pod: { ...unready, started: false, blocked: "InvalidImageName" } }),
+      observationOf("provisioning", { pod: { ...unready, started: false, blocked: "InvalidImageName" } }),
       0,
       "keep log, enter failed image_unavailable"
     ],
     [
       "an image that cannot be pulled is given two minutes",
-      seen("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
+      observationOf("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
       minute,
       `again ${2 * minute}`
     ],
     [
       "and then named as the cause",
-      seen("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
+      observationOf("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
       2 * minute,
       "keep log, enter failed image_unavailable"
     ],
     [
       "one that was pulled for a long while and fails then is given them too",
-      seen("provisioning", { blockedSince: 9 * minute, pod: { ...unready, started: false, blocked: "ErrImagePull" } }),
+      observationOf("provisioning", { blockedSince: 9 * minute, pod: { ...unready, started: false, blocked: "ErrImagePull" } }),
       10 * minute,
       `again ${11 * minute}`
     ],
     [
       "and so is one on a node that came late",
-      seen("provisioning", { pod: { ...unready, started: false, scheduledAt: 40 * minute, blocked: "ErrImagePull" } }),
+      observationOf("provisioning", { pod: { ...unready, started: false, scheduledAt: 40 * minute, blocked: "ErrImagePull" } }),
       41 * minute,
       `again ${42 * minute}`
     ],
     [
       "the time that it took to come by a node does not count",
-      seen("provisioning", { pod: { ...unready, started: false, scheduledAt: 40 * minute } }),
+      observationOf("provisioning", { pod: { ...unready, started: false, scheduledAt: 40 * minute } }),
       41 * minute,
       `again ${70 * minute}`
     ],
     [
       "a pod that has no node and no word about it is waited for, and not looked at all the time",
-      seen("provisioning", { pod: { ...unready, scheduled: false, started: false } }),
+      observationOf("provisioning", { pod: { ...unready, scheduled: false, started: false } }),
       31 * minute,
       ""
     ],
     [
       "a node that never starts the container fails the run",
-      seen("provisioning", { pod: { ...unready, started: false } }),
+      observationOf("provisioning", { pod: { ...unready, started: false } }),
       30 * minute,
       "keep log, enter failed provisioning_timeout"
     ]
   ],
   booting: [
-    ["waits for the engine's own readiness", seen("booting", { pod: unready }), 0, `again ${10 * minute}`],
-    ["a ready engine is checked", seen("booting", { pod }), 10 * minute, "enter checking"],
-    ["an engine that never becomes ready fails at its deadline", seen("booting", { pod: unready }), 10 * minute, "keep log, enter failed boot_timeout"],
+    ["waits for the engine's own readiness", observationOf("booting", { pod: unready }), 0, `again ${10 * minute}`],
+    ["a ready engine is checked", observationOf("booting", { pod }), 10 * minute, "enter checking"],
+    [
+      "an engine that never becomes ready fails at its deadline",
+      observationOf("booting", { pod: unready }),
+      10 * minute,
+      "keep log, enter failed boot_timeout"
+    ],
     [
       "the deadline is the host class's own",
-      seen("booting", { pod: unready, podClass: { ...podClass, bootDeadlineSeconds: 5 } }),
+      observationOf("booting", { pod: unready, podClass: { ...podClass, bootDeadlineSeconds: 5 } }),
       5_000,
       "keep log, enter failed boot_timeout"
     ],
     [
       "an engine that left with 0 failed all the same",
-      seen("booting", { weights: { own: true }, pod: { ...unready, restarts: 2, lastExit: { code: 0, reason: "Completed" } } }),
+      observationOf("booting", { weights: { own: true }, pod: { ...unready, restarts: 2, lastExit: { code: 0, reason: "Completed" } } }),
       0,
       "keep log, enter failed engine_start_failed"
     ],
     [
       "an engine that does not start with weights of an earlier download has the store looked at first",
-      seen("booting", { weights: { own: false }, pod: died }),
+      observationOf("booting", { weights: { own: false }, pod: died }),
       0,
       "ForgetWeights, EnsureFetch"
     ],
-    ["also after a crash in between", seen("booting", { pod: died }), 0, "EnsureFetch"],
-    ["it waits for that download", seen("booting", { pod: died, fetch: FetchSeen.Active({ obstacle: null, progress: null }) }), 0, "again 10000"],
-    ["is started once more when all is there", seen("booting", { pod: died, fetch: FetchSeen.Succeeded() }), 0, "remove pod pod-1, NoteWeights, RemoveFetch"],
+    ["also after a crash in between", observationOf("booting", { pod: died }), 0, "EnsureFetch"],
+    ["it waits for that download", observationOf("booting", { pod: died, fetch: ObservedFetch.Active({ obstacle: null, progress: null }) }), 0, "again 10000"],
+    [
+      "is started once more when all is there",
+      observationOf("booting", { pod: died, fetch: ObservedFetch.Succeeded() }),
+      0,
+      "remove pod pod-1, NoteWeights, RemoveFetch"
+    ],
     [
       "fails as that download does",
-      seen("booting", { pod: died, fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
+      observationOf("booting", { pod: died, fetch: ObservedFetch.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
       0,
       "keep log, enter failed weights_mismatch"
     ],
     [
       "and fails as itself where its weights are there and it dies again",
-      seen("booting", { weights: { own: true }, pod: died }),
+      observationOf("booting", { weights: { own: true }, pod: died }),
       0,
       "keep log, enter failed engine_start_failed"
     ],
-    ["one exit is forgiven", seen("booting", { pod: { ...unready, restarts: 1, lastExit: { code: 1, reason: "Error" } } }), 0, `again ${10 * minute}`],
+    ["one exit is forgiven", observationOf("booting", { pod: { ...unready, restarts: 1, lastExit: { code: 1, reason: "Error" } } }), 0, `again ${10 * minute}`],
     [
       "an engine that dies while booting is named by its log",
-      seen("booting", { bootLog: "No available memory for the cache blocks", pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } } }),
+      observationOf("booting", {
+        bootLog: "No available memory for the cache blocks",
+        pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } }
+      }),
       0,
       "keep log, enter failed out_of_memory"
     ],
     [
       "a killed engine is named by the kernel's reason",
-      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 137, reason: "OOMKilled" } } }),
+      observationOf("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 137, reason: "OOMKilled" } } }),
       0,
       "keep log, enter failed out_of_memory"
     ],
     [
       "a container that was started again has the whole time again",
-      seen("booting", { pod: { ...unready, restarts: 1, startedAt: 9 * minute } }),
+      observationOf("booting", { pod: { ...unready, restarts: 1, startedAt: 9 * minute } }),
       10 * minute,
       `again ${19 * minute}`
     ],
     [
       "restarts of its node are not held against it",
-      seen("booting", { pod: { ...unready, restarts: 2, startedAt: 0, lastExit: { code: 255, reason: "Unknown" } } }),
+      observationOf("booting", { pod: { ...unready, restarts: 2, startedAt: 0, lastExit: { code: 255, reason: "Unknown" } } }),
       0,
       `again ${10 * minute}`
     ],
     [
       "an engine that dies on a card that failed does not blame the model",
-      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }),
+      observationOf("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }),
       0,
       "NoteNodeFault, enter queued"
     ],
     [
       "but not for ever",
-      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }, { requeues: 3 }),
+      observationOf("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }, { requeues: 3 }),
       0,
       "keep log, enter failed node_fault"
     ],
     [
       "nor where the engine names what is its own",
-      seen("booting", {
+      observationOf("booting", {
         bootLog: "No available memory for the cache blocks",
         pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true }
       }),
       0,
       "keep log, enter failed out_of_memory"
     ],
-    ["a pod that went away does not blame the model", seen("booting"), 0, "enter queued"],
-    ["a lost node does not blame the model", seen("booting", { pod: { ...unready, lost: "its node is gone" } }), 0, "remove pod pod-1 by force, enter queued"]
+    ["a pod that went away does not blame the model", observationOf("booting"), 0, "enter queued"],
+    [
+      "a lost node does not blame the model",
+      observationOf("booting", { pod: { ...unready, lost: "its node is gone" } }),
+      0,
+      "remove pod pod-1 by force, enter queued"
+    ]
   ],
   trial: [
-    ["a ready engine is checked", seen("checking", { pod }), 0, "work checking"],
-    ["the phase and its work are one: other work stops", seen("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
-    ["an engine that restarts is waited for", seen("checking", { pod: unready }), 0, `again ${10 * minute}`],
+    ["a ready engine is checked", observationOf("checking", { pod }), 0, "work checking"],
+    ["the phase and its work are one: other work stops", observationOf("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
+    ["an engine that restarts is waited for", observationOf("checking", { pod: unready }), 0, `again ${10 * minute}`],
     [
       "one that only answers its probes late is busy with its checks, which go on",
-      seen("checking", { pod: unready, ...busy("checking"), sameStart: true }),
+      observationOf("checking", { pod: unready, ...busy("checking"), sameStart: true }),
       0,
       "work checking"
     ],
-    ["so does its benchmark", seen("benchmarking", { pod: unready, ...busy("benchmarking"), sameStart: true }), 0, "work benchmarking"],
-    ["those of an engine that has started again end", seen("checking", { pod: unready, ...busy("checking") }), 0, `again ${10 * minute}`],
+    ["so does its benchmark", observationOf("benchmarking", { pod: unready, ...busy("benchmarking"), sameStart: true }), 0, "work benchmarking"],
+    ["those of an engine that has started again end", observationOf("checking", { pod: unready, ...busy("checking") }), 0, `again ${10 * minute}`],
     [
       "also for longer than it may take to start: its own exchanges show whether it hangs",
-      seen("checking", { pod: unready, ...busy("checking"), sameStart: true }),
+      observationOf("checking", { pod: unready, ...busy("checking"), sameStart: true }),
       60 * minute,
       "work checking"
     ],
     [
       "one that lost its place waits for a node that may be on its way",
-      seen("checking", { podClass: { ...podClass, autoscaling: true }, pod: { ...unready, scheduled: false, scheduledAt: null, started: false } }),
+      observationOf("checking", { podClass: { ...podClass, autoscaling: true }, pod: { ...unready, scheduled: false, scheduledAt: null, started: false } }),
       60 * minute,
       ""
     ],
     [
       "and in Kueue's queue, which holds it back again",
-      seen("checking", { pod: { ...unready, scheduled: false, scheduledAt: null, started: false, gated: true } }),
+      observationOf("checking", { pod: { ...unready, scheduled: false, scheduledAt: null, started: false, gated: true } }),
       60 * minute,
       `again ${60 * minute + 20_000}`
     ],
-    ["and then has the whole time to start", seen("checking", { pod: { ...unready, scheduledAt: 60 * minute } }), 61 * minute, `again ${70 * minute}`],
-    ["an engine that does not come back fails the run", seen("checking", { pod: unready }), 10 * minute, "keep log, enter failed engine_lost"],
+    ["and then has the whole time to start", observationOf("checking", { pod: { ...unready, scheduledAt: 60 * minute } }), 61 * minute, `again ${70 * minute}`],
+    ["an engine that does not come back fails the run", observationOf("checking", { pod: unready }), 10 * minute, "keep log, enter failed engine_lost"],
     [
       "time counts from when it stopped, not from the start of the phase",
-      seen("checking", { pod: { ...unready, readyChangedAt: 9 * minute } }),
+      observationOf("checking", { pod: { ...unready, readyChangedAt: 9 * minute } }),
       10 * minute,
       `again ${19 * minute}`
     ],
-    ["a pod lost during the trial is replaced", seen("checking"), 0, "EnsurePod"],
-    ["passed checks are measured", seen("checking", { pod }, found({ checks: report })), 0, "enter measuring"],
+    ["a pod lost during the trial is replaced", observationOf("checking"), 0, "EnsurePod"],
+    ["passed checks are measured", observationOf("checking", { pod }, found({ checks: report })), 0, "enter measuring"],
     [
       "a model that fails its checks never serves",
-      seen("checking", { pod }, found({ checks: { ...report, passed: false } })),
+      observationOf("checking", { pod }, found({ checks: { ...report, passed: false } })),
       0,
       "keep log, enter failed checks_failed"
     ],
     [
       "checks that ran out of time while the engine computed blame nobody",
-      seen(
+      observationOf(
         "checking",
         { pod },
         found({
@@ -343,7 +381,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "a capability that was withdrawn, and fingerprints that drifted, are told and end nothing",
-      seen(
+      observationOf(
         "checking",
         { pod },
         found({ checks: { ...report, checks: [...report.checks, { name: "json_mode", passed: false }], withdrawn: ["json_mode"], drifted: 1 } })
@@ -351,206 +389,251 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "Tell, Tell, enter measuring"
     ],
-    ["checks that could not be run are tried again", seen("checking", { pod, ...unavailable("checking", 2, 0) }), 1_000, "again 2000"],
+    ["checks that could not be run are tried again", observationOf("checking", { pod, ...unavailable("checking", 2, 0) }), 1_000, "again 2000"],
     [
       "three faults of ours are not blamed on the model",
-      seen("checking", { pod, ...unavailable("checking", 3, 0) }),
+      observationOf("checking", { pod, ...unavailable("checking", 3, 0) }),
       9_000,
       "keep log, enter failed trial_unavailable"
     ],
     [
       "a repository whose tokenizer or template is too much for its process is tried again too",
-      seen("checking", { pod, ...unavailable("checking", 2, 0, true) }),
+      observationOf("checking", { pod, ...unavailable("checking", 2, 0, true) }),
       1_000,
       "again 2000"
     ],
     [
       "and is to blame where it was at every try",
-      seen("checking", { pod, ...unavailable("checking", 3, 0, true) }),
+      observationOf("checking", { pod, ...unavailable("checking", 3, 0, true) }),
       9_000,
       "keep log, enter failed tokenizer_unreadable"
     ],
-    ["figures are read", seen("measuring", { pod }), 0, "work measuring"],
+    ["figures are read", observationOf("measuring", { pod }), 0, "work measuring"],
     [
       "a cache below one sequence fails",
-      seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: 1023 } })),
+      observationOf("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: 1023 } })),
       0,
       "keep log, enter failed kv_capacity"
     ],
     [
       "a cache whose layout the fit does not know is told of, and fails nothing",
-      seen("measuring", { pod }, found({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
+      observationOf("measuring", { pod }, found({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
       0,
       "Tell, enter benchmarking"
     ],
     [
       "figures that the engine does not tell fail nothing",
-      seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: null } })),
+      observationOf("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: null } })),
       0,
       "enter benchmarking"
     ],
-    ["load is measured", seen("benchmarking", { pod }), 0, "work benchmarking"],
+    ["load is measured", observationOf("benchmarking", { pod }), 0, "work benchmarking"],
     [
       "one error in a hundred is allowed",
-      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 99, errors: 1 }] } })),
+      observationOf("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 99, errors: 1 }] } })),
       0,
       "enter activating"
     ],
     [
       "more errors are not",
-      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
+      observationOf("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
       0,
       "keep log, enter failed benchmark_floor"
     ],
     [
       "a benchmark that could not be made fails nothing",
-      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [], missing: "time_limit" } })),
+      observationOf("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [], missing: "time_limit" } })),
       0,
       "enter activating"
     ],
-    ["a candidate that is not to serve ends here", seen("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
+    ["a candidate that is not to serve ends here", observationOf("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
   ],
   activating: [
-    ["the gateways hear of the engine first", seen("activating", { pod }), 0, `publish ${url}, again ${2 * minute}`],
-    ["traffic waits until a gateway has reached it", seen("activating", { pod }, { endpoints: [endpoint] }), 0, `again ${2 * minute}`],
-    ["a reached engine takes the traffic", seen("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 0, "Activate"],
+    ["the gateways hear of the engine first", observationOf("activating", { pod }), 0, `publish ${url}, again ${2 * minute}`],
+    ["traffic waits until a gateway has reached it", observationOf("activating", { pod }, { endpoints: [endpoint] }), 0, `again ${2 * minute}`],
+    ["a reached engine takes the traffic", observationOf("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 0, "Activate"],
     [
       "but not while its node is silent: what serves may be the only one that is alive",
-      seen("activating", { pod: { ...pod, nodeDownSince: 0 } }, { endpoints: [{ ...endpoint, reachable: true }] }),
+      observationOf("activating", { pod: { ...pod, nodeDownSince: 0 } }, { endpoints: [{ ...endpoint, reachable: true }] }),
       59_999,
       "again 60000"
     ],
-    ["nor are gateways told of it", seen("activating", { pod: { ...pod, nodeDownSince: 0 } }), 0, "again 60000"],
+    ["nor are gateways told of it", observationOf("activating", { pod: { ...pod, nodeDownSince: 0 } }), 0, "again 60000"],
     [
       "an engine that came back elsewhere is published anew",
-      seen("activating", { pod }, { endpoints: [{ ...endpoint, url: "http://127.0.9.9:1", reachable: true }] }),
+      observationOf("activating", { pod }, { endpoints: [{ ...endpoint, url: "http://127.0.9.9:1", reachable: true }] }),
       0,
       `publish ${url}, again ${2 * minute}`
     ],
-    ["however late that is noticed", seen("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 60 * minute, "Activate"],
+    ["however late that is noticed", observationOf("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 60 * minute, "Activate"],
     [
       "gateways have their time from when the engine is ready",
-      seen("activating", { pod: { ...pod, readyChangedAt: minute } }, { endpoints: [endpoint] }),
+      observationOf("activating", { pod: { ...pod, readyChangedAt: minute } }, { endpoints: [endpoint] }),
       2 * minute,
       `again ${3 * minute}`
     ],
-    ["an engine that is started again is waited for", seen("activating", { pod: unready }, { endpoints: [endpoint] }), 2 * minute, `again ${10 * minute}`],
+    [
+      "an engine that is started again is waited for",
+      observationOf("activating", { pod: unready }, { endpoints: [endpoint] }),
+      2 * minute,
+      `again ${10 * minute}`
+    ],
     [
       "a gateway that never reaches it fails the run",
-      seen("activating", { pod }, { endpoints: [endpoint] }),
+      observationOf("activating", { pod }, { endpoints: [endpoint] }),
       2 * minute,
       "keep log, enter failed gateway_unreachable"
     ]
   ],
   "activated and active": [
-    ["what serves is published while it is ready", seen("activated", { pod }, serving), 0, `publish ${url}`],
-    ["and written only on change", seen("activated", { pod }, { ...serving, endpoints: [endpoint] }), 0, ""],
+    ["what serves is published while it is ready", observationOf("activated", { pod }, serving), 0, `publish ${url}`],
+    ["and written only on change", observationOf("activated", { pod }, { ...serving, endpoints: [endpoint] }), 0, ""],
     [
       "an engine that is not ready is withdrawn",
-      seen("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }),
       0,
       "publish nothing, again 600000"
     ],
     [
       "one that hangs is given as long to come back as its class lets it start",
-      seen("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
+      observationOf("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
       11 * minute - 1,
       `again ${11 * minute}`
     ],
-    ["and is then replaced, which is told", seen("activated", { pod: { ...unready, readyChangedAt: minute } }, serving), 11 * minute, "Tell, remove pod pod-1"],
+    [
+      "and is then replaced, which is told",
+      observationOf("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
+      11 * minute,
+      "Tell, remove pod pod-1"
+    ],
     [
       "one that started again meanwhile has its own time",
-      seen("activated", { pod: { ...unready, startedAt: 5 * minute } }, serving),
+      observationOf("activated", { pod: { ...unready, startedAt: 5 * minute } }, serving),
       11 * minute,
       "again 900000"
     ],
-    ["another would pull the same image", seen("activated", { pod: { ...unready, blocked: "ImagePullBackOff", started: false } }, serving), 60 * minute, ""],
-    ["and nothing is removed that could not be started again", seen("activated", { pod: unready, podClass: null }, serving), 60 * minute, ""],
-    ["a lost pod comes back", seen("activated", {}, { ...serving, endpoints: [endpoint] }), 0, "publish nothing, EnsurePod"],
-    ["a silent node is given a minute", seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }), 59_999, "again 60000"],
+    [
+      "another would pull the same image",
+      observationOf("activated", { pod: { ...unready, blocked: "ImagePullBackOff", started: false } }, serving),
+      60 * minute,
+      ""
+    ],
+    ["and nothing is removed that could not be started again", observationOf("activated", { pod: unready, podClass: null }, serving), 60 * minute, ""],
+    ["a lost pod comes back", observationOf("activated", {}, { ...serving, endpoints: [endpoint] }), 0, "publish nothing, EnsurePod"],
+    [
+      "a silent node is given a minute",
+      observationOf("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
+      59_999,
+      "again 60000"
+    ],
     [
       "but gets no traffic anew",
-      seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [{ ...endpoint, url: "http://127.0.9.9:8000" }] }),
+      observationOf("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [{ ...endpoint, url: "http://127.0.9.9:8000" }] }),
       59_999,
       "publish nothing, again 60000"
     ],
     [
       "and then its pod is replaced",
-      seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
       60_000,
       "publish nothing, remove pod pod-1 by force"
     ],
     [
       "one whose card failed, and that does not start on it again, is replaced",
-      seen("activated", { pod: { ...unready, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { pod: { ...unready, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
       0,
       "publish nothing, NoteNodeFault, remove pod pod-1, again 600000"
     ],
-    ["but not one that starts again", seen("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
+    ["but not one that starts again", observationOf("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
     [
       "nor one that answers beside a card that failed",
-      seen("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
       0,
       ""
     ],
-    ["a pod on a lost node is replaced", seen("activated", { pod: { ...pod, lost: "its node is gone" } }, serving), 0, "remove pod pod-1 by force"],
-    ["a deleted custom resource comes back", seen("activated", { pod, resource: null }, { ...serving, endpoints: [endpoint] }), 0, "EnsureResource"],
-    ["a deleted model is drained", seen("activated", { pod }, { ...serving, modelDeleted: true, endpoints: [endpoint] }), 0, "publish nothing, again 10000"]
+    ["a pod on a lost node is replaced", observationOf("activated", { pod: { ...pod, lost: "its node is gone" } }, serving), 0, "remove pod pod-1 by force"],
+    ["a deleted custom resource comes back", observationOf("activated", { pod, resource: null }, { ...serving, endpoints: [endpoint] }), 0, "EnsureResource"],
+    [
+      "a deleted model is drained",
+      observationOf("activated", { pod }, { ...serving, modelDeleted: true, endpoints: [endpoint] }),
+      0,
+      "publish nothing, again 10000"
+    ]
   ],
   "activated and superseded": [
     [
       "gets no new requests",
-      seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), endpoints: [endpoint] }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), endpoints: [endpoint] }),
       0,
       "publish nothing, again 10000"
     ],
-    ["finishes those it has", seen("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 9_999, "again 10000"],
+    ["finishes those it has", observationOf("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 9_999, "again 10000"],
     [
       "a stream under way is not cut off",
-      seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
       10_000,
       "again 15000"
     ],
-    ["however long it takes", seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }), 59.95 * minute, "again 3600000"],
+    [
+      "however long it takes",
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      59.95 * minute,
+      "again 3600000"
+    ],
     [
       "up to what gateways let a stream last",
-      seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
       60 * minute,
       "remove pod pod-1"
     ],
-    ["what was withdrawn this moment gets its time too", seen("activated", { pod, withdrawnAt: null }, found({ status: "superseded" })), 5_000, "again 15000"],
+    [
+      "what was withdrawn this moment gets its time too",
+      observationOf("activated", { pod, withdrawnAt: null }, found({ status: "superseded" })),
+      5_000,
+      "again 15000"
+    ],
     [
       "an engine that is lost has nothing to finish",
-      seen("activated", { pod: { ...pod, lost: "Evicted" }, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod: { ...pod, lost: "Evicted" }, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
       0,
       "remove pod pod-1 by force"
     ],
-    ["the engine of a deleted model drains too", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, modelDeleted: true }), 10_000, "remove pod pod-1"],
-    ["then gives its GPUs back", seen("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
+    [
+      "the engine of a deleted model drains too",
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...serving, modelDeleted: true }),
+      10_000,
+      "remove pod pod-1"
+    ],
+    ["then gives its GPUs back", observationOf("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
     [
       "also where its node fell silent before its pod was gone",
-      seen("activated", { pod: stuck, withdrawnAt: 0 }, found({ status: "superseded" })),
+      observationOf("activated", { pod: stuck, withdrawnAt: 0 }, found({ status: "superseded" })),
       hour,
       "remove pod pod-1 by force"
     ],
-    ["its record is not forced back into the cluster", seen("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
+    ["its record is not forced back into the cluster", observationOf("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
   ],
   "activated as a candidate": [
     [
       "gives its GPUs back in time also where the end of its run lies in the future, as after a clock that was set back",
-      seen("activated", { pod, firstSeen: new Map([[60 * minute, 0]]) }, { ...found({ checks: report }), serve: false, endedAt: 60 * minute }),
+      observationOf("activated", { pod, firstReadings: new Map([[60 * minute, 0]]) }, { ...found({ checks: report }), serve: false, endedAt: 60 * minute }),
       15 * minute,
       "remove pod pod-1"
     ],
-    ["keeps its GPUs for a while", seen("activated", { pod }, { serve: false, endedAt: 0 }), 899_999, "again 900000"],
-    ["and then gives them back", seen("activated", { pod }, { serve: false, endedAt: 0 }), 900_000, "remove pod pod-1"]
+    ["keeps its GPUs for a while", observationOf("activated", { pod }, { serve: false, endedAt: 0 }), 899_999, "again 900000"],
+    ["and then gives them back", observationOf("activated", { pod }, { serve: false, endedAt: 0 }), 900_000, "remove pod pod-1"]
   ],
   "after everyone was away": [
-    ["the hub has its time again", seen("screening", { attendedSince: 60 * minute }, { revision: null }), 60 * minute, `work screening, again ${70 * minute}`],
+    [
+      "the hub has its time again",
+      observationOf("screening", { leadingSince: 60 * minute }, { revision: null }),
+      60 * minute,
+      `work screening, again ${70 * minute}`
+    ],
     [
       "a pod without a node is given patience",
-      seen("provisioning", {
-        attendedSince: 60 * minute,
+      observationOf("provisioning", {
+        leadingSince: 60 * minute,
         freeSlots: 0,
         pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
       }),
@@ -559,95 +642,110 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "an image may be pulled again",
-      seen("provisioning", { attendedSince: 60 * minute, pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
+      observationOf("provisioning", { leadingSince: 60 * minute, pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
       60 * minute,
       `again ${62 * minute}`
     ],
     [
       "a node may start the container",
-      seen("provisioning", { attendedSince: 60 * minute, pod: { ...unready, started: false } }),
+      observationOf("provisioning", { leadingSince: 60 * minute, pod: { ...unready, started: false } }),
       60 * minute,
       `again ${90 * minute}`
     ],
-    ["an engine may boot", seen("booting", { attendedSince: 60 * minute, pod: unready }), 60 * minute, `again ${70 * minute}`],
-    ["and come back in its trial", seen("checking", { attendedSince: 60 * minute, pod: unready }), 60 * minute, `again ${70 * minute}`],
-    ["gateways may reach it", seen("activating", { attendedSince: 60 * minute, pod }, { endpoints: [endpoint] }), 60 * minute, `again ${62 * minute}`],
+    ["an engine may boot", observationOf("booting", { leadingSince: 60 * minute, pod: unready }), 60 * minute, `again ${70 * minute}`],
+    ["and come back in its trial", observationOf("checking", { leadingSince: 60 * minute, pod: unready }), 60 * minute, `again ${70 * minute}`],
+    ["gateways may reach it", observationOf("activating", { leadingSince: 60 * minute, pod }, { endpoints: [endpoint] }), 60 * minute, `again ${62 * minute}`],
     [
       "a silent node may answer",
-      seen("activated", { attendedSince: 60 * minute, pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { leadingSince: 60 * minute, pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
       60 * minute,
       `again ${61 * minute}`
     ],
-    ["what serves may become ready again", seen("activated", { attendedSince: 60 * minute, pod: unready }, serving), 60 * minute, `again ${70 * minute}`],
-    ["but what then exceeds its limit fails", seen("booting", { attendedSince: 60 * minute, pod: unready }), 70 * minute, "keep log, enter failed boot_timeout"]
+    [
+      "what serves may become ready again",
+      observationOf("activated", { leadingSince: 60 * minute, pod: unready }, serving),
+      60 * minute,
+      `again ${70 * minute}`
+    ],
+    [
+      "but what then exceeds its limit fails",
+      observationOf("booting", { leadingSince: 60 * minute, pod: unready }),
+      70 * minute,
+      "keep log, enter failed boot_timeout"
+    ]
   ],
   "failed and cancelled": [
     [
       "a cancelled run is cleaned up, also of what no watch shows",
-      seen(
+      observationOf(
         "cancelled",
-        { pod, fetch: FetchSeen.Active({ obstacle: null, progress: null }), resource: { uid: "mdep-1", mirroredPhase: "booting" } },
+        { pod, fetch: ObservedFetch.Active({ obstacle: null, progress: null }), resource: { uid: "mdep-1", shownPhase: "booting" } },
         { endpoints: [endpoint] }
       ),
       0,
       "publish nothing, remove pod, RemoveFetch"
     ],
-    ["once shown as cancelled, nothing is written again", seen("cancelled", { resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }), 0, ""],
+    ["once shown as cancelled, nothing is written again", observationOf("cancelled", { resource: { uid: "mdep-1", shownPhase: "cancelled" } }), 0, ""],
     [
       "but a pod that its silent node never lets go of is taken from it",
-      seen("cancelled", { resource: shown("cancelled"), pod: stuck }),
+      observationOf("cancelled", { resource: shown("cancelled"), pod: stuck }),
       hour,
       "remove pod pod-1 by force"
     ],
     [
       "a pod that a stale write made after all is removed",
-      seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "failed" } }),
+      observationOf("failed", { pod, resource: { uid: "mdep-1", shownPhase: "failed" } }),
       0,
       "remove pod pod-1"
     ],
-    ["once nothing is left, that is said", seen("failed", { released: false, resource: { uid: "mdep-1", mirroredPhase: "failed" } }), 0, "Release"],
-    ["its object stays where it is kept for ever", seen("failed", { resource: shown("failed"), keepFinished: null }), 90 * minute, ""],
+    ["once nothing is left, that is said", observationOf("failed", { released: false, resource: { uid: "mdep-1", shownPhase: "failed" } }), 0, "Release"],
+    ["its object stays where it is kept for ever", observationOf("failed", { resource: shown("failed"), keepFinished: null }), 90 * minute, ""],
     [
       "its object stays for as long as it is kept",
-      seen("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }),
+      observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }),
       0,
       `again ${61 * minute}`
     ],
-    ["its object goes then", seen("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }), 61 * minute, "RemoveResource"],
+    ["its object goes then", observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }), 61 * minute, "RemoveResource"],
     [
       "which counts from the last that it told",
-      seen("cancelled", { resource: shown("cancelled"), keepFinished: hour, shownSince: 5 * minute }, { endedAt: minute }),
+      observationOf("cancelled", { resource: shown("cancelled"), keepFinished: hour, shownSince: 5 * minute }, { endedAt: minute }),
       61 * minute,
       `again ${65 * minute}`
     ],
-    ["an object that somebody applied is theirs", seen("failed", { resource: shown("failed"), keepFinished: hour }, { applied: theirs }), 90 * minute, ""],
+    [
+      "an object that somebody applied is theirs",
+      observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { applied: theirs }),
+      90 * minute,
+      ""
+    ],
     [
       "an object goes only once it says how its run ended, which is said now",
-      seen("failed", { resource: shown("booting"), keepFinished: hour }),
+      observationOf("failed", { resource: shown("booting"), keepFinished: hour }),
       90 * minute,
       "remove pod, RemoveFetch"
     ],
     [
       "an object stays while something of its run is left",
-      seen("failed", { resource: shown("failed"), keepFinished: hour, pod }),
+      observationOf("failed", { resource: shown("failed"), keepFinished: hour, pod }),
       90 * minute,
       "remove pod pod-1"
     ],
     [
       "the object of what serves stays",
-      seen("activated", { resource: shown("activated"), keepFinished: 1, pod }, { ...serving, endpoints: [endpoint] }),
+      observationOf("activated", { resource: shown("activated"), keepFinished: 1, pod }, { ...serving, endpoints: [endpoint] }),
       90 * minute,
       ""
     ],
-    ["and where it idles", seen("activated", { resource: shown("activated"), keepFinished: 1 }, { ...serving, modelDisabled: true }), 90 * minute, ""],
+    ["and where it idles", observationOf("activated", { resource: shown("activated"), keepFinished: 1 }, { ...serving, modelDisabled: true }), 90 * minute, ""],
     [
       "the object of what was replaced goes once its engine has gone",
-      seen("activated", { resource: shown("activated"), keepFinished: hour }, { ...serving, ...found({ status: "superseded" }) }),
+      observationOf("activated", { resource: shown("activated"), keepFinished: hour }, { ...serving, ...found({ status: "superseded" }) }),
       90 * minute,
       "RemoveResource"
     ],
-    ["a deleted record stays deleted", seen("failed", { resource: null }), 0, ""],
-    ["a run of a deleted model ends", seen("checking", { pod }, { modelDeleted: true }), 0, "enter cancelled"]
+    ["a deleted record stays deleted", observationOf("failed", { resource: null }), 0, ""],
+    ["a run of a deleted model ends", observationOf("checking", { pod }, { modelDeleted: true }), 0, "enter cancelled"]
   ]
 }
 
@@ -658,7 +756,7 @@ for (const [name, cases] of Object.entries(tables)) {
         const decision = decide(observation, now)
         assert.strictEqual(words(decision), expected)
         // A time that has come already would be a loop without a pause.
-        assert.isAbove(decision.lookAgainAt ?? Number.POSITIVE_INFINITY, now)
+        assert.isAbove(decision.requeueAt ?? Number.POSITIVE_INFINITY, now)
       })
     }
   })
@@ -667,13 +765,13 @@ for (const [name, cases] of Object.entries(tables)) {
 describe("what a run waits for", () => {
   it("is said in words", () => {
     assert.strictEqual(
-      decide(seen("waiting", {}, { olderRun: otherDeployment }), 0).message,
+      decide(observationOf("waiting", {}, { olderRun: otherDeployment }), 0).message,
       `Waits for the older run ${otherDeployment} of this model to end.`
     )
-    assert.strictEqual(decide(seen("queued", { freeSlots: 0, ahead: 2 }), 0).message, "Waits for 1 GPU of simulated: 2 runs go first.")
-    assert.strictEqual(decide(seen("queued", { freeSlots: 0 }), 0).message, "Waits for 1 GPU of simulated: first in the queue.")
-    assert.strictEqual(decide(seen("failed", {}, { failure: { code: "boot_timeout", text: "No." } }), 0).message, "boot_timeout: No.")
-    assert.strictEqual(decide(seen("screening", {}, { ...run, revision: null }), 0).message, "Reads seatrial/tiny-chat.")
+    assert.strictEqual(decide(observationOf("queued", { freeSlots: 0, ahead: 2 }), 0).message, "Waits for 1 GPU of simulated: 2 runs go first.")
+    assert.strictEqual(decide(observationOf("queued", { freeSlots: 0 }), 0).message, "Waits for 1 GPU of simulated: first in the queue.")
+    assert.strictEqual(decide(observationOf("failed", {}, { failure: { code: "boot_timeout", text: "No." } }), 0).message, "boot_timeout: No.")
+    assert.strictEqual(decide(observationOf("screening", {}, { ...run, revision: null }), 0).message, "Reads seatrial/tiny-chat.")
   })
 })
 
@@ -681,19 +779,19 @@ describe("a failure of the trial that the model is not to blame for", () => {
   it.each([
     [
       "a suite that could not be run",
-      seen("checking", { pod, ...unavailable("checking", 3, 0) }),
+      observationOf("checking", { pod, ...unavailable("checking", 3, 0) }),
       1_000,
       /; deploy again\. The model hub cannot be reached\.$/
     ],
     [
       "a gateway that is not there",
-      seen("activating", { pod }),
+      observationOf("activating", { pod }),
       10_000_000,
       /The previous revision continues to serve\. Deploy again; if the problem persists, contact the cluster's operator\.$/
     ],
     [
       "a merge without an end",
-      seen("checking", { merged: "wanted", pod: { ...unready, merge: { running: true, done: false, failures: 0, failure: null, endedAt: null } } }),
+      observationOf("checking", { merged: "wanted", pod: { ...unready, merge: { running: true, done: false, failures: 0, failure: null, endedAt: null } } }),
       100_000_000,
       /^fidelity_not_run: The adapter was not merged .* Deploy again; if the problem persists, use a repository with the adapter merged into its base\.$/
     ]

@@ -3,7 +3,7 @@ import { FailureCode, maxRequeues } from "@seatrial/domain"
 import { suiteChecks } from "@seatrial/trial"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/decide/Observation.ts"
-import { benchmark, deploymentId, failedReport, found, otherDeployment, pod, podClass, run, seen, step } from "../observations.ts"
+import { benchmark, deploymentId, failedReport, found, observationOf, otherDeployment, pod, podClass, run, step } from "../observations.ts"
 import { words } from "./words.ts"
 
 const garbage = found({ checks: failedReport("text_likelihood", "8.90 nats per token, expected under 5.20") })
@@ -20,50 +20,58 @@ const failureOf = (observation: Observation, now = 10_000) =>
 describe("whose fault it is", () => {
   const elsewhere = "NoteNodeFault, enter queued"
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
-    ["garbage on one node is tried on another", seen("checking", { pod, elsewhere: true }, garbage), elsewhere],
-    ["answers that change by themselves too", seen("checking", { pod, elsewhere: true }, unsteady), elsewhere],
-    ["where there is no other node, the first one decides", seen("checking", { pod }, garbage), "keep log, enter failed output_garbage"],
+    ["garbage on one node is tried on another", observationOf("checking", { pod, elsewhere: true }, garbage), elsewhere],
+    ["answers that change by themselves too", observationOf("checking", { pod, elsewhere: true }, unsteady), elsewhere],
+    ["where there is no other node, the first one decides", observationOf("checking", { pod }, garbage), "keep log, enter failed output_garbage"],
     [
       "on the second node it is the model's",
-      seen("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later }),
+      observationOf("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later }),
       "keep log, enter failed output_garbage"
     ],
     [
       "what was noted this time, before a restart of ours, is not a second node",
-      seen("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage", 6_000), ...later }),
+      observationOf("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage", 6_000), ...later }),
       elsewhere
     ],
     [
       "another fault than on the first node is tried once more",
-      seen("checking", { pod, elsewhere: true }, { ...unsteady, ...before("output_garbage"), ...later }),
+      observationOf("checking", { pod, elsewhere: true }, { ...unsteady, ...before("output_garbage"), ...later }),
       elsewhere
     ],
     [
       "but not when it was tried often enough",
-      seen("checking", { pod, elsewhere: true }, { ...garbage, requeues: maxRequeues }),
+      observationOf("checking", { pod, elsewhere: true }, { ...garbage, requeues: maxRequeues }),
       "keep log, enter failed output_garbage"
     ],
     [
       "it may show as an error for a good request",
-      seen("checking", { pod: { ...pod, gpuFault: true } }, found({ checks: failedReport("usage_exact", "HTTP 500 for a good request") })),
+      observationOf("checking", { pod: { ...pod, gpuFault: true } }, found({ checks: failedReport("usage_exact", "HTTP 500 for a good request") })),
       elsewhere
     ],
-    ["and as requests of the benchmark that fail", seen("benchmarking", { pod: { ...pod, gpuFault: true } }, broken), elsewhere],
-    ["which are the engine's where its card is well", seen("benchmarking", { pod, elsewhere: true }, broken), "keep log, enter failed benchmark_floor"],
-    ["a card that failed is to blame before the model", seen("checking", { pod: { ...pod, gpuFault: true } }, garbage), elsewhere],
+    ["and as requests of the benchmark that fail", observationOf("benchmarking", { pod: { ...pod, gpuFault: true } }, broken), elsewhere],
+    [
+      "which are the engine's where its card is well",
+      observationOf("benchmarking", { pod, elsewhere: true }, broken),
+      "keep log, enter failed benchmark_floor"
+    ],
+    ["a card that failed is to blame before the model", observationOf("checking", { pod: { ...pod, gpuFault: true } }, garbage), elsewhere],
     [
       "where cards failed too often nothing is said of the model",
-      seen("checking", { pod: { ...pod, gpuFault: true } }, { ...garbage, requeues: maxRequeues, ...before("gpu_fault"), ...later }),
+      observationOf("checking", { pod: { ...pod, gpuFault: true } }, { ...garbage, requeues: maxRequeues, ...before("gpu_fault"), ...later }),
       "keep log, enter failed node_fault"
     ],
     [
       "the template's fault is the same everywhere",
-      seen("checking", { pod: { ...pod, gpuFault: true }, elsewhere: true }, found({ checks: failedReport("template_agrees", "3 of 12 conversations") })),
+      observationOf(
+        "checking",
+        { pod: { ...pod, gpuFault: true }, elsewhere: true },
+        found({ checks: failedReport("template_agrees", "3 of 12 conversations") })
+      ),
       "keep log, enter failed template_mismatch"
     ],
     [
       "so is a leak between requests",
-      seen(
+      observationOf(
         "checking",
         { pod, elsewhere: true },
         found({
@@ -85,7 +93,7 @@ describe("whose fault it is", () => {
     ],
     [
       "a node that is too slow for the checks is left for another",
-      seen(
+      observationOf(
         "checking",
         { pod, elsewhere: true },
         found({
@@ -97,19 +105,19 @@ describe("whose fault it is", () => {
       ),
       elsewhere
     ],
-    ["an engine that ends again and again under the checks is tried elsewhere", seen("checking", { pod: crashed, elsewhere: true }, later), elsewhere],
-    ["also where it is up again at the moment", seen("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
+    ["an engine that ends again and again under the checks is tried elsewhere", observationOf("checking", { pod: crashed, elsewhere: true }, later), elsewhere],
+    ["also where it is up again at the moment", observationOf("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
     [
       "on the second node it is the engine's",
-      seen("benchmarking", { pod: crashed, elsewhere: true }, { ...found({}), ...before("engine_crashed"), ...later }),
+      observationOf("benchmarking", { pod: crashed, elsewhere: true }, { ...found({}), ...before("engine_crashed"), ...later }),
       "keep log, enter failed engine_crashed"
     ],
     [
       "an engine that names its cause is not tried again",
-      seen("checking", { pod: crashed, elsewhere: true, bootLog: "No available memory for the cache blocks" }, later),
+      observationOf("checking", { pod: crashed, elsewhere: true, bootLog: "No available memory for the cache blocks" }, later),
       "keep log, enter failed out_of_memory"
     ],
-    ["what ended it before the trial is over", seen("checking", { pod: { ...pod, restarts: 2, startedAt: 4_000 } }, later), "work checking"]
+    ["what ended it before the trial is over", observationOf("checking", { pod: { ...pod, restarts: 2, startedAt: 4_000 } }, later), "work checking"]
   ]
   for (const [promise, observation, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, 10_000)), expected))
 
@@ -117,19 +125,19 @@ describe("whose fault it is", () => {
     const ended = { ...unready, restarts: 2, startedAt: 9_000 }
     const killed = { ...ended, lastExit: { code: 137, reason: "OOMKilled" } }
     const cases = [
-      failureOf(seen("provisioning", { pod: { ...unready, started: false } }), 30 * 60_000),
-      failureOf(seen("booting", { pod: killed }, later)),
-      failureOf(seen("checking", { pod: killed }, later)),
-      failureOf(seen("checking", { pod: crashed }, { ...before("engine_crashed"), ...later })),
-      failureOf(seen("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later), 606_000)
+      failureOf(observationOf("provisioning", { pod: { ...unready, started: false } }), 30 * 60_000),
+      failureOf(observationOf("booting", { pod: killed }, later)),
+      failureOf(observationOf("checking", { pod: killed }, later)),
+      failureOf(observationOf("checking", { pod: crashed }, { ...before("engine_crashed"), ...later })),
+      failureOf(observationOf("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later), 606_000)
     ]
     for (const [at, failure] of cases.entries()) assert.match(failure?.text ?? "", /\b(?:Try|Choose|Ask)\b/, String(at))
   })
 
   it("a hang is told from a loss by its process, which was there all the time", () => {
-    const hangs = seen("checking", { pod: { ...unready, startedAt: 1_000, readyChangedAt: 6_000 } }, later)
+    const hangs = observationOf("checking", { pod: { ...unready, startedAt: 1_000, readyChangedAt: 6_000 } }, later)
     assert.strictEqual(failureOf(hangs, 606_000)?.code, "engine_hung")
-    const lost = seen("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later)
+    const lost = observationOf("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later)
     assert.strictEqual(failureOf(lost, 606_000)?.code, "engine_lost")
   })
 
@@ -137,7 +145,7 @@ describe("whose fault it is", () => {
     const slow = found({ benchmark: { ...benchmark, slow: { ratio: 0.5, earlier: 4 } } })
     const real = { ...podClass, hostClass: { ...podClass.hostClass, simulated: false } }
     const on = (change: Partial<Observation>, runChange: object = {}) =>
-      words(decide(seen("benchmarking", { pod, podClass: real, elsewhere: true, ...change }, { ...slow, ...later, ...runChange }), 10_000))
+      words(decide(observationOf("benchmarking", { pod, podClass: real, elsewhere: true, ...change }, { ...slow, ...later, ...runChange }), 10_000))
     assert.strictEqual(on({}), elsewhere)
     assert.strictEqual(on({}, before("node_slow")), "enter activating")
     assert.strictEqual(on({ elsewhere: false }), "enter activating")
@@ -145,10 +153,10 @@ describe("whose fault it is", () => {
   })
 
   it("says on how many nodes it was seen, and gives endpoints back that were told of", () => {
-    const twice = seen("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later })
+    const twice = observationOf("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later })
     assert.match(failureOf(twice)?.text ?? "", /^text_likelihood: 8\.90 nats per token, expected under 5\.20\. .* on two nodes\.$/)
     const endpoint = { url: "http://127.0.1.1:8000", pod: pod.name, reachable: false }
-    const published = seen("activating", { pod: crashed, elsewhere: true }, { ...later, endpoints: [endpoint] })
+    const published = observationOf("activating", { pod: crashed, elsewhere: true }, { ...later, endpoints: [endpoint] })
     assert.strictEqual(words(decide(published, 10_000)), `publish nothing, ${elsewhere}`)
     const ofOther = { ...published, run: { ...published.run, engineRun: otherDeployment } }
     assert.strictEqual(words(decide(ofOther, 10_000)), elsewhere)
@@ -159,7 +167,7 @@ describe("whose fault it is", () => {
     for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })) {
       const first = failedReport(name, "9.1, expected under 5.2")
       const failed = { ...first, outcomes: [...first.outcomes, { name: "needle", class: "required" as const, outcome: "failed" as const }] }
-      const failure = failureOf(seen("checking", { pod }, found({ checks: failed })))
+      const failure = failureOf(observationOf("checking", { pod }, found({ checks: failed })))
       assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Also failed: needle\\. [A-Z].*\\.$`), name)
       assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)
       assert.isAtMost(failure?.text.length ?? 501, 500)

@@ -5,11 +5,11 @@ import type { Decision } from "../../src/decide/Decision.ts"
 import type { ClassOption, Observation } from "../../src/decide/Observation.ts"
 import { openClasses, queued, waiting } from "../../src/decide/placement.ts"
 import { optionOn } from "../hostClassOptions.ts"
-import { pod, podClass, seen } from "../observations.ts"
+import { observationOf, pod, podClass } from "../observations.ts"
 
 const free = { freeSlots: 1, freeGpus: 4, classGpus: 4 }
 const on = (phase: "queued" | "waiting", options: ReadonlyArray<ClassOption>, change: Partial<Observation> = {}, run: Partial<Run> = {}) =>
-  seen(phase, { freeSlots: 0, options, ...change }, { servingRequest: { host_class: options.map(({ podClass }) => podClass.hostClass.name) }, ...run })
+  observationOf(phase, { freeSlots: 0, options, ...change }, { servingRequest: { host_class: options.map(({ podClass }) => podClass.hostClass.name) }, ...run })
 
 /** Where a decision leads, and to which host class. */
 const outcome = ({ actions, message }: Decision): string => {
@@ -90,7 +90,7 @@ describe("a run that several host classes could take", () => {
     const options = [large(), optionOn("small")]
     assert.deepStrictEqual(openClasses(on("queued", options, { organizationGpus: 4 }, limited)), { classes: ["small"], gpus: 1 })
     assert.deepStrictEqual(openClasses(on("queued", options, {}, limited)), { classes: ["large", "small"], gpus: 1 })
-    assert.isNull(openClasses(seen("queued")))
+    assert.isNull(openClasses(observationOf("queued")))
   })
 
   it("shows its place in the queue where the fewest go first", () => {

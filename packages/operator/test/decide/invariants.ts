@@ -12,16 +12,16 @@ const engineOf = (seen: Observation, now: number) => {
   const tried = run.revision?.engineDigest ?? null
   // Of a node that has just fallen silent nobody knows: what gets traffic from it keeps that, and nothing gets any anew.
   const up = pod !== null && pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
-  const answers = up && (silent === null || now < Math.max(silent, seen.attendedSince) + nodePatience)
+  const answers = up && (silent === null || now < Math.max(silent, seen.leadingSince) + nodePatience)
   /** Whether it is known to run another image than the one that was tried, or what an adapter was only compared with. */
   const other = pod !== null && pod.merge !== null && seen.merged === "none"
   const changed = other || (pod !== null && !pod.imagePinned && tried !== null && pod.imageDigest !== null && pod.imageDigest !== tried)
   /** Whether gateways may ask it already. */
-  const asked = run.endpoints.some(({ pod: name, url }) => url === pod?.url && name === pod?.name)
+  const requestedEngines = run.endpoints.some(({ pod: name, url }) => url === pod?.url && name === pod?.name)
   /** Whether it is known to answer otherwise than what was verified, and was given no traffic. */
-  const otherwise = seen.boot?.verdict?.outcome === "differs" && !asked
+  const otherwise = seen.boot?.verdict?.outcome === "differs" && !requestedEngines
   const servesOn = isServed(seen) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !otherwise && !isIdle(seen, now)
-  return { answers, asked, changed, healthy: up && silent === null, otherwise, servesOn, serves: servesOn && silent === null }
+  return { answers, requestedEngines, changed, healthy: up && silent === null, otherwise, servesOn, serves: servesOn && silent === null }
 }
 
 const idsIn = (text: string) => text.match(/dep_[0-9a-z]+/gu) ?? []
@@ -36,14 +36,14 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   const hold = (invariant: 1 | 2 | 3 | 4 | 5 | 6, holds: boolean, what: string) => {
     if (!holds) found.push(`${invariant}: ${what} (${phase}: ${message})`)
   }
-  const { answers, asked, changed, healthy, otherwise, serves, servesOn } = engineOf(seen, now)
+  const { answers, requestedEngines, changed, healthy, otherwise, serves, servesOn } = engineOf(seen, now)
   const own = engineRun === id
   const known = endpoints.length === 1 && endpoints[0]?.url === seen.pod?.url
   const reached = endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url)
   /** Whether callers' requests may be under way on its engine. */
   const isAsked = phase === "activated" && own && answers && !otherwise && (revision?.status === "active" || revision?.status === "superseded")
   /** Whether nobody has compared it with what was verified, and what is published is an earlier start's. */
-  const uncompared = !asked && seen.boot !== null && seen.boot.verdict === null
+  const uncompared = !requestedEngines && seen.boot !== null && seen.boot.verdict === null
   const drained = seen.run.inFlight === 0 || (seen.withdrawnAt !== null && now >= seen.withdrawnAt + drainLimit)
 
   for (const action of actions) {
@@ -61,8 +61,8 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         if (seen.run.serve && own && revision?.status !== "active") hold(1, healthy && reached, "activates what no gateway reached")
         if (seen.run.serve && revision?.status !== "active") {
           const verdict = seen.boot?.verdict ?? null
-          const asked = seen.boot === null || verdict !== null || (endedOf(seen, "boot")?.attempts ?? 0) >= 3
-          hold(6, asked && verdict?.outcome !== "differs", "gives traffic to an engine that was not compared")
+          const requestedEngines = seen.boot === null || verdict !== null || (endedOf(seen, "boot")?.attempts ?? 0) >= 3
+          hold(6, requestedEngines && verdict?.outcome !== "differs", "gives traffic to an engine that was not compared")
         }
         if (own) hold(6, revision?.checks?.passed === true && revision.measured !== null && revision.benchmark !== null, "activates what was not tried")
         break
@@ -77,7 +77,11 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(1, !serves || action.endpoints.length > 0 || uncompared, "withdraws an engine that serves")
         hold(1, !(servesOn && known) || action.endpoints.length > 0, "withdraws what its node's silence may have left")
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
-        hold(6, action.endpoints.length === 0 || asked || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
+        hold(
+          6,
+          action.endpoints.length === 0 || requestedEngines || seen.boot?.verdict?.outcome !== "differs",
+          "publishes what answers otherwise than what was verified"
+        )
         hold(
           6,
           action.endpoints.length === 0 || seen.boot === null || seen.boot.verdict !== null || (endedOf(seen, "boot")?.attempts ?? 0) >= 3,

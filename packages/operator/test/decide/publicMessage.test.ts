@@ -1,16 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { decide } from "../../src/decide/decide.ts"
-import type { PodSeen } from "../../src/decide/Observation.ts"
-import { pod, revision, seen } from "../observations.ts"
+import type { ObservedPod } from "../../src/decide/Observation.ts"
+import { observationOf, pod, revision } from "../observations.ts"
 
 const marker = "node-7.internal"
 const serving = { revision: { ...revision, status: "active" as const } }
-const unready = (change: Partial<PodSeen>) =>
-  seen("activated", { pod: { ...pod, ready: false, started: false, startedAt: null, ...change }, admission: `quota of ${marker}` }, serving)
+const unready = (change: Partial<ObservedPod>) =>
+  observationOf("activated", { pod: { ...pod, ready: false, started: false, startedAt: null, ...change }, admission: `quota of ${marker}` }, serving)
 
 describe("what a caller of the API reads of a run", () => {
-  const cases: ReadonlyArray<readonly [promise: string, observation: ReturnType<typeof seen>]> = [
-    ["why no node can take its engine", seen("queued", { freeSlots: 0, shortage: `no node has the labels of ${marker}` })],
+  const cases: ReadonlyArray<readonly [promise: string, observation: ReturnType<typeof observationOf>]> = [
+    ["why no node can take its engine", observationOf("queued", { freeSlots: 0, shortage: `no node has the labels of ${marker}` })],
     ["why a serving engine finds no node", unready({ unschedulable: { message: `0/3 nodes: ${marker} is tainted`, since: 0 } })],
     ["why Kueue holds a serving engine back", unready({ gated: true })],
     ["why a serving engine lost its place", unready({ lost: `evicted by ${marker}` })],

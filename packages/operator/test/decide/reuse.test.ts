@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
-import type { BootSeen, Observation } from "../../src/decide/Observation.ts"
-import { found, otherDeployment, pod, podClass, report, seen, url } from "../observations.ts"
+import type { Observation, ObservedBoot } from "../../src/decide/Observation.ts"
+import { found, observationOf, otherDeployment, pod, podClass, report, url } from "../observations.ts"
 import { words } from "./words.ts"
 
 const draft: Partial<Run> = { ...found({ checks: report }), engineRun: otherDeployment }
@@ -10,30 +10,38 @@ const active: Partial<Run> = { ...found({ status: "active", checks: report }), e
 const maker: Partial<Run> = { ...found({ checks: report }), endedAt: 0 }
 const served: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: true }
-const otherwise: BootSeen = { boot: "pod-1 0", failures: 1, verdict: { outcome: "differs", message: "8 of 8 greedy answers differ.", failures: 1, at: 0 } }
-const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
+const otherwise: ObservedBoot = { boot: "pod-1 0", failures: 1, verdict: { outcome: "differs", message: "8 of 8 greedy answers differ.", failures: 1, at: 0 } }
+const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]>> = {
   "a run whose revision was verified before": [
-    ["needs no download, no start and no trial where the engine is held", seen("screening", { pod }, draft), "enter activating"],
-    ["starts the engine where it is gone", seen("screening", {}, draft), "enter provisioning"],
-    ["goes on with an engine that still starts", seen("screening", { pod: { ...pod, ready: false } }, draft), "enter provisioning"],
-    ["starts another where that one is on its way out", seen("screening", { pod: { ...pod, deleting: true } }, draft), "enter provisioning"],
-    ["waits for GPUs where none is free", seen("screening", { freeSlots: 0 }, draft), "enter queued"],
-    ["waits for its organization's limit", seen("screening", { organizationGpus: 1 }, { ...draft, gpuLimit: 1 }), "enter waiting"],
-    ["but for neither where the engine is held", seen("screening", { pod, freeSlots: 0, organizationGpus: 1 }, { ...draft, gpuLimit: 1 }), "enter activating"],
-    ["ends at once where nothing is to be served", seen("screening", {}, { ...draft, serve: false }), "Activate"],
-    ["touches nothing where it serves already", seen("screening", { pod }, active), "enter activating"],
-    ["is activated at once where it serves already, whatever its engine does", seen("activating", {}, active), "Activate"],
-    ["goes from its start straight to its traffic", seen("booting", { pod }, draft), "enter activating"],
-    ["takes the place that its engine has", seen("queued", { pod, freeSlots: 0 }, draft), "enter provisioning"],
-    ["removes an engine that is lost before it asks for another", seen("queued", { pod: { ...pod, lost: "Evicted" } }, draft), "remove pod pod-1 by force"],
-    ["and one that answers otherwise than what was verified", seen("queued", { pod, boot: otherwise }, draft), "remove pod pod-1"],
-    ["publishes the engine that it reuses", seen("activating", { pod, attendedSince: 1_000_000 }, draft), `publish ${url}, again 1120000`],
-    ["leaves the engine alone once it is activated", seen("activated", { pod, resource: shown("activated") }, { ...active, endedAt: 0 }), ""],
+    ["needs no download, no start and no trial where the engine is held", observationOf("screening", { pod }, draft), "enter activating"],
+    ["starts the engine where it is gone", observationOf("screening", {}, draft), "enter provisioning"],
+    ["goes on with an engine that still starts", observationOf("screening", { pod: { ...pod, ready: false } }, draft), "enter provisioning"],
+    ["starts another where that one is on its way out", observationOf("screening", { pod: { ...pod, deleting: true } }, draft), "enter provisioning"],
+    ["waits for GPUs where none is free", observationOf("screening", { freeSlots: 0 }, draft), "enter queued"],
+    ["waits for its organization's limit", observationOf("screening", { organizationGpus: 1 }, { ...draft, gpuLimit: 1 }), "enter waiting"],
+    [
+      "but for neither where the engine is held",
+      observationOf("screening", { pod, freeSlots: 0, organizationGpus: 1 }, { ...draft, gpuLimit: 1 }),
+      "enter activating"
+    ],
+    ["ends at once where nothing is to be served", observationOf("screening", {}, { ...draft, serve: false }), "Activate"],
+    ["touches nothing where it serves already", observationOf("screening", { pod }, active), "enter activating"],
+    ["is activated at once where it serves already, whatever its engine does", observationOf("activating", {}, active), "Activate"],
+    ["goes from its start straight to its traffic", observationOf("booting", { pod }, draft), "enter activating"],
+    ["takes the place that its engine has", observationOf("queued", { pod, freeSlots: 0 }, draft), "enter provisioning"],
+    [
+      "removes an engine that is lost before it asks for another",
+      observationOf("queued", { pod: { ...pod, lost: "Evicted" } }, draft),
+      "remove pod pod-1 by force"
+    ],
+    ["and one that answers otherwise than what was verified", observationOf("queued", { pod, boot: otherwise }, draft), "remove pod pod-1"],
+    ["publishes the engine that it reuses", observationOf("activating", { pod, leadingSince: 1_000_000 }, draft), `publish ${url}, again 1120000`],
+    ["leaves the engine alone once it is activated", observationOf("activated", { pod, resource: shown("activated") }, { ...active, endedAt: 0 }), ""],
     [
       "leaves the engine alone where it failed, but takes a draft's endpoint back",
-      seen(
+      observationOf(
         "failed",
         { pod, resource: shown("failed") },
         { ...draft, endedAt: 0, failure: { code: "gateway_unreachable", text: "" }, endpoints: [{ ...endpoint, reachable: false }] }
@@ -42,68 +50,72 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "leaves what serves alone where it was cancelled",
-      seen("cancelled", { pod, resource: shown("cancelled"), released: false }, { ...active, endedAt: 0, endpoints: [endpoint] }),
+      observationOf("cancelled", { pod, resource: shown("cancelled"), released: false }, { ...active, endedAt: 0, endpoints: [endpoint] }),
       "Release"
     ]
   ],
   "a candidate that is reused": [
     [
       "keeps its engine for the run that brings it to its traffic, however long",
-      seen("activated", { pod, resource: shown("activated") }, { ...maker, reusedBy: [otherDeployment] }),
+      observationOf("activated", { pod, resource: shown("activated") }, { ...maker, reusedBy: [otherDeployment] }),
       ""
     ],
-    ["gives it back once that run has failed and its time is over", seen("activated", { pod, resource: shown("activated") }, maker), "remove pod pod-1"],
-    ["serves once that run is activated", seen("activated", { pod, resource: shown("activated") }, served), `publish ${url}`]
+    [
+      "gives it back once that run has failed and its time is over",
+      observationOf("activated", { pod, resource: shown("activated") }, maker),
+      "remove pod pod-1"
+    ],
+    ["serves once that run is activated", observationOf("activated", { pod, resource: shown("activated") }, served), `publish ${url}`]
   ],
   "a disabled model": [
-    ["is withdrawn first", seen("activated", { pod }, { ...served, modelDisabled: true, endpoints: [endpoint] }), "publish nothing, again 1010000"],
-    ["finishes its requests", seen("activated", { pod, withdrawnAt: 900_000 }, { ...served, modelDisabled: true, inFlight: 1 }), "again 1005000"],
-    ["gives its GPUs back", seen("activated", { pod, withdrawnAt: 900_000 }, { ...served, modelDisabled: true }), "remove pod pod-1"],
+    ["is withdrawn first", observationOf("activated", { pod }, { ...served, modelDisabled: true, endpoints: [endpoint] }), "publish nothing, again 1010000"],
+    ["finishes its requests", observationOf("activated", { pod, withdrawnAt: 900_000 }, { ...served, modelDisabled: true, inFlight: 1 }), "again 1005000"],
+    ["gives its GPUs back", observationOf("activated", { pod, withdrawnAt: 900_000 }, { ...served, modelDisabled: true }), "remove pod pod-1"],
     [
       "stays as it is, and its custom resource with it",
-      seen("activated", { resource: null, released: false }, { ...served, modelDisabled: true }),
+      observationOf("activated", { resource: null, released: false }, { ...served, modelDisabled: true }),
       "EnsureResource"
     ],
-    ["is never given up", seen("activated", { resource: shown("activated"), released: false }, { ...served, modelDisabled: true }), ""],
-    ["starts its engine again once it is enabled", seen("activated", {}, served), "EnsurePod"]
+    ["is never given up", observationOf("activated", { resource: shown("activated"), released: false }, { ...served, modelDisabled: true }), ""],
+    ["starts its engine again once it is enabled", observationOf("activated", {}, served), "EnsurePod"]
   ],
   "a deleted model": [
-    ["ends its unfinished run", seen("booting", { pod }, { ...found({}), modelDeleted: true }), "enter cancelled"],
-    ["is withdrawn first", seen("activated", { pod }, { ...served, modelDeleted: true, endpoints: [endpoint] }), "publish nothing, again 1010000"],
+    ["ends its unfinished run", observationOf("booting", { pod }, { ...found({}), modelDeleted: true }), "enter cancelled"],
+    ["is withdrawn first", observationOf("activated", { pod }, { ...served, modelDeleted: true, endpoints: [endpoint] }), "publish nothing, again 1010000"],
     [
       "removes the engine before its custom resource",
-      seen("activated", { pod, withdrawnAt: 0, resource: shown("activated") }, { ...served, modelDeleted: true }),
+      observationOf("activated", { pod, withdrawnAt: 0, resource: shown("activated") }, { ...served, modelDeleted: true }),
       "remove pod pod-1"
     ],
     [
       "removes the custom resource last",
-      seen("activated", { resource: shown("activated"), released: false }, { ...served, modelDeleted: true }),
+      observationOf("activated", { resource: shown("activated"), released: false }, { ...served, modelDeleted: true }),
       "RemoveResource"
     ],
-    ["removes that of an old failed run too", seen("failed", { resource: shown("failed") }, { ...maker, modelDeleted: true }), "RemoveResource"],
+    ["removes that of an old failed run too", observationOf("failed", { resource: shown("failed") }, { ...maker, modelDeleted: true }), "RemoveResource"],
     [
       "cleans up after a cancelled run before its custom resource goes",
-      seen("cancelled", { resource: shown("booting"), pod }, { ...maker, modelDeleted: true }),
+      observationOf("cancelled", { resource: shown("booting"), pod }, { ...maker, modelDeleted: true }),
       "remove pod, RemoveFetch"
     ],
     [
       "and that of a run that reused another's engine",
-      seen("activated", { pod, resource: shown("activated") }, { ...active, modelDeleted: true }),
+      observationOf("activated", { pod, resource: shown("activated") }, { ...active, modelDeleted: true }),
       "RemoveResource"
     ],
-    ["is released once nothing is left", seen("activated", { resource: null, released: false }, { ...served, modelDeleted: true }), "Release"]
+    ["is released once nothing is left", observationOf("activated", { resource: null, released: false }, { ...served, modelDeleted: true }), "Release"]
   ],
   "an organization's limit": [
-    ["lets a run through that stays within it", seen("waiting", { organizationGpus: 1 }, { gpuLimit: 2 }), "enter provisioning"],
-    ["holds a run back that would pass it", seen("waiting", { organizationGpus: 2 }, { gpuLimit: 2 }), ""],
-    ["of none holds every run back", seen("waiting", {}, { gpuLimit: 0 }), ""],
+    ["lets a run through that stays within it", observationOf("waiting", { organizationGpus: 1 }, { gpuLimit: 2 }), "enter provisioning"],
+    ["holds a run back that would pass it", observationOf("waiting", { organizationGpus: 2 }, { gpuLimit: 2 }), ""],
+    ["of none holds every run back", observationOf("waiting", {}, { gpuLimit: 0 }), ""],
     [
       "is the organization's own turn, not the pool's queue",
-      seen("materializing", { fetch: { _tag: "Succeeded" }, freeSlots: 0, organizationGpus: 2 }, { gpuLimit: 2 }),
+      observationOf("materializing", { fetch: { _tag: "Succeeded" }, freeSlots: 0, organizationGpus: 2 }, { gpuLimit: 2 }),
       "NoteWeights, RemoveFetch, enter waiting"
     ],
-    ["does not send back who is in the pool's queue", seen("queued", { organizationGpus: 5 }, { gpuLimit: 2 }), "enter provisioning"],
-    ["does not stop what serves from starting again", seen("activated", { organizationGpus: 5, podClass }, { ...served, gpuLimit: 0 }), "EnsurePod"]
+    ["does not send back who is in the pool's queue", observationOf("queued", { organizationGpus: 5 }, { gpuLimit: 2 }), "enter provisioning"],
+    ["does not stop what serves from starting again", observationOf("activated", { organizationGpus: 5, podClass }, { ...served, gpuLimit: 0 }), "EnsurePod"]
   ]
 }
 

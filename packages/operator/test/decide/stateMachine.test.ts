@@ -39,7 +39,7 @@ const settle = (world: World): number => {
     world.advance(world.next)
     world.reach()
     world.finishRequest()
-    const times = decisions.flatMap(({ lookAgainAt }) => (lookAgainAt === null ? [] : [lookAgainAt]))
+    const times = decisions.flatMap(({ requeueAt }) => (requeueAt === null ? [] : [requeueAt]))
     if (before === JSON.stringify([world.old, world.next])) {
       if (times.length === 0) return pass
       world.now = Math.max(world.now, Math.min(...times))

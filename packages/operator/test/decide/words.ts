@@ -18,5 +18,5 @@ export const words = (decision: Decision): string =>
       }
     }),
     ...(decision.work === null ? [] : [`work ${decision.work}`]),
-    ...(decision.lookAgainAt === null ? [] : [`again ${decision.lookAgainAt}`])
+    ...(decision.requeueAt === null ? [] : [`again ${decision.requeueAt}`])
   ].join(", ")

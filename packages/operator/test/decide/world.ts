@@ -3,7 +3,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { isIdle } from "../../src/decide/idle.ts"
-import { FetchSeen, type Observation, type PodSeen, type WorkEnded, whichStart } from "../../src/decide/Observation.ts"
+import { type Observation, ObservedFetch, type ObservedPod, type WorkEnded, whichStart } from "../../src/decide/Observation.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 
 /** Numbers from 0 to 1 that follow from a seed (mulberry32). */
@@ -19,10 +19,10 @@ export const random = (seed: number) => {
 
 interface State {
   run: Run
-  resource: { uid: string; mirroredPhase: string | null } | null
-  fetch: FetchSeen
+  resource: { uid: string; shownPhase: string | null } | null
+  fetch: ObservedFetch
   weights: Observation["weights"]
-  pod: PodSeen | null
+  pod: ObservedPod | null
   work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
   /** Which start of the engine its work was begun with. */
   begunWith: string
@@ -38,7 +38,7 @@ interface State {
 export class World {
   now = 0
   /** Since when an operator leads. */
-  attendedSince = 0
+  leadingSince = 0
   readonly violations: Array<string> = []
   readonly phases: Array<Phase> = ["screening"]
   old: State
@@ -55,8 +55,8 @@ export class World {
     const active: RunRevision = { ...revision, status: "active", checks: report, measured, benchmark }
     const oldPod = { ...pod, uid: "old", url: "http://127.0.2.1:8000" }
     const blank = {
-      resource: { uid: "r", mirroredPhase: null },
-      fetch: FetchSeen.Absent(),
+      resource: { uid: "r", shownPhase: null },
+      fetch: ObservedFetch.Absent(),
       weights: null,
       work: { running: null, ended: null },
       begunWith: "",
@@ -112,7 +112,7 @@ export class World {
       ...state,
       run,
       sameStart: state.work.running !== null && state.begunWith === whichStart(present),
-      attendedSince: this.attendedSince,
+      leadingSince: this.leadingSince,
       podClass: { ...podClass, rollout: this.replace ? "replace" : "surge", evictable: false },
       freeSlots: this.hasRoom(state) ? 1 : 0,
       ahead: 0,
@@ -129,7 +129,7 @@ export class World {
   reconcile(which: "old" | "next", crashAfter = Number.POSITIVE_INFINITY): Decision {
     const state = this[which]
     const decision = this.decide(state)
-    if (decision.lookAgainAt !== null && decision.lookAgainAt <= this.now) this.violations.push(`looks again at once in ${state.run.phase}`)
+    if (decision.requeueAt !== null && decision.requeueAt <= this.now) this.violations.push(`looks again at once in ${state.run.phase}`)
     // Callers would wait for its load, and its figures would be of theirs.
     const { pod, run } = state
     const loads = decision.work === "checking" || decision.work === "measuring" || decision.work === "benchmarking" || decision.work === "fidelity"
@@ -148,7 +148,7 @@ export class World {
       state.begunWith = whichStart(state.pod)
     }
     if (state.resource !== null && !decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")) {
-      state.resource = { ...state.resource, mirroredPhase: state.run.phase }
+      state.resource = { ...state.resource, shownPhase: state.run.phase }
     }
     return decision
   }
@@ -157,13 +157,13 @@ export class World {
     const serves = which === "old" && state.run.revision?.status === "active" && !this.replaced && !isIdle(this.observation(state), this.now)
     switch (action._tag) {
       case "EnsureResource":
-        state.resource ??= { uid: "again", mirroredPhase: null }
+        state.resource ??= { uid: "again", shownPhase: null }
         return
       case "EnsureFetch":
-        if (state.fetch._tag === "Absent") state.fetch = FetchSeen.Active({ obstacle: null, progress: null })
+        if (state.fetch._tag === "Absent") state.fetch = ObservedFetch.Active({ obstacle: null, progress: null })
         return
       case "RemoveFetch":
-        state.fetch = FetchSeen.Absent()
+        state.fetch = ObservedFetch.Absent()
         return
       case "NoteWeights":
         if (state.fetch._tag !== "Succeeded") this.violations.push("noted weights that no download found")
@@ -234,8 +234,8 @@ export class World {
   }
 
   /** Whether an engine was given all the time to come back that its class allows. */
-  private hangs({ createdAt, ready, readyChangedAt, started, startedAt }: PodSeen): boolean {
-    const since = Math.max(this.attendedSince, createdAt, readyChangedAt ?? 0, startedAt ?? 0)
+  private hangs({ createdAt, ready, readyChangedAt, started, startedAt }: ObservedPod): boolean {
+    const since = Math.max(this.leadingSince, createdAt, readyChangedAt ?? 0, startedAt ?? 0)
     return started && !ready && this.now >= since + podClass.bootDeadlineSeconds * 1_000
   }
 
@@ -271,7 +271,7 @@ export class World {
 
   /** The cluster does what it should with this run's objects. */
   advance(state: State): void {
-    if (state.fetch._tag === "Active") state.fetch = FetchSeen.Succeeded()
+    if (state.fetch._tag === "Active") state.fetch = ObservedFetch.Succeeded()
     const { pod: present } = state
     if (present === null) return
     if (present.deleting) state.pod = null
@@ -298,7 +298,7 @@ export class World {
   /** Nobody does anything for so long, and what only a program remembers is lost. `restarted`: the engines' processes ended too, as their node says once it is back. */
   away(milliseconds: number, restarted: boolean): void {
     this.now += milliseconds
-    this.attendedSince = this.now
+    this.leadingSince = this.now
     for (const state of [this.old, this.next]) {
       state.work = { running: null, ended: null }
       state.withdrawnAt = null
@@ -339,7 +339,8 @@ export class World {
               }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, ready: false, readyChangedAt: this.now }),
-      () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" }, endedAt: null })),
+      () =>
+        (this.next.fetch = draw() < 0.5 ? ObservedFetch.Absent() : ObservedFetch.Failed({ failure: { code: "weights_mismatch", text: "" }, endedAt: null })),
       () => (this.next.weights = draw() < 0.3 ? null : { own: draw() < 0.3 }),
       () => (this.next.free = this.replace ? false : !this.next.free),
       () => (this.next.work = { running: null, ended: null }),

@@ -8,24 +8,24 @@ const error = (reason: KubeError["reason"], status: number) => new KubeError({ r
 
 /** Asks a cluster whose Kueue serves these versions; `answers` are the conditions of the pod's workload. */
 const ask = (served: ReadonlyArray<string>, answers: ReadonlyArray<object>, refusal: KubeError | null = null) => {
-  const asked: Array<string> = []
+  const requestedEngines: Array<string> = []
   const kube = Layer.mock(KubeClient)({
     list: (resource, { labelSelector = "", namespace = "" }) => {
-      asked.push(`${resource.version} ${namespace} ${labelSelector}`)
+      requestedEngines.push(`${resource.version} ${namespace} ${labelSelector}`)
       if (refusal !== null) return Effect.fail(refusal)
       if (!served.includes(resource.version)) return Effect.fail(error("NotFound", 404))
       return Effect.succeed([Schema.decodeUnknownSync(resource.schema)({ metadata: { name: "pod-w" }, status: { conditions: answers } })])
     }
   })
-  return Effect.map(Effect.provide(admissionOf("u1", "seatrial"), kube), (said) => ({ said, asked }))
+  return Effect.map(Effect.provide(admissionOf("u1", "seatrial"), kube), (said) => ({ said, requestedEngines }))
 }
 const question = (version: string) => `${version} seatrial kueue.x-k8s.io/job-uid=u1`
 
 describe("what Kueue says of a pod that it holds back", () => {
   it.effect("is the reason of its workload, in either version of Kueue's interface", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* ask(["v1beta2", "v1beta1"], [waits]), { said: waits.message, asked: [question("v1beta2")] })
-      assert.deepStrictEqual(yield* ask(["v1beta1"], [waits]), { said: waits.message, asked: [question("v1beta2"), question("v1beta1")] })
+      assert.deepStrictEqual(yield* ask(["v1beta2", "v1beta1"], [waits]), { said: waits.message, requestedEngines: [question("v1beta2")] })
+      assert.deepStrictEqual(yield* ask(["v1beta1"], [waits]), { said: waits.message, requestedEngines: [question("v1beta2"), question("v1beta1")] })
     })
   )
 
@@ -33,7 +33,7 @@ describe("what Kueue says of a pod that it holds back", () => {
     Effect.gen(function* () {
       assert.isNull((yield* ask(["v1beta2"], [{ ...waits, status: "True" }])).said)
       assert.isNull((yield* ask([], [waits])).said)
-      assert.deepStrictEqual(yield* ask(["v1beta2"], [waits], error("Denied", 403)), { said: null, asked: [question("v1beta2")] })
+      assert.deepStrictEqual(yield* ask(["v1beta2"], [waits], error("Denied", 403)), { said: null, requestedEngines: [question("v1beta2")] })
     })
   )
 })

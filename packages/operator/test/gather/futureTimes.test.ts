@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type FutureTimes, lookAtTimes } from "../../src/gather/FutureTimes.ts"
+import { type FutureTimes, readTimes } from "../../src/gather/FutureTimes.ts"
 import { deploymentId } from "../observations.ts"
 
 describe("a time of the run or of its objects", () => {
   const known: FutureTimes = new Map()
   const at = (now: number, of: string, time: number) => {
-    const times = lookAtTimes(known, deploymentId, now)
+    const times = readTimes(known, deploymentId, now)
     const counted = times.at(of, time)
-    assert.strictEqual(times.seen.get(time) ?? time, counted)
+    assert.strictEqual(times.firstReadings.get(time) ?? time, counted)
     return counted
   }
 

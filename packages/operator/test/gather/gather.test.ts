@@ -3,10 +3,10 @@ import { DeploymentId } from "@seatrial/domain"
 import type { Job, Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Schema } from "effect"
-import { fetchSeen } from "../../src/gather/fetchSeen.ts"
 import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { observeFetch } from "../../src/gather/observeFetch.ts"
+import { observePod } from "../../src/gather/observePod.ts"
 import { makePool, noView, type Pool, type PoolQuestion } from "../../src/gather/Pool.ts"
-import { podSeen } from "../../src/gather/podSeen.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { deploymentId, otherDeployment, podClass, revision, run } from "../observations.ts"
 
@@ -178,7 +178,7 @@ describe("a pod", () => {
     ["on a node that is well is not silent", { metadata: made, spec, status: status({}) }, node, { nodeDownSince: null }],
     ["that is being deleted says so", { metadata: { ...made, deletionTimestamp: at }, spec, status: status({}) }, node, { deleting: true }]
   ]
-  for (const [promise, pod, on, expected] of cases) it(promise, () => assert.deepInclude(podSeen(pod, on), expected))
+  for (const [promise, pod, on, expected] of cases) it(promise, () => assert.deepInclude(observePod(pod, on), expected))
 })
 
 describe("a download", () => {
@@ -192,44 +192,44 @@ describe("a download", () => {
     status: status({ state: { terminated: { exitCode: 3, message, finishedAt } } })
   })
   const failed = job([{ type: "Failed", status: "True" }])
-  const code = (seen: ReturnType<typeof fetchSeen>) => {
+  const code = (seen: ReturnType<typeof observeFetch>) => {
     if (seen._tag === "Failed") return `${seen.failure.code}: ${seen.failure.text}`
     return seen._tag === "Active" && seen.progress !== null ? `Active ${seen.progress.bytes}/${seen.progress.totalBytes}` : seen._tag
   }
 
-  const cases: ReadonlyArray<readonly [promise: string, seen: ReturnType<typeof fetchSeen>, expected: string]> = [
-    ["that was not started is absent", fetchSeen(undefined, []), "Absent"],
-    ["that works is active", fetchSeen(job([]), []), "Active"],
+  const cases: ReadonlyArray<readonly [promise: string, seen: ReturnType<typeof observeFetch>, expected: string]> = [
+    ["that was not started is absent", observeFetch(undefined, []), "Absent"],
+    ["that works is active", observeFetch(job([]), []), "Active"],
     [
       "that works says how far it is by its last line",
-      fetchSeen(job([]), [], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left\nfetched 4 of 9 bytes, 2 bytes/s, 3 s left\nfetched 9 of"),
+      observeFetch(job([]), [], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left\nfetched 4 of 9 bytes, 2 bytes/s, 3 s left\nfetched 9 of"),
       "Active 4/9"
     ],
-    ["that is complete succeeded", fetchSeen(job([{ type: "Complete", status: "True" }]), []), "Succeeded"],
-    ["that is being deleted is leaving", fetchSeen({ metadata: { name: "j", deletionTimestamp: at } }, []), "Leaving"],
+    ["that is complete succeeded", observeFetch(job([{ type: "Complete", status: "True" }]), []), "Succeeded"],
+    ["that is being deleted is leaving", observeFetch({ metadata: { name: "j", deletionTimestamp: at } }, []), "Leaving"],
     [
       "that found other bytes says so",
-      fetchSeen(failed, [said("fetched 3\n\nERROR\n  weights_mismatch: 2 of 14 files differ.\n")]),
+      observeFetch(failed, [said("fetched 3\n\nERROR\n  weights_mismatch: 2 of 14 files differ.\n")]),
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
       "that is told of progress after its end still says what it found",
-      fetchSeen(failed, [said("fetched 1\nweights_mismatch: 2 of 14 files differ.\nfetched 3\n")]),
+      observeFetch(failed, [said("fetched 1\nweights_mismatch: 2 of 14 files differ.\nfetched 3\n")]),
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
       "names its latest cause",
-      fetchSeen(failed, [said("hub_unavailable: away"), said("access_required: token", "2026-11-21T10:05:00Z")]),
+      observeFetch(failed, [said("hub_unavailable: away"), said("access_required: token", "2026-11-21T10:05:00Z")]),
       "access_required: token"
     ],
     [
       "shows nothing of what it does not know",
-      fetchSeen(failed, [said("Error: ENOENT: /weights/secret")]),
+      observeFetch(failed, [said("Error: ENOENT: /weights/secret")]),
       "download_failed: The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
     ],
     [
       "that took too long says so",
-      fetchSeen(job([{ type: "Failed", status: "True", reason: "DeadlineExceeded" }]), []),
+      observeFetch(job([{ type: "Failed", status: "True", reason: "DeadlineExceeded" }]), []),
       "download_failed: The download did not end within its time limit."
     ]
   ]
@@ -251,8 +251,8 @@ describe("the pool", () => {
     for (const pod of pods) ledger.setPod(pod.metadata.name, pod)
     return ledger
   }
-  const freeSlots = (asked: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<Pod>, except: string) =>
-    ledgerOf(nodes, pods).freeSlots(asked, except)
+  const freeSlots = (requestedEngines: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<Pod>, except: string) =>
+    ledgerOf(nodes, pods).freeSlots(requestedEngines, except)
   const cases: ReadonlyArray<readonly [promise: string, slots: number, expected: number]> = [
     ["counts what nodes offer", freeSlots(podClass, [node], [], ""), 2],
     ["less what pods hold", freeSlots(podClass, [node], [engine("a")], ""), 1],
@@ -374,8 +374,8 @@ describe("the pool", () => {
       metadata: { name, labels: { "seatrial.dev/host-class": "local", "seatrial.dev/organization": "acme" } },
       status: { conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }] }
     })
-    assert.deepInclude(view(pool, mine, [pending("a")]), { freeSlots: 1, asked: 1, classGpus: 1 })
-    assert.deepInclude(view(pool, mine, [pending("a", ["kueue.x-k8s.io/admission"])]), { freeSlots: 2, asked: 0, classGpus: 0 })
+    assert.deepInclude(view(pool, mine, [pending("a")]), { freeSlots: 1, requestedEngines: 1, classGpus: 1 })
+    assert.deepInclude(view(pool, mine, [pending("a", ["kueue.x-k8s.io/admission"])]), { freeSlots: 2, requestedEngines: 0, classGpus: 0 })
     assert.deepInclude(view(pool, mine, [], [reserved("beta", 2)]), { freeSlots: 0, setAside: true })
   })
 

@@ -6,7 +6,7 @@ import { openClasses, queued } from "../../src/decide/placement.ts"
 import { makePool } from "../../src/gather/Pool.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { classNamed, planOn } from "../hostClassOptions.ts"
-import { deploymentId, revision, run, seen } from "../observations.ts"
+import { deploymentId, observationOf, revision, run } from "../observations.ts"
 
 const Name = Schema.Literals(["a", "b", "c"])
 type Name = typeof Name.Type
@@ -42,7 +42,7 @@ const makeWorld = (gpuLimit: number | null) => {
       entry.run.placements.length === 0 ? [] : entry.classes.map((name) => ({ plan: planOn(name, gpusOf[name]), podClass: classNamed(name, gpusOf[name]) }))
     const own = entry.classes[0] ?? "a"
     const question = { run: entry.run, podClass: classNamed(own, gpusOf[own]), classes, options, reservations: [] }
-    const observation = { ...seen("queued"), run: entry.run, podClass: question.podClass, ...pool.view(question) }
+    const observation = { ...observationOf("queued"), run: entry.run, podClass: question.podClass, ...pool.view(question) }
     const entered = queued(observation, 0).actions.find((action) => action._tag === "Enter")
     const to = entered?._tag === "Enter" ? entered : null
     pool.note(entry.run, to?.to ?? "queued", false, { plan: to?.plan, open: openClasses(observation) })

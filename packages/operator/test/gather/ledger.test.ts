@@ -41,15 +41,15 @@ const podOf = (step: PodStep): Pod => ({
 })
 
 /** The same answers, counted from everything that is there. */
-const counted = (asked: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<PodStep>, except: string) => {
+const counted = (requestedEngines: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<PodStep>, except: string) => {
   const there = pods.filter(({ state, ...pod }) => state !== "ended" && state !== "gated" && pod.name !== except)
   const sum = (some: ReadonlyArray<PodStep>) => some.reduce((total, pod) => total + gpusOf(podOf(pod), "nvidia.com/gpu"), 0)
-  const own = there.filter((pod) => pod.class === asked.hostClass.name)
+  const own = there.filter((pod) => pod.class === requestedEngines.hostClass.name)
   const unbound = own.filter(({ state }) => state !== "bound")
   const slots = nodes.map(({ metadata, status }) => {
     if (status?.conditions?.[0]?.status !== "True") return 0
     const held = sum(there.filter((pod) => pod.state === "bound" && pod.node === metadata.name))
-    return Math.max(0, Math.floor((Number(status.allocatable?.["nvidia.com/gpu"]) - held) / asked.hostClass.gpu_count))
+    return Math.max(0, Math.floor((Number(status.allocatable?.["nvidia.com/gpu"]) - held) / requestedEngines.hostClass.gpu_count))
   })
   return {
     free: slots.reduce((total, free) => total + free, 0) - unbound.length,
@@ -75,16 +75,16 @@ describe("the ledger of GPUs", () => {
         else pods.set(step.name, step)
         ledger.setPod(step.name, step.state === "gone" ? undefined : podOf(step))
       }
-      for (const asked of classes) {
+      for (const requestedEngines of classes) {
         for (const except of ["", "a"]) {
           const said = {
-            free: ledger.freeSlots(asked, except),
-            used: ledger.usedGpus(asked, except),
-            ofAcme: ledger.usedGpus(asked, except, "acme"),
-            unplaced: ledger.unplaced(asked, except),
-            onTheirWay: ledger.onTheirWay(asked, except)
+            free: ledger.freeSlots(requestedEngines, except),
+            used: ledger.usedGpus(requestedEngines, except),
+            ofAcme: ledger.usedGpus(requestedEngines, except, "acme"),
+            unplaced: ledger.unplaced(requestedEngines, except),
+            onTheirWay: ledger.onTheirWay(requestedEngines, except)
           }
-          assert.deepStrictEqual(said, counted(asked, [...nodes.values()], [...pods.values()], except))
+          assert.deepStrictEqual(said, counted(requestedEngines, [...nodes.values()], [...pods.values()], except))
         }
       }
     }

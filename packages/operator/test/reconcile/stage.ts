@@ -5,7 +5,7 @@ import { AppliedResources, GpuHolds, HostClasses, type Run, type RunRevision, Ru
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
-import type { PodSeen } from "../../src/decide/Observation.ts"
+import type { ObservedPod } from "../../src/decide/Observation.ts"
 import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
@@ -59,7 +59,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   /** What the checks find on that node. */
   let reportOn: (node: string) => CheckReport = () => report
   /** Whether an engine that has started again answers as it was verified. */
-  let answersOf: (pod: PodSeen) => "same" | "differs" = () => "same"
+  let answersOf: (pod: ObservedPod) => "same" | "differs" = () => "same"
   /** What happens between the reading of a run and what its pass does next. */
   let afterRead: Effect.Effect<void> = Effect.void
   /** What comes before work in the background has a result. */

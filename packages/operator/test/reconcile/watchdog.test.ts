@@ -6,7 +6,7 @@ import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
 import { wait } from "../../src/decide/Decision.ts"
 import { makeWatchdog, passRecord } from "../../src/Watchdog.ts"
-import { deploymentId, seen } from "../observations.ts"
+import { deploymentId, observationOf } from "../observations.ts"
 
 const delay = Duration.seconds(10)
 
@@ -19,7 +19,7 @@ const begin = Effect.fnUntraced(function* (lost: number) {
     work: (id: DeploymentId) =>
       Effect.gen(function* () {
         passes += 1
-        watchdog.record(id, passRecord(seen("booting"), wait("Waits for the engine."), 0))
+        watchdog.record(id, passRecord(observationOf("booting"), wait("Waits for the engine."), 0))
         yield* watchdog.expect(id, delay)
         return passes === lost ? Option.none<Duration.Duration>() : Option.some(delay)
       })

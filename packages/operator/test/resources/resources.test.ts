@@ -10,7 +10,7 @@ import { OperatorSettings } from "../../src/OperatorSettings.ts"
 import { customResourceDefinitions } from "../../src/resources/customResourceDefinitions.ts"
 import { HostClassResource, HostClassSpec, toPodClass } from "../../src/resources/HostClassResource.ts"
 import { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
-import { deploymentOfName, deploymentOfResource, enginePodName, fetchJobName, objectName, toldName } from "../../src/resources/objectNames.ts"
+import { deploymentOfName, deploymentOfResource, enginePodName, eventName, fetchJobName, objectName } from "../../src/resources/objectNames.ts"
 import { brokenRule, hostClassRules, modelDeploymentRules } from "../../src/resources/rules.ts"
 import { structuralSchema } from "../../src/resources/structuralSchema.ts"
 import { deploymentId, podClass, revision, run } from "../observations.ts"
@@ -28,7 +28,7 @@ const within = (schema: unknown): ReadonlyArray<Record<PropertyKey, unknown>> =>
 
 it("the name of an event is one that an API server takes, whatever it is about", () => {
   for (const about of [deploymentId, "0f0c5c1e-2f4b-4d5e-9d8a-3c1c1a8a2b10"])
-    assert.match(toldName(deploymentId, "KvLayoutDiffers", about), /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/)
+    assert.match(eventName(deploymentId, "KvLayoutDiffers", about), /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/)
 })
 
 describe("the definitions in k8s/crds", () => {

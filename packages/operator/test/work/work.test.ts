@@ -15,7 +15,7 @@ import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
 import { startWork } from "../../src/work/startWork.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
-import { deploymentId, hostClass, pod, podClass, report, revision, run, seen, url } from "../observations.ts"
+import { deploymentId, hostClass, observationOf, pod, podClass, report, revision, run, url } from "../observations.ts"
 
 describe("base and adapter merged", () => {
   it("are broken where their engine breaks over good requests twice, and no fault of ours", () => {
@@ -52,7 +52,7 @@ describe("background work", () => {
       ] as const) {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
         yield* Effect.yieldNow
-        assert.strictEqual((yield* background.seen(deploymentId)).ended?.message, said)
+        assert.strictEqual((yield* background.state(deploymentId)).ended?.message, said)
       }
     })
   )
@@ -66,7 +66,7 @@ describe("background work", () => {
           yield* background.want(deploymentId, { kind: "checking", about, with: "pod-1" }, Effect.die(defect))
           yield* Effect.yieldNow
         }
-        return (yield* background.seen(deploymentId)).ended
+        return (yield* background.state(deploymentId)).ended
       })
       const template = ended("chat template")
       assert.deepInclude(yield* tries("1", [template, ended("tokenizer"), template]), { attempts: 3, byRepository: true })
@@ -86,11 +86,11 @@ describe("background work", () => {
       )
       yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, work)
       yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, work)
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", with: "pod-1", ended: null })
+      assert.deepStrictEqual(yield* background.state(deploymentId), { running: "checking", with: "pod-1", ended: null })
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.yieldNow
       assert.deepStrictEqual([yield* Ref.get(starts), yield* Ref.get(count)], [1, 1])
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, with: "pod-1", ended: null })
+      assert.deepStrictEqual(yield* background.state(deploymentId), { running: null, with: "pod-1", ended: null })
     })
   )
 
@@ -103,7 +103,7 @@ describe("background work", () => {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, away)
         yield* Effect.yieldNow
       }
-      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, {
+      assert.deepStrictEqual((yield* background.state(deploymentId)).ended, {
         kind: "checking",
         about: "1",
         attempts: 2,
@@ -115,14 +115,14 @@ describe("background work", () => {
       // Another time in the phase has its own tries.
       yield* background.want(deploymentId, { kind: "checking", about: "2", with: "pod-1" }, away)
       yield* Effect.yieldNow
-      assert.deepInclude((yield* background.seen(deploymentId)).ended, { about: "2", attempts: 1 })
+      assert.deepInclude((yield* background.state(deploymentId)).ended, { about: "2", attempts: 1 })
       yield* background.want(
         deploymentId,
         { kind: "measuring", about: "1", with: "pod-1" },
         Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } }))
       )
       yield* Effect.yieldNow
-      assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
+      assert.deepInclude((yield* background.state(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
     })
   )
 
@@ -137,7 +137,7 @@ describe("background work", () => {
       )
       yield* background.want(deploymentId, null, Effect.void)
       assert.isTrue(yield* Ref.get(stopped))
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, with: "pod-1", ended: null })
+      assert.deepStrictEqual(yield* background.state(deploymentId), { running: null, with: "pod-1", ended: null })
       assert.strictEqual(yield* Ref.get(count), 0)
     })
   )
@@ -149,7 +149,7 @@ describe("background work", () => {
       yield* background.want(deploymentId, of, Effect.interrupt)
       yield* Effect.yieldNow
       assert.strictEqual(yield* Ref.get(count), 1)
-      const { ended, running } = yield* background.seen(deploymentId)
+      const { ended, running } = yield* background.state(deploymentId)
       assert.deepStrictEqual([running, ended?.kind, ended?.attempts, ended?.failure], [null, "checking", 1, null])
       // It can be done again.
       yield* background.want(deploymentId, of, Effect.void)
@@ -183,7 +183,7 @@ describe("background work", () => {
         yield* Effect.yieldNow
       }
       assert.deepStrictEqual(yield* Ref.get(log), ["begun", "ended", "begun"])
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", with: "pod-1 1", ended: null })
+      assert.deepStrictEqual(yield* background.state(deploymentId), { running: "checking", with: "pod-1 1", ended: null })
     })
   )
 
@@ -192,7 +192,7 @@ describe("background work", () => {
       const { background } = yield* told
       yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die("boom"))
       yield* Effect.yieldNow
-      assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal error." })
+      assert.deepInclude((yield* background.state(deploymentId)).ended, { failure: null, message: "An internal error." })
     })
   )
 })
@@ -313,7 +313,7 @@ describe("check suites", () => {
       const engine = engineFor("reference")
       if (engine === undefined) return yield* Effect.die("no reference engine")
       const start = startWork("n")
-      const seenNow = seen("checking", { pod })
+      const seenNow = observationOf("checking", { pod })
       const gathered = {
         run: seenNow.run,
         resource: null,

@@ -4,7 +4,7 @@ import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelD
  * Keeps a deployment's status as JSON text, which takes a fifth of the memory of objects. The status is parsed at each
  * access.
  */
-export const keptDeployment = (deployment: ModelDeployment): ModelDeployment => {
+export const compactDeployment = (deployment: ModelDeployment): ModelDeployment => {
   const { status, ...rest } = deployment
   if (status === undefined) return deployment
   const text = JSON.stringify(status)

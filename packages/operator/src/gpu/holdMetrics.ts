@@ -6,10 +6,10 @@ import { operatorMetrics } from "../metrics.ts"
  * How long the metrics keep a deployment that returned its GPUs, milliseconds. This is longer than any scrape interval,
  * and bounded because the number of deployments is not.
  */
-const shownFor = 600_000
+const retentionMillis = 600_000
 
 /** `count` writes the held GPUs to the metrics; `none` removes them when this operator stops leading. */
-export const countHeld = (held: () => ReadonlyArray<OpenHold>) => {
+export const makeHoldMetrics = (held: () => ReadonlyArray<OpenHold>) => {
   const shown = new Map<string, { readonly organization: string; readonly host_class: string }>()
   const deployments = new Map<string, { readonly labels: { readonly organization: string; readonly deployment: string }; heldAt: number }>()
   let countedAt: number | null = null
@@ -35,7 +35,7 @@ export const countHeld = (held: () => ReadonlyArray<OpenHold>) => {
       if (now === 0) shown.delete(key)
     }
     for (const [id, { heldAt, labels }] of deployments) {
-      if (now < heldAt + shownFor) {
+      if (now < heldAt + retentionMillis) {
         yield* operatorMetrics.deploymentGpuSeconds.update(labels, (gpus.get(id) ?? 0) * seconds)
         continue
       }

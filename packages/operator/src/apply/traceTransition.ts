@@ -7,7 +7,7 @@ import { operatorMetrics } from "../metrics.ts"
  * Counts the end of a phase, and records the phase as a span in the trace of the request that created the deployment.
  * The passes have traces of their own: the trace of a deployment that serves for months would never end.
  */
-export const tellTransition = Effect.fnUntraced(function* ({ id, orgSlug, phase, phaseSince, traceparent }: Run, to: Phase, failure: Failure | null) {
+export const traceTransition = Effect.fnUntraced(function* ({ id, orgSlug, phase, phaseSince, traceparent }: Run, to: Phase, failure: Failure | null) {
   const now = yield* Clock.currentTimeMillis
   const back = fallsBack(phase, to)
   const outcome = to === "failed" ? "failed" : back ? "requeued" : isFinished(to) && to !== "activated" ? "cancelled" : "passed"

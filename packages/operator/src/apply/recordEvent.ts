@@ -5,7 +5,7 @@ import { Clock, Effect } from "effect"
  * Annotation of an event that may recur: a hash of its last content, so that the same occurrence is not counted twice,
  * even after a crash.
  */
-export const toldAnnotation = "seatrial.dev/told"
+export const recordedAnnotation = "seatrial.dev/told"
 
 /**
  * A burst of this many occurrences is recorded at once, then one per interval, as in the Kubernetes client libraries.
@@ -19,16 +19,16 @@ const times = (at: number) => new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z
 /**
  * Increments the count of the existing event. kubectl shows `x5 over 2m` and the last message, instead of five events.
  */
-const tellAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event, told: string) {
+const countAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event, occurrence: string) {
   const kube = yield* KubeClient
   const { name, namespace } = metadata
   // An empty patch writes nothing and returns the object, so that no permission to read events is needed.
   const { count = 1, firstTimestamp, metadata: stored } = yield* kube.mergePatch(Event, name, namespace, {})
-  if (stored.annotations?.[toldAnnotation] === told) return
+  if (stored.annotations?.[recordedAnnotation] === occurrence) return
   const now = yield* Clock.currentTimeMillis
   const first = Date.parse(firstTimestamp ?? "")
   if (count >= burst + Math.floor(Math.max(0, now - (Number.isNaN(first) ? now : first)) / refill)) return
-  const annotations = { [toldAnnotation]: told }
+  const annotations = { [recordedAnnotation]: occurrence }
   yield* kube.mergePatch(Event, name, namespace, { metadata: { annotations }, message, count: count + 1, lastTimestamp: times(now) })
 })
 
@@ -37,14 +37,14 @@ const tellAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event
  * content has changed. If the API server refused the event (a quota, a webhook, a missing namespace), the operator logs
  * that and continues, because the status contains the same information.
  */
-export const tellEvent = Effect.fnUntraced(function* (event: Event) {
+export const recordEvent = Effect.fnUntraced(function* (event: Event) {
   const kube = yield* KubeClient
-  const told = event.metadata.annotations?.[toldAnnotation]
+  const occurrence = event.metadata.annotations?.[recordedAnnotation]
   yield* kube.create(Event, event).pipe(
     Effect.asVoid,
     Effect.catchIf(
       (error) => error.reason === "Conflict",
-      () => (told === undefined ? Effect.void : tellAgain(event, told))
+      () => (occurrence === undefined ? Effect.void : countAgain(event, occurrence))
     ),
     Effect.catchIf(
       (error) => error.reason !== "Retryable" && error.reason !== "Gone",

@@ -5,9 +5,9 @@ import { Equal, Schema } from "effect"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { rootCause } from "../../src/apply/rootCause.ts"
 import { copiesInUse } from "../../src/apply/weightsCopy.ts"
+import { compactDeployment } from "../../src/gather/compactDeployment.ts"
 import { gpusOf } from "../../src/gather/GpuLedger.ts"
-import { keptDeployment } from "../../src/gather/kept.ts"
-import { podSeen } from "../../src/gather/podSeen.ts"
+import { observePod } from "../../src/gather/observePod.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "../../src/gather/watched.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { podClass, revision, run } from "../observations.ts"
@@ -39,7 +39,7 @@ describe("what the watches' copies keep", () => {
     assert.deepStrictEqual(rootCause([kept], false), rootCause([whole], false))
     assert.isDefined(rootCause([kept], false))
     assert.strictEqual(copiesInUse([kept], "weights", 0), copiesInUse([whole], "weights", 0))
-    assert.deepStrictEqual(podSeen(kept, undefined), podSeen(whole, undefined))
+    assert.deepStrictEqual(observePod(kept, undefined), observePod(whole, undefined))
     assert.strictEqual(gpusOf(kept, podClass.gpuResource), gpusOf(whole, podClass.gpuResource))
     assert.isAbove(gpusOf(kept, podClass.gpuResource), 0)
     assert.deepStrictEqual(
@@ -60,25 +60,25 @@ describe("what the watches' copies keep", () => {
       ownerReferences: []
     }
     const { labels: _, annotations: __, ownerReferences: ___, ...named } = metadata
-    const asked = { ...named, labels: { "seatrial.dev/role": "engine" }, annotations: { "seatrial.dev/made-from": "y" } }
+    const requestedEngines = { ...named, labels: { "seatrial.dev/role": "engine" }, annotations: { "seatrial.dev/made-from": "y" } }
     const conditions = [{ type: "Complete", status: "True" }]
     const container = { name: "engine", image: "e:1" }
     const spec = { nodeName: "n", containers: [{ ...container, env: [{ name: "A", value: "b" }], volumeMounts: [] }], dnsPolicy: "ClusterFirst" }
     assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedPod.schema)({ metadata, spec, status: { phase: "Running", qosClass: "Burstable" } }), {
-      metadata: asked,
+      metadata: requestedEngines,
       spec: { nodeName: "n", containers: [container] },
       status: { phase: "Running" }
     })
     const job = { metadata, spec: { template: { spec: { containers: [] } } }, status: { succeeded: 1, conditions } }
-    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedJob.schema)(job), { metadata: asked, status: { conditions } })
+    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedJob.schema)(job), { metadata: requestedEngines, status: { conditions } })
     assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedBudget.schema)({ metadata, spec: { minAvailable: 1 }, status: {} }), { metadata: named })
   })
 
   it("is all of a deployment, its status read anew for each who asks", () => {
     const deployment: ModelDeployment = { metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } }, status: { phase: "screening", message: "Reads it." } }
-    const kept = keptDeployment(deployment)
+    const kept = compactDeployment(deployment)
     assert.isTrue(Equal.equals({ ...kept }, deployment))
     assert.notStrictEqual(kept.status, kept.status)
-    assert.strictEqual(keptDeployment({ metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } } }).status, undefined)
+    assert.strictEqual(compactDeployment({ metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } } }).status, undefined)
   })
 })

@@ -3,7 +3,7 @@ import type { OpenHold } from "@seatrial/store"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { TestClock } from "effect/testing"
-import { countHeld } from "../../src/gpu/countHeld.ts"
+import { makeHoldMetrics } from "../../src/gpu/holdMetrics.ts"
 import { deploymentId, otherDeployment } from "../observations.ts"
 
 const hold: OpenHold = { podUid: "u", pod: "p", deploymentId, organization: "counted", hostClass: "h", gpus: 2, silent: false, failing: null }
@@ -21,7 +21,7 @@ const ofDeployment = (id: string, seconds: number) => `organization="counted",de
 it.effect("GPU-seconds are counted for each organization and deployment, and a deployment is shown for ten minutes after it gave its GPUs back", () =>
   Effect.gen(function* () {
     let held: ReadonlyArray<OpenHold> = [hold, { ...hold, podUid: "v" }, { ...hold, podUid: "w", deploymentId: otherDeployment, gpus: 1 }]
-    const { count, none } = countHeld(() => held)
+    const { count, none } = makeHoldMetrics(() => held)
     yield* count
     yield* TestClock.adjust("10 seconds")
     yield* count

@@ -3,7 +3,7 @@ import { type ModelId, normalizedClass, type ServingRequest, type Source } from 
 import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
 
 /** The content of an object's specification, in the terms of the API. */
-export interface Wish {
+export interface DesiredSpec {
   /** The model to revise; null if the object creates its own. */
   readonly modelId: ModelId | null
   readonly source: Source
@@ -24,7 +24,7 @@ const servingOf = (serving: NonNullable<ModelDeploymentSpec["serving"]>): Servin
   ...(serving.engineFlags === undefined ? {} : { engine_flags: serving.engineFlags })
 })
 
-export const wishOf = ({ modelId, serve = true, serving = {}, source }: ModelDeploymentSpec): Wish => ({
+export const toDesiredSpec = ({ modelId, serve = true, serving = {}, source }: ModelDeploymentSpec): DesiredSpec => ({
   modelId: modelId ?? null,
   source: { kind: "model_hub", repo: source.repo, ...(source.ref === undefined ? {} : { ref: source.ref }) },
   serving: servingOf(serving),
@@ -38,7 +38,7 @@ const sorted = (_: string, value: unknown): unknown =>
  * SHA-256 (lowercase hexadecimal) of a specification. The order of fields and the defaults of the API server do not
  * change it.
  */
-export const wishHash = ({ modelId, ...wish }: Wish): string =>
+export const desiredSpecHash = ({ modelId, ...wish }: DesiredSpec): string =>
   createHash("sha256")
     .update(JSON.stringify(modelId === null ? wish : { ...wish, modelId }, sorted))
     .digest("hex")

@@ -14,7 +14,7 @@ const message =
  * shows another run, the engine, its budget and its download are deleted. Returns the delay until the next pass if no
  * watch event may trigger it.
  */
-export const withoutRun = Effect.fnUntraced(function* (
+export const deleteOrphans = Effect.fnUntraced(function* (
   cluster: Cluster,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, KubeClient> {
@@ -22,8 +22,8 @@ export const withoutRun = Effect.fnUntraced(function* (
   const { namespace } = cluster
   const own = yield* cluster.deployments.get(objectName(id), namespace)
   if (Option.isSome(own)) {
-    const said = own.value.metadata.deletionTimestamp !== undefined || (yield* refuse(own.value, "NotAdopted", message))
-    return said ? Option.none() : Option.some(Duration.seconds(1))
+    const isRefused = own.value.metadata.deletionTimestamp !== undefined || (yield* refuse(own.value, "NotAdopted", message))
+    return isRefused ? Option.none() : Option.some(Duration.seconds(1))
   }
   if (yield* cluster.deployments.mayShow(id)) return Option.some(Duration.seconds(10))
   const gone = (removal: Effect.Effect<void, KubeError>) =>

@@ -12,7 +12,7 @@ export const weightsStore = (podClass: PodClass | null, { namespace, weightsClai
  * What is recorded about the run's weights in that store. Null if the list of files has changed or the host class is
  * gone.
  */
-export const weightsSeen = (run: Run, podClass: PodClass | null, settings: Pick<OperatorSettings, "namespace" | "weightsClaim">): Observation["weights"] => {
+export const observeWeights = (run: Run, podClass: PodClass | null, settings: Pick<OperatorSettings, "namespace" | "weightsClaim">): Observation["weights"] => {
   const { createdAt, id, revision, storedWeights } = run
   if (revision === null || podClass === null || storedWeights.length === 0) return null
   const store = weightsStore(podClass, settings)

@@ -11,4 +11,5 @@ export const chosenClass = ({ run }: Pick<Observation, "run">): string => {
 }
 
 /** The decision for a run whose host class was deleted. */
-export const classAway = (seen: Pick<Observation, "run">): Decision => wait(`Waits for the host class ${chosenClass(seen)}, which does not exist.`)
+export const classMissing = (observation: Pick<Observation, "run">): Decision =>
+  wait(`Waits for the host class ${chosenClass(observation)}, which does not exist.`)

@@ -1,10 +1,10 @@
 import type { Node } from "@seatrial/kube"
 import { hasGpuFault } from "../apply/rootCause.ts"
-import type { PodSeen } from "../decide/Observation.ts"
+import type { ObservedPod } from "../decide/Observation.ts"
 import { imageDigest, isPinned } from "../resources/imageDigest.ts"
 import { madeFromAnnotation } from "../resources/objectNames.ts"
-import { copySeen } from "./copySeen.ts"
-import { mergeSeen } from "./mergeSeen.ts"
+import { observeCopy } from "./observeCopy.ts"
+import { observeMerge } from "./observeMerge.ts"
 import type { WatchedPod } from "./watched.ts"
 
 const blocking = new Set([
@@ -46,12 +46,15 @@ export const isGated = (pod: WatchedPod): boolean => (pod.spec?.schedulingGates 
  */
 const isReady = (pod: WatchedPod): boolean => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
-  const said = condition("Ready")
-  return said?.status === "True" || (said?.status === "False" && said.reason !== "ReadinessGatesNotReady" && condition("ContainersReady")?.status === "True")
+  const readiness = condition("Ready")
+  return (
+    readiness?.status === "True" ||
+    (readiness?.status === "False" && readiness.reason !== "ReadinessGatesNotReady" && condition("ContainersReady")?.status === "True")
+  )
 }
 
 /** The state of an engine's pod. `node`: its node, if known. */
-export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
+export const observePod = (pod: WatchedPod, node: Node | undefined): ObservedPod => {
   const createdAt = millis(pod.metadata.creationTimestamp, 0)
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const scheduling = condition("PodScheduled")
@@ -60,7 +63,7 @@ export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
   const startedAt = container?.state?.running?.startedAt ?? exit?.finishedAt
   const readiness = condition("Ready")
   const restarts = container?.restartCount ?? 0
-  const copy = copySeen(pod)
+  const copy = observeCopy(pod)
   // While an init container runs, the main container waits and reports nothing.
   const waiting = (pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined) ?? container)?.state?.waiting?.reason
   const address = pod.status?.podIP
@@ -84,7 +87,7 @@ export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
         : null,
     gated: isGated(pod),
     copy,
-    merge: mergeSeen(pod),
+    merge: observeMerge(pod),
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
     startedAt: millisOrNull(startedAt),
     ready: isReady(pod),

@@ -1,7 +1,7 @@
 import type { NamedFailure } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
 import { fetchStart } from "../decide/limits.ts"
-import { type FetchObstacle, FetchSeen } from "../decide/Observation.ts"
+import { type FetchObstacle, ObservedFetch } from "../decide/Observation.ts"
 import { lastWords } from "./lastWords.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
 
@@ -89,32 +89,32 @@ const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
  * The state of the download Job. `pods`: the Job's pods. `log`: the end of the running pod's log. `outdated`: the
  * operator would create a different Job now.
  */
-export const fetchSeen = (
+export const observeFetch = (
   job: WatchedJob | undefined,
   pods: ReadonlyArray<WatchedPod>,
   log = "",
   outdated = false,
   countedAs: CountedAs = (time) => time
-): FetchSeen => {
-  if (job === undefined) return FetchSeen.Absent()
-  if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
-  const said = lastError(pods)
+): ObservedFetch => {
+  if (job === undefined) return ObservedFetch.Absent()
+  if (job.metadata.deletionTimestamp !== undefined) return ObservedFetch.Leaving()
+  const reported = lastError(pods)
   const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
-  if (holds("Complete") !== undefined) return FetchSeen.Succeeded()
+  if (holds("Complete") !== undefined) return ObservedFetch.Succeeded()
   const failed = holds("Failed")
   if (failed === undefined) {
     const runsSince = millis(fetchingPod(pods)?.status?.containerStatuses?.[0]?.state?.running?.startedAt)
-    return FetchSeen.Active({
+    return ObservedFetch.Active({
       obstacle: obstacleOf(job, pods, countedAs),
       progress: readProgress(log),
       ...(outdated ? { outdated } : {}),
       ...(runsSince === 0 ? {} : { runsSince: countedAs(runsSince) }),
-      ...(said === null ? {} : { lastFailure: said })
+      ...(reported === null ? {} : { lastFailure: reported })
     })
   }
   const failedAt = millis(failed.lastTransitionTime)
   const endedAt = failedAt === 0 ? null : countedAs(failedAt)
-  if (said !== null) return FetchSeen.Failed({ failure: said, endedAt })
+  if (reported !== null) return ObservedFetch.Failed({ failure: reported, endedAt })
   const late = failed.reason === "DeadlineExceeded"
-  return FetchSeen.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained, endedAt })
+  return ObservedFetch.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained, endedAt })
 }

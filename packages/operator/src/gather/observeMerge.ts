@@ -1,11 +1,11 @@
-import type { MergeSeen } from "../decide/Observation.ts"
+import type { ObservedMerge } from "../decide/Observation.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
-import { final } from "./copySeen.ts"
 import { lastWords } from "./lastWords.ts"
+import { final } from "./observeCopy.ts"
 import type { WatchedPod } from "./watched.ts"
 
 /** The state of the merge of an adapter into its base; null for any other pod. */
-export const mergeSeen = ({ spec, status }: WatchedPod): MergeSeen | null => {
+export const observeMerge = ({ spec, status }: WatchedPod): ObservedMerge | null => {
   if (spec?.initContainers?.some(({ name }) => name === mergeContainer) !== true) return null
   const container = status?.initContainerStatuses?.find(({ name }) => name === mergeContainer)
   const ended = container?.state?.terminated ?? container?.lastState?.terminated

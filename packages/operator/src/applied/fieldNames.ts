@@ -13,10 +13,10 @@ const fields: Readonly<Record<string, string>> = {
 }
 
 // A bare `runtime` is also an ordinary word.
-const named = /(?<![\w.-])(?:serving\.)?(host_class|max_context|kv_cache_dtype|hold_seconds|yarn\.factor|yarn\.original_context|engine_flags)\b/gu
+const fieldName = /(?<![\w.-])(?:serving\.)?(host_class|max_context|kv_cache_dtype|hold_seconds|yarn\.factor|yarn\.original_context|engine_flags)\b/gu
 
 /** A message of the API with the field names of a ModelDeployment: `max_context` becomes `spec.serving.maxContext`. */
-export const inFieldNames = (text: string): string => text.replace(named, (found, field: string) => fields[field] ?? found)
+export const inFieldNames = (text: string): string => text.replace(fieldName, (match, field: string) => fields[field] ?? match)
 
 /** The field of an object for a parameter of the API, for example `serving.engine_flags.seed`. */
 export const fieldPath = (param: string): string => {
@@ -26,7 +26,7 @@ export const fieldPath = (param: string): string => {
 }
 
 /** The run as its object shows it: an applied object uses its own field names. */
-export const toldRun = (run: Run): Run =>
+export const withFieldNames = (run: Run): Run =>
   run.applied === null
     ? run
     : {

@@ -4,7 +4,7 @@ import { Effect, type Scope } from "effect"
 import { operatorMetrics } from "./metrics.ts"
 
 /** The metrics of the serving revisions' benchmarks. */
-export interface BenchmarksShown {
+export interface BenchmarkGauges {
   /** `serves`: whether its revision is the serving revision of its model. */
   readonly note: (run: Run, serves: boolean) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
@@ -44,7 +44,7 @@ const show = Effect.fnUntraced(function* (organization: string, model: string, s
 })
 
 /** Keeps the metrics until the scope closes, and removes those of revisions that no longer serve. */
-export const makeBenchmarksShown: Effect.Effect<BenchmarksShown, never, Scope.Scope> = Effect.gen(function* () {
+export const makeBenchmarkGauges: Effect.Effect<BenchmarkGauges, never, Scope.Scope> = Effect.gen(function* () {
   const shown = new Map<DeploymentId, Shown>()
   const forget = Effect.fnUntraced(function* (id: DeploymentId) {
     const known = shown.get(id)

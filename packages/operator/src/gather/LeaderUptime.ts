@@ -1,7 +1,7 @@
 import { Clock, Effect, Schedule, type Scope } from "effect"
 
 /** Since when an operator has been able to drive the runs without a gap. */
-export interface Attendance {
+export interface LeaderUptime {
   /** Unix milliseconds. `now` itself if the last heartbeat is too old. */
   readonly since: (now: number) => number
 }
@@ -14,7 +14,7 @@ const longestPause = 20_000
  * gap (this process was suspended, the database was unreachable) counts like a change of the leader: deadlines start at
  * its end.
  */
-export const attend = Effect.fnUntraced(function* (sign: Effect.Effect<void>): Effect.fn.Return<Attendance, never, Scope.Scope> {
+export const trackUptime = Effect.fnUntraced(function* (sign: Effect.Effect<void>): Effect.fn.Return<LeaderUptime, never, Scope.Scope> {
   let last = yield* Clock.currentTimeMillis
   let since = last
   const beat = Effect.gen(function* () {

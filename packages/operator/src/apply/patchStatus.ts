@@ -3,16 +3,16 @@ import { isFinished, type RunProgress } from "@seatrial/domain"
 import { KubeClient, type Node } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Option } from "effect"
-import { inFieldNames, toldRun } from "../applied/inFieldNames.ts"
+import { inFieldNames, withFieldNames } from "../applied/fieldNames.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../decide/limits.ts"
-import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
+import type { ObservedFetch, ObservedPod } from "../decide/Observation.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
+import { recordEvent, recordedAnnotation } from "./recordEvent.ts"
 import { rootCause } from "./rootCause.ts"
 import { servingEvents } from "./servingEvents.ts"
 import { statusOf } from "./statusOf.ts"
-import { tellEvent, toldAnnotation } from "./tellEvent.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
 
 /**
@@ -20,17 +20,17 @@ import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvent
  * resource, and the events that were recorded since, so that a repeated pass continues after a failure. Kept only in
  * memory.
  */
-export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined; readonly told?: ReadonlySet<string> }>
+export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined; readonly recorded?: ReadonlySet<string> }>
 
 interface MirrorInput {
   readonly shown: Shown
   /** Runs that wait for a pass. */
   readonly backlog: number
   readonly run: Run
-  readonly pod: PodSeen | null
+  readonly pod: ObservedPod | null
   /** All pods of the run. */
   readonly pods: ReadonlyArray<WatchedPod>
-  readonly fetch: FetchSeen
+  readonly fetch: ObservedFetch
   /** The node of the engine. */
   readonly node: Node | undefined
   readonly progress: RunProgress
@@ -51,7 +51,7 @@ const soon = Option.some(Duration.seconds(1))
  * delay until the next attempt if the compared copy was stale, or if the status of a working run was written a moment
  * ago.
  */
-export const mirror = Effect.fn("mirror")(function* ({
+export const patchStatus = Effect.fn("patchStatus")(function* ({
   backlog,
   classGone,
   fetch,
@@ -66,15 +66,15 @@ export const mirror = Effect.fn("mirror")(function* ({
   withheld,
   ...said
 }: MirrorInput) {
-  const run = toldRun(said.run)
-  const inItsWords = (text: string) => (run.applied === null ? text : inFieldNames(text))
-  const message = inItsWords(said.message)
+  const run = withFieldNames(said.run)
+  const inOwnFieldNames = (text: string) => (run.applied === null ? text : inFieldNames(text))
+  const message = inOwnFieldNames(said.message)
   const { download, queue } = progress
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
   // A failed run has no pods any more, so the recorded cause stays.
-  const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
-  const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? kept
+  const storedCause = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
+  const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? storedCause
   const status = statusOf({ run, pod, idle, withheld, classGone, message, cause, queue, download, generation: metadata.generation ?? 1, before, now })
   // Both are plain JSON, and most passes end here. Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
@@ -87,7 +87,7 @@ export const mirror = Effect.fn("mirror")(function* ({
   const since = first ? (backlog > manyWait ? now : Number.NEGATIVE_INFINITY) : written.at
   const pause = isFinished(run.phase) ? 0 : since + Math.min(statusPauseMost, Math.max(statusPause, backlog * statusPauseEach)) - now
   if (pause > 0) return Option.some(Duration.millis(pause))
-  const told = new Set(written?.told)
+  const recorded = new Set(written?.recorded)
   for (const event of [
     ...faultEvents(run, resource, cause, now),
     ...transitionEvents(run, resource, cause, backlog > manyWait),
@@ -96,11 +96,11 @@ export const mirror = Effect.fn("mirror")(function* ({
     ...obstacleEvents(run, resource, fetch, now)
   ]) {
     const { annotations = {}, name } = event.metadata
-    const what = `${name} ${annotations[toldAnnotation] ?? ""}`
-    if (told.has(what)) continue
-    yield* tellEvent(event)
-    told.add(what)
-    shown.set(run.id, { at: Number.NEGATIVE_INFINITY, version: undefined, ...shown.get(run.id), told })
+    const what = `${name} ${annotations[recordedAnnotation] ?? ""}`
+    if (recorded.has(what)) continue
+    yield* recordEvent(event)
+    recorded.add(what)
+    shown.set(run.id, { at: Number.NEGATIVE_INFINITY, version: undefined, ...shown.get(run.id), recorded })
   }
   const { name, namespace, resourceVersion } = resource.metadata
   const object = {

@@ -1,5 +1,5 @@
 import { readProgress } from "@seatrial/hub"
-import type { CopySeen } from "../decide/Observation.ts"
+import type { ObservedCopy } from "../decide/Observation.ts"
 import { checkContainer, copyContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 import type { WatchedPod } from "./watched.ts"
@@ -15,7 +15,7 @@ export const firstContainer = ({ spec }: WatchedPod): string | null =>
  * The state of the copy to the pod's node, or of the check of the weights in the store. Null if the pod has neither.
  * `log`: the end of its log.
  */
-export const copySeen = (pod: WatchedPod, log = ""): CopySeen | null => {
+export const observeCopy = (pod: WatchedPod, log = ""): ObservedCopy | null => {
   const first = firstContainer(pod)
   if (first === null) return null
   const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)

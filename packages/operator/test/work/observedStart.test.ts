@@ -5,9 +5,9 @@ import { Schema } from "effect"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { judged } from "../../src/work/checkEngine.ts"
-import { startSeen } from "../../src/work/startSeen.ts"
+import { observedStart } from "../../src/work/observedStart.ts"
 import { adapted } from "../adapted.ts"
-import { found, pod, podClass, report, revision, run, seen } from "../observations.ts"
+import { found, observationOf, pod, podClass, report, revision, run } from "../observations.ts"
 
 const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
 const engine = engineFor("reference") ?? assert.fail()
@@ -15,7 +15,7 @@ const looked = { running: false, done: true, endedAt: 0, failures: 0, failure: n
 const podOf = (of: typeof revision) => enginePod({ run, revision: of, podClass, engine, settings, weightsClaim: "weights" })
 /** How a pod of that text was started, as its API server would tell. */
 const startOf = (text: string, of = revision, change: Partial<typeof pod> = {}) =>
-  startSeen(Schema.decodeUnknownSync(Pod.schema)(JSON.parse(text)), { ...pod, copy: looked, ...change }, of)
+  observedStart(Schema.decodeUnknownSync(Pod.schema)(JSON.parse(text)), { ...pod, copy: looked, ...change }, of)
 const spelled = (of = revision) => JSON.stringify(podOf(of))
 
 describe("how an engine was started", () => {
@@ -45,7 +45,7 @@ describe("how an engine was started", () => {
 
   it("says nothing of files while nobody has looked, or of a pod that is gone, and knows its image by its digest alone", () => {
     assert.isNull(startOf(spelled(), revision, { copy: { ...looked, done: false } }).verifiedFiles)
-    assert.deepStrictEqual(startSeen(undefined, pod, revision), { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null })
+    assert.deepStrictEqual(observedStart(undefined, pod, revision), { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null })
     const digest = `sha256:${"a".repeat(64)}`
     const pinned = { ...revision, engineDigest: digest }
     assert.isTrue(startOf(spelled(), pinned, { imageDigest: digest }).ownImage)
@@ -60,7 +60,7 @@ describe("a capability that was not seen working", () => {
     outcomes: [{ name: "json_mode", class: "capability" as const, outcome: "failed" as const, detail: "0 of 2 are objects" }],
     withdrawn: ["json_mode"]
   }
-  const after = (failed: "withdraw" | "fail") => decide(seen("checking", { pod }, found({ checks: judged(withdrawn, failed) })), 0)
+  const after = (failed: "withdraw" | "fail") => decide(observationOf("checking", { pod }, found({ checks: judged(withdrawn, failed) })), 0)
 
   it("is taken from the model, or ends the run where the installation says so", () => {
     assert.match(after("withdraw").message, /1 capabilities withdrawn/)

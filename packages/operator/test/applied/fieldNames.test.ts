@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fieldPath, inFieldNames, toldRun } from "../../src/applied/inFieldNames.ts"
+import { fieldPath, inFieldNames, withFieldNames } from "../../src/applied/fieldNames.ts"
 import { run } from "../observations.ts"
 
 describe("what is told in an object that somebody applied", () => {
@@ -31,8 +31,8 @@ describe("what is told in an object that somebody applied", () => {
     const failure = { code: "context_too_long" as const, text: "Ask for max_context 1024." }
     const history = [{ phase: "screening" as const, at: 0, reason: "max_context" }]
     const failed = { ...run, failure, history }
-    assert.strictEqual(toldRun(failed), failed)
-    const applied = toldRun({ ...failed, applied: { namespace: "seatrial", name: "tiny", current: null } })
+    assert.strictEqual(withFieldNames(failed), failed)
+    const applied = withFieldNames({ ...failed, applied: { namespace: "seatrial", name: "tiny", current: null } })
     assert.strictEqual(applied.failure?.text, "Ask for spec.serving.maxContext 1024.")
     assert.deepStrictEqual(applied.history, [{ phase: "screening", at: 0, reason: "spec.serving.maxContext" }])
   })
