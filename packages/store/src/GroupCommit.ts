@@ -127,8 +127,8 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   }
 
   /**
-   * The effect with a timeout. It continues in the background after the timeout, because it may wait for an event that
-   * never comes.
+   * The effect with a timeout. After the timeout it is interrupted in the background, because the interruption may also
+   * wait for an event that never comes.
    */
   const withTimeout = (effect: Effect.Effect<void, SqlError>) =>
     Effect.gen(function* () {

@@ -3,18 +3,9 @@ import type { KeyId, ModelId, OrgId, Prices, ReceiptDigests, RequestError, Reque
 import { Context, Data, Effect, Layer } from "effect"
 import { groupCommit, type Settled } from "./GroupCommit.ts"
 import { endRow, tokensOf } from "./metering/endRow.ts"
+import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./metering/rows.ts"
 import { Spool, SpoolSettings } from "./metering/Spool.ts"
-import {
-  type CheckpointRow,
-  checkpointStatement,
-  type EndRow,
-  endStatement,
-  type InsertRow,
-  monthsOf,
-  recordStatement,
-  sweptStatement,
-  type WholeRow
-} from "./metering/statements.ts"
+import { checkpointStatement, endStatement, monthsOf, recordStatement, sweptStatement } from "./metering/statements.ts"
 import { sweepLost } from "./metering/sweep.ts"
 import { ensurePartitions } from "./Partitions.ts"
 import { makeAnnounceSums } from "./spending/announceSums.ts"

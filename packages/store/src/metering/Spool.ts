@@ -3,9 +3,9 @@ import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { type Fallback, isTransient } from "../GroupCommit.ts"
 import { storeMetrics } from "../metrics.ts"
 import { ProcessSpooledCosts, type SpooledCosts } from "../spending/SpooledCosts.ts"
+import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./rows.ts"
 import { maxPayload, SpoolFile } from "./SpoolFile.ts"
 import { fromPayload, type SpoolRow, toPayload } from "./spoolRow.ts"
-import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
 
 export interface SpoolSettings {
   /** The gateway's folder on a local disk. No other program may use it. */

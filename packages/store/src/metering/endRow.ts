@@ -1,6 +1,6 @@
 import { costMicros, type Usage } from "@seatrial/domain"
 import type { RequestEnd, RequestStart } from "../Metering.ts"
-import type { EndRow } from "./statements.ts"
+import type { EndRow } from "./rows.ts"
 
 export const tokensOf = (usage: Usage) => ({
   inputTokens: usage.input_tokens,

@@ -1,6 +1,6 @@
 import { Prices, ReceiptDigests, RequestError } from "@seatrial/domain"
 import { Schema, SchemaGetter } from "effect"
-import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
+import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./rows.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Count = Schema.NullOr(Schema.Int)

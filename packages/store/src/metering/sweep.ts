@@ -4,7 +4,8 @@ import { Effect, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { MillisFromDate } from "../columns.ts"
 import { endRow } from "./endRow.ts"
-import { type EndRow, endStatement, gatewayLost, leaseMillis, lostStatement } from "./statements.ts"
+import type { EndRow } from "./rows.ts"
+import { endStatement, gatewayLost, leaseMillis, lostStatement } from "./statements.ts"
 
 /** Maximum number of requests that one round of the sweep ends. */
 const sweepRound = 500

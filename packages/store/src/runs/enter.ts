@@ -2,8 +2,9 @@ import type { PgClient } from "@effect/sql-pg"
 import { AuditEventId, canEnter, fallsBack, type Ids, isFinished, isUnplaced, maxRequeues } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
-import type { Runs, ServingPlan } from "../Runs.ts"
+import type { Runs } from "../Runs.ts"
 import { activateRun } from "./activate.ts"
+import type { ServingPlan } from "./Run.ts"
 import { transition } from "./transition.ts"
 
 const maxFailureLength = 500

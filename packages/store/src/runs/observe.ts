@@ -23,8 +23,8 @@ import {
 import { Clock, Effect, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName, MillisFromDate, phaseList } from "../columns.ts"
-import type { Run } from "../Runs.ts"
 import { differs } from "./nodeFaults.ts"
+import type { Run } from "./Run.ts"
 
 const unplacedPhases = phaseList(Phase.literals.filter(isUnplaced))
 const weightPhases = phaseList(phasesWith(({ readsWeights }) => readsWeights))

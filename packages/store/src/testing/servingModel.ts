@@ -30,9 +30,9 @@ export const newModel = (caller: Caller, idempotencyKey: string, slug = "tiny", 
 
 const path = ["materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"] as const satisfies ReadonlyArray<Phase>
 
-let walked = 0
+let settingsCount = 0
 /** Unique settings, so that no earlier revision is reused. */
-const ownSettings = (): ServingSettings => ({ ...settings, engine_flags: { max_num_seqs: ++walked } })
+const ownSettings = (): ServingSettings => ({ ...settings, engine_flags: { max_num_seqs: ++settingsCount } })
 
 /** Moves a run from `screening` through its phases to `target`, and records the checks. */
 export const walk = Effect.fnUntraced(function* (

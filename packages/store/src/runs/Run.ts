@@ -1,0 +1,157 @@
+import type {
+  Benchmark,
+  CheckReport,
+  Choices,
+  DeploymentId,
+  Failure,
+  Fit,
+  Measured,
+  ModelCapabilities,
+  ModelId,
+  OrgId,
+  Phase,
+  RepositoryFacts,
+  RevisionId,
+  RevisionStatus,
+  RunProgress,
+  ServingRequest,
+  ServingSettings,
+  Source,
+  UserId
+} from "@seatrial/domain"
+import type { Endpoint } from "../Routes.ts"
+
+/** One way to serve a run's model: a host class with everything that depends on it. */
+export interface ServingPlan {
+  readonly settings: ServingSettings
+  readonly engineVersion: string
+  /** The engine image of the host class at the time of screening. */
+  readonly engineImage: string
+  readonly estimate: RunRevision["estimate"]
+  readonly capabilities: ModelCapabilities
+}
+
+/** The configuration revision that a run prepares, with its results so far. */
+export interface RunRevision {
+  readonly id: RevisionId
+  readonly status: RevisionStatus
+  readonly facts: RepositoryFacts
+  readonly settings: ServingSettings
+  readonly engineVersion: string
+  /** The image that it is tried and served with; null until its engine runs. */
+  readonly engineImage: string | null
+  /**
+   * `sha256:...` of that image, because an image name can later refer to another image. Null until its engine runs, and
+   * if the node does not report it.
+   */
+  readonly engineDigest: string | null
+  readonly estimate: Fit & {
+    readonly chosen_by?: Choices
+    /** `sequence`: the KV cache of one sequence of `max_context` tokens, in bytes per GPU. */
+    readonly components?: { readonly sequence?: number }
+  }
+  readonly checks: CheckReport | null
+  readonly measured: Measured | null
+  readonly benchmark: Benchmark | null
+}
+
+export interface PublishedEndpoint extends Endpoint {
+  /** Whether a gateway has reached it. */
+  readonly reachable: boolean
+}
+
+/** A store that contains all files of a commit. */
+export interface StoredWeights {
+  /** The name of the store, as recorded by the download. */
+  readonly store: string
+  /** SHA-256 of the list of files. */
+  readonly manifest: string
+  /** The run whose download verified the files, and when, Unix milliseconds. */
+  readonly verifiedBy: DeploymentId
+  readonly verifiedAt: number
+}
+
+/** Everything that Postgres stores about one run, as input of the operator's decisions. Times are Unix milliseconds. */
+export interface Run {
+  readonly id: DeploymentId
+  readonly orgId: OrgId
+  readonly orgSlug: string
+  readonly modelId: ModelId
+  /** Callable name. */
+  readonly model: string
+  readonly phase: Phase
+  readonly phaseSince: number
+  readonly requeues: number
+  readonly failure: Failure | null
+  readonly source: Source
+  readonly servingRequest: ServingRequest
+  /**
+   * Who chose each setting that the request keeps from the model's earlier settings; null if the caller sent the
+   * settings.
+   */
+  readonly keptChoices: Choices | null
+  readonly serve: boolean
+  /** The user whose hub connection is used. */
+  readonly startedBy: UserId | null
+  readonly createdAt: number
+  /** The trace context of the create request, in the W3C `traceparent` format. */
+  readonly traceparent: string | null
+  readonly endedAt: number | null
+  readonly revision: RunRevision | null
+  /**
+   * The serving options that the request permits, in order of preference; the revision has the first. Empty if there is
+   * only one option, or if the run has left the queue.
+   */
+  readonly placements: ReadonlyArray<ServingPlan>
+  /** The model's serving revision; null if none serves. */
+  readonly activeRevisionId: RevisionId | null
+  readonly modelDeleted: boolean
+  readonly modelDisabled: boolean
+  /** The run whose engine serves the revision: this run, or the earlier run whose verified revision it reuses. */
+  readonly engineRun: DeploymentId
+  /** Other unfinished runs of the same revision. */
+  readonly reusedBy: ReadonlyArray<DeploymentId>
+  /** Maximum number of GPUs that the organization may hold; null: no limit. */
+  readonly gpuLimit: number | null
+  /** The oldest unfinished run of the same model that is older than this run; it goes first. */
+  readonly olderRun: DeploymentId | null
+  readonly endpoints: ReadonlyArray<PublishedEndpoint>
+  /** Whether the run took over the GPUs of the model's serving revision. */
+  readonly replaces: boolean
+  /** An unfinished run of the model that took over this run's GPUs; only set if this run's revision serves. */
+  readonly replacedBy: DeploymentId | null
+  /**
+   * The model's serving revision if it differs from the run's revision: its engine run, host class and GPUs. `differs`:
+   * it gets no requests because its answers differ from the verified ones.
+   */
+  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number; readonly differs?: boolean } | null
+  /**
+   * The newest runs of the model that verified a revision without serving it, and how long it holds its GPUs after
+   * `endedAt`. Only read until the run itself has GPUs.
+   */
+  readonly candidates: ReadonlyArray<{ readonly run: DeploymentId; readonly gpus: number; readonly endedAt: number; readonly holdSeconds: number | null }>
+  /** When gateways last reported a request for its revision. Only reported for revisions with `hold_seconds`. */
+  readonly lastUsedAt: number | null
+  /**
+   * Requests in progress on its revision. Only counted if the revision gives up its engine (superseded, replaced, idle,
+   * or of a deleted or disabled model); otherwise 0.
+   */
+  readonly inFlight: number
+  /**
+   * The `ModelDeployment` object that the run was created for. `current` is null if the object now has another run, or
+   * was deleted.
+   */
+  readonly applied: {
+    readonly namespace: string
+    readonly name: string
+    /** `namesModel`: whether the object names an existing model by ID. */
+    readonly current: { readonly uid: string; readonly generation: number; readonly namesModel: boolean } | null
+  } | null
+  /** Stores with the files of its commit; only read until its engine is ready. */
+  readonly storedWeights: ReadonlyArray<StoredWeights>
+  /** Nodes that it was tried on, with the problems that may have been the node's fault. */
+  readonly nodeFaults: ReadonlyArray<{ readonly node: string; readonly code: string; readonly at: number }>
+  readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
+  /** The last recorded progress and its time; null if none was recorded. */
+  readonly progress: (RunProgress & { readonly at: number }) | null
+}
