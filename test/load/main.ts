@@ -46,6 +46,9 @@ computed within a round. A figure is the median of the rounds, with the lowest a
 processes on one machine and share its cores. Processor time is that of the measured process alone.
 `
 
+/** The name of the section whose figures no benchmark of this list measures. It is kept. */
+const measuredByHand = "by hand"
+
 const marks = (name: string) => ({ begin: `<!-- ${name} -->`, end: `<!-- end of ${name} -->` })
 
 /** The section of a page between the markers of a benchmark. */
@@ -90,7 +93,9 @@ const main = Effect.gen(function* () {
       const page = await readFile(document, "utf8").catch(() => "")
       const { begin, end } = marks(name)
       const fresh = `${begin}\n## ${title}\n\n${text}\n\n${measured}\n${end}`
-      const parts = benchmarks.map((benchmark) => (benchmark.name === name ? fresh : partOf(page, benchmark.name))).filter((part) => part !== undefined)
+      const parts = [...benchmarks.map((benchmark) => (benchmark.name === name ? fresh : partOf(page, benchmark.name))), partOf(page, measuredByHand)].filter(
+        (part) => part !== undefined
+      )
       await writeFile(document, `${[introduction, ...parts].join("\n")}\n`)
     })
   }
