@@ -37,7 +37,7 @@ const seen: ObservedApplied = {
 }
 const run = deploymentId
 
-describe("an object that somebody applied", () => {
+describe("an applied object", () => {
   const cases: ReadonlyArray<readonly [why: string, change: Partial<ObservedApplied>, wanted: Applied]> = [
     ["is adopted where nothing stands for it", {}, Applied.Adopt()],
     ["is kept where this version of it has its run", { binding }, Applied.Keep({ run })],
@@ -96,7 +96,7 @@ describe("an object that somebody applied", () => {
     ]
   ]
   for (const [reason, says, change] of refusals) {
-    it(`is refused with ${reason}, and told what to do: ${says.source}`, () => {
+    it(`is refused with ${reason} and an instruction: ${says.source}`, () => {
       const decision = decideApplied({ ...seen, ...change })
       assert.strictEqual(decision._tag, "Refuse")
       if (decision._tag !== "Refuse") return
@@ -106,9 +106,9 @@ describe("an object that somebody applied", () => {
   }
 })
 
-describe("an object that the records took no run for", () => {
+describe("an object for which the store created no run", () => {
   const refused = (why: NamedModelRefused["why"], conflict = "") => notAdopted(new NamedModelRefused({ why, conflict }), object({}, { modelId }), "acme")
-  it("says what is in its way, and of a model that is not the organization's only that there is none", () => {
+  it("states the conflict, and reports a model of another organization as one that does not exist", () => {
     assert.deepInclude(notAdopted(new ModelNameTaken({ slug: "tiny" }), object(), "acme"), { reason: "NameTaken" })
     assert.strictEqual(refused("NotFound").reason, "ModelUnknown")
     assert.include(refused("NotFound").message, `The organization acme has no model ${modelId}`)
@@ -119,8 +119,8 @@ describe("an object that the records took no run for", () => {
   })
 })
 
-describe("what a specification asks for", () => {
-  it("is the same whatever the order of its members and whether defaults are written", () => {
+describe("the hash of a specification", () => {
+  it("does not depend on the order of fields or on explicit defaults", () => {
     const one = desiredSpecHash(toDesiredSpec({ ...spec, serving: { maxContext: 512, engineFlags: { a: 1, b: { c: 2, d: 3 } } } }))
     const other = desiredSpecHash(toDesiredSpec({ serve: true, serving: { engineFlags: { b: { d: 3, c: 2 }, a: 1 }, maxContext: 512 }, ...spec }))
     assert.strictEqual(one, other)

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { fieldPath, inFieldNames, withFieldNames } from "../../src/applied/fieldNames.ts"
 import { run } from "../observations.ts"
 
-describe("what is told in an object that somebody applied", () => {
-  it("names the object's fields, and leaves the rest as it is", () => {
+describe("the messages of an applied object", () => {
+  it("use the object's field names and are otherwise unchanged", () => {
     const texts: ReadonlyArray<readonly [api: string, object: string]> = [
       ["Ask for max_context 1024, or extend it with yarn.", "Ask for spec.serving.maxContext 1024, or extend it with yarn."],
       ["with an 8-bit KV cache (kv_cache_dtype fp8) on h100", "with an 8-bit KV cache (spec.serving.kvCacheDtype fp8) on h100"],
@@ -18,7 +18,7 @@ describe("what is told in an object that somebody applied", () => {
     }
   })
 
-  it("names the path of what is wrong", () => {
+  it("name the path of the invalid field", () => {
     assert.deepStrictEqual(["serving.engine_flags.gpu_memory_utilization", "serving.runtime", "serving.host_class", "serving.kv_cache_dtype"].map(fieldPath), [
       "spec.serving.engineFlags.gpu_memory_utilization",
       "spec.serving.runtime",
@@ -27,7 +27,7 @@ describe("what is told in an object that somebody applied", () => {
     ])
   })
 
-  it("is the API's own of a run of the API", () => {
+  it("are the API's messages if the run belongs to the API", () => {
     const failure = { code: "context_too_long" as const, text: "Ask for max_context 1024." }
     const history = [{ phase: "screening" as const, at: 0, reason: "max_context" }]
     const failed = { ...run, failure, history }

@@ -12,7 +12,7 @@ const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetw
 const uid = "8a1b2c3d-1111-4222-8333-944455566677"
 
 it.prop(
-  "the refusal of an object is told by an event whose name an API server takes, whatever the object's own name",
+  "the event of a refusal has a name that an API server accepts, whatever the object's name is",
   [Schema.Array(int(0, parts.length - 1)).check(Schema.isBetweenLength(1, 8)), int(1, 253)],
   ([chosen, length]) => {
     const some = chosen.map((which) => parts[which] ?? "a").join(".")

@@ -13,7 +13,7 @@ import { words } from "../decide/words.ts"
 import { commit, observationOf, pod, podClass, revision, run } from "../observations.ts"
 
 describe("a revision with an adapter", () => {
-  it("has its base's files and its own brought, each under its own commit, and an engine that is told of both", () => {
+  it("downloads the base's files and its own, each under its own commit, and starts an engine with both", () => {
     assert.deepStrictEqual(weightsArguments(adapted, "/weights"), [
       "--repo=seatrial/tiny-chat",
       `--commit=${baseCommit}`,
@@ -35,7 +35,7 @@ describe("a revision with an adapter", () => {
     )
   })
 
-  it("may have a model that is called as engines call every adapter: the base has another name, alone and by itself", () => {
+  it("may have a model with the name that engines use for every adapter: the base is then served under another name", () => {
     const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
     for (const runtime of ["vllm", "sglang", "reference"] as const) {
       const engine = engineFor(runtime) ?? assert.fail()
@@ -62,7 +62,7 @@ describe("a revision with an adapter", () => {
     }
   })
 
-  it("is compared with both merged, in a pod of the same name: merged before its engine starts, from what was looked at, into a volume that goes with it", () => {
+  it("is compared with the merged model, in a pod of the same name: merged from verified weights before the engine starts, into a volume of that pod", () => {
     const engine = engineFor("reference") ?? assert.fail()
     const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
     const made = (merged: boolean, change: Partial<PodClass> = {}) =>
@@ -93,7 +93,7 @@ describe("a revision with an adapter", () => {
     assert.nestedPropertyVal(volumeOf(made(true, { weightsCache: cache })), "ephemeral.volumeClaimTemplate.spec.storageClassName", "fast")
   })
 
-  it("is not merged again where what was merged is not base and adapter, and three times where the merge ended otherwise", () => {
+  it("fails at once if the merge is not of base and adapter, and after three attempts if the merge failed otherwise", () => {
     const made = enginePod({
       run,
       revision: adapted,
@@ -113,7 +113,7 @@ describe("a revision with an adapter", () => {
     assert.deepStrictEqual([decided(3), decided(1)], ["keep log, enter failed fidelity_failed", ""])
   })
 
-  it("counts as stored only where both lists of files are what they were: the same of another base is none of it", () => {
+  it("counts as stored only if both lists of files are unchanged; the same adapter with another base does not count", () => {
     const other = {
       ...adapted,
       facts: { ...adapted.facts, adapter: { ...(adapted.facts.adapter ?? assert.fail()), base: { repo: "seatrial/tiny-chat", commit, files: baseFiles } } }

@@ -90,7 +90,7 @@ describe("a download that cannot start", () => {
     assert.deepInclude(obstacleEvents(run, resource, fetch, 60_000)[0], { type: "Warning", reason: "DownloadBlocked" })
   })
 
-  it("is one that starts once its container runs", () => {
+  it("is reported no more once its container runs", () => {
     const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
     const fetch = observeFetch(job, [running])
     assert.strictEqual(materializing(observationOf("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 1.0 MiB.")
@@ -113,14 +113,14 @@ describe("a download that cannot reach its hub", () => {
     obstacleEvents(observationOf("materializing").run, resource, fetch, now).map((event) => event.message)
   ]
 
-  it("says within a minute that nothing came of it, in the message and in an event", () => {
+  it("says within a minute that it made no progress, in the message and in an event", () => {
     const fetch = observeFetch(job, [running])
     assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
     const message = "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
     assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
   })
 
-  it("says why the try before ended to who reads it: an object that somebody applied has no user", () => {
+  it("says why the previous attempt ended, in terms of its audience: an applied object has no user", () => {
     const said = "access_required: The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired."
     const refused = podOf({
       phase: "Failed",
@@ -137,7 +137,7 @@ describe("a download that cannot reach its hub", () => {
     }
   })
 
-  it("says why the try before ended, also before the next one begins", () => {
+  it("says why the previous attempt ended, even before the next one begins", () => {
     const message = "The download is retried. The previous attempt failed: hub_unavailable: The hub is away."
     for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(observeFetch(job, pods), 20_000), [message, [message]])
     const going = observeFetch(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
@@ -158,7 +158,7 @@ describe("a download", () => {
     assert.strictEqual(materializing(observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress }) }), 0).message, message)
   })
 
-  it("is told of once for each quarter, and once where it stalls", () => {
+  it("has one event for each quarter, and one if it stalls", () => {
     const { run } = observationOf("materializing")
     const events = (before: ModelDeploymentStatus["download"], bytes: number, stalled: boolean) => {
       const resource: ModelDeployment = {

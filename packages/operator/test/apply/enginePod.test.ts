@@ -26,7 +26,7 @@ const compiled = `${orgId}/reference-1/simulated/${commit}`
 const own = "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0"
 
 describe("an engine's pod", () => {
-  it("is what its host class says", () => {
+  it("follows its host class", () => {
     const { metadata, spec } = made({ runtimeClassName: "nvidia", sharedMemoryBytes: 2 ** 34, queueName: "gpus", nodeSelector: { card: "h100" } })
     assert.strictEqual(metadata.labels["kueue.x-k8s.io/queue-name"], "gpus")
     assert.deepInclude(spec, { runtimeClassName: "nvidia", nodeSelector: { card: "h100" } })
@@ -35,7 +35,7 @@ describe("an engine's pod", () => {
     assert.notProperty(made().spec, "runtimeClassName")
   })
 
-  it("runs the image that its revision was tried with, and until then its host class's", () => {
+  it("runs the image with which its revision was verified, and before that the image of its host class", () => {
     const of = (engineImage: string | null, traceparent: string | null = null) =>
       enginePod({
         run: { ...run, traceparent },
@@ -52,7 +52,7 @@ describe("an engine's pod", () => {
     assert.notStrictEqual(madeFrom(of(null)), madeFrom(of("tried:1")))
   })
 
-  it("runs that very image later, whatever its name stands for by then", () => {
+  it("keeps that image even if the tag moves", () => {
     const digest = `sha256:${"a".repeat(64)}`
     const imageOf = (engineImage: string | null, engineDigest: string | null) => {
       const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
@@ -65,7 +65,7 @@ describe("an engine's pod", () => {
     )
   })
 
-  it("asks for the cores and the memory of the host that its class says, and for none where it says none", () => {
+  it("requests the CPU and memory of its class, and none if the class sets none", () => {
     assert.deepStrictEqual(container().resources, { requests: { "nvidia.com/gpu": "1" }, limits: { "nvidia.com/gpu": "1" } })
     assert.deepStrictEqual(container({ cpu: "8", memoryBytes: 2 ** 36 }).resources, {
       requests: { cpu: "8", memory: "68719476736", "nvidia.com/gpu": "1" },
@@ -73,12 +73,12 @@ describe("an engine's pod", () => {
     })
   })
 
-  it("pulls its image with the Secrets that the operator was told", () => {
+  it("pulls its image with the configured Secrets", () => {
     assert.notProperty(made().spec, "imagePullSecrets")
     assert.deepStrictEqual(made({}, ["registry"]).spec.imagePullSecrets, [{ name: "registry" }])
   })
 
-  it("writes to disks of its node, or to folders of its own on a claim; compiled kernels are apart for each organization, image, card and commit", () => {
+  it("writes to disks of its node, or to its own folders on a claim; compiled kernels are separate for each organization, image, GPU type and commit", () => {
     assert.deepInclude(made().spec.volumes, { name: "scratch", emptyDir: {} })
     assert.notInclude(JSON.stringify(made()), '"/cache')
     const claims = { scratch: { claimName: "fast", sizeBytes: null }, compileCache: { claimName: "kernels", sizeBytes: null } }
@@ -93,7 +93,7 @@ describe("an engine's pod", () => {
     ])
   })
 
-  it("is restricted but for what its host class says that it needs", () => {
+  it("is restricted except for the exceptions of its host class", () => {
     const { spec } = made({ podSecurity: { runAsRoot: true, writableRoot: true, addCapabilities: ["IPC_LOCK"] } })
     assert.deepStrictEqual(spec.securityContext, { runAsUser: 0, runAsGroup: 0, fsGroup: 0, seccompProfile: { type: "RuntimeDefault" } })
     assert.deepStrictEqual(spec.containers[0].securityContext, {
@@ -103,7 +103,7 @@ describe("an engine's pod", () => {
     })
   })
 
-  it("is never ended for being busy: only where nobody listens for minutes", () => {
+  it("is not restarted for being busy, only if it accepts no connection for minutes", () => {
     const { livenessProbe, startupProbe } = container()
     assert.deepStrictEqual(Object.keys(livenessProbe).sort(), ["failureThreshold", "periodSeconds", "tcpSocket", "timeoutSeconds"])
     assert.isAtLeast(livenessProbe.failureThreshold * livenessProbe.periodSeconds, 300)
@@ -111,13 +111,13 @@ describe("an engine's pod", () => {
     assert.isAbove(startupProbe.failureThreshold * startupProbe.periodSeconds, podClass.bootDeadlineSeconds)
   })
 
-  it("goes on for a while with what is under way when others delete it", () => {
+  it("finishes its requests if someone else deletes it", () => {
     assert.deepStrictEqual(container({ drainSeconds: 90 }).lifecycle, { preStop: { sleep: { seconds: 90 } } })
     assert.isAbove(made({ drainSeconds: 90 }).spec.terminationGracePeriodSeconds, 90)
     assert.notProperty(container({ drainSeconds: 0 }), "lifecycle")
   })
 
-  it("may not be evicted while it is ready, and its budget is of no other pod", () => {
+  it("may not be evicted while it is ready, and its budget covers no other pod", () => {
     const { metadata, spec } = JSON.parse(JSON.stringify(disruptionBudget(run, "seatrial")))
     assert.strictEqual(`${metadata.name}-engine-0`, own)
     // A pod that no controller owns can only be counted.

@@ -30,7 +30,7 @@ const kept = Effect.fnUntraced(function* (pod: Pod, logs: { readonly now: string
 })
 
 describe("of an engine that did not start", () => {
-  it.effect("the log of the container that ended is kept, though the next one has said nothing yet", () =>
+  it.effect("the log of the container that ended is kept, even if the next one has no output yet", () =>
     Effect.gen(function* () {
       const cause = "Unsupported config.json: hidden_act 'relu2'; only silu"
       assert.include(yield* kept(podOf({ ...looping, lastState: exit(1) }), { now: "", before: cause }), cause)
@@ -43,7 +43,7 @@ describe("of an engine that did not start", () => {
     })
   )
 
-  it("the cause is how it ended by itself, not that its pod was deleted since", () => {
+  it("the cause is how it ended by itself, not the later deletion of its pod", () => {
     const killed = podOf({ restartCount: 3, state: exit(137), lastState: exit(2) }, "2026-01-01T00:00:00Z")
     assert.strictEqual(rootCause([killed], false)?.message, "The container ended with exit code 2.")
     assert.isUndefined(rootCause([podOf({ restartCount: 0, state: exit(137) }, "2026-01-01T00:00:00Z")], false))

@@ -45,13 +45,13 @@ describe("a model with another chat template for requests with tools", () => {
   const { adapter, ...base } = adapted.facts
   const several = { ...base, chat_template: "{{ '$(x)' }}", other_template: true }
 
-  it("is served by the one that was pinned, with vLLM by its text and with SGLang by its name", () => {
+  it("is served with the pinned template, with vLLM by its text and with SGLang by its name", () => {
     assert.deepStrictEqual(templateOf("vllm", several), ["--chat-template={{ '$$(x)' }}"])
     assert.deepStrictEqual(templateOf("sglang", several), ["--hf-chat-template-name=default"])
     assert.deepStrictEqual(templateOf("vllm", base), [])
   })
 
-  it("is served so with an adapter too, unless that has its own", () => {
+  it("is served the same way with an adapter, unless the adapter has its own", () => {
     const adapterFacts = adapter ?? assert.fail()
     const own = { ...several, adapter: { ...adapterFacts, template: "file" as const } }
     assert.deepStrictEqual(templateOf("vllm", { ...several, adapter: adapterFacts }), ["--chat-template={{ '$$(x)' }}"])
@@ -62,13 +62,13 @@ describe("a model with another chat template for requests with tools", () => {
 
 for (const runtime of ["vllm", "sglang"] as const) {
   describe(`the pod of ${runtime}`, () => {
-    it("runs its own image by the command that all its tags have, never the image's own entry point", () => {
+    it("runs its image with the command that all its tags have, never with the image's entry point", () => {
       const [container] = podOf(runtime).containers
       assert.strictEqual(container.image, image[runtime])
       assert.deepStrictEqual(container.command, runtime === "vllm" ? ["vllm", "serve"] : ["python3", "-m", "sglang.launch_server"])
     })
 
-    it("is asked in the way that it answers: startup until our own deadline, readiness by what costs it nothing", () => {
+    it("has probes that fit the engine: startup until the operator's deadline, readiness with a request that costs nothing", () => {
       const [{ livenessProbe, ports, readinessProbe, startupProbe }] = podOf(runtime).containers
       // The only one that the chart's network policy opens, to the gateway and the operator.
       const port = Number(/seatrial\.dev\/role: engine[\s\S]*?- port: (\d+)/.exec(policy)?.[1])
@@ -87,7 +87,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.property(livenessProbe, "tcpSocket")
     })
 
-    it("is reached by gateway and operator alone, and opens no connection of its own", () => {
+    it("accepts connections only from gateway and operator, and opens none itself", () => {
       const ofEngines = policy.split("\n---\n").find((part) => part.includes("}}-engines\n")) ?? ""
       const selected = /podSelector:\n {4}matchLabels:\n((?: {6}\S.*\n)+)/.exec(ofEngines)?.[1] ?? ""
       const labels = [...selected.matchAll(/^ {6}([a-z./-]+): (\S+)$/gm)].map(([, name = "", value]) => [name, value])
@@ -102,15 +102,15 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.lengthOf(ofEngines.match(/- from:/g) ?? [], 1)
     })
 
-    it("is started again whatever code it left with, since a crash may say 0", () => assert.strictEqual(podOf(runtime).restartPolicy, "Always"))
+    it("is restarted whatever its exit code is, because a crash may exit with 0", () => assert.strictEqual(podOf(runtime).restartPolicy, "Always"))
 
-    it("never sees weights where an engine would import a model.py, and cannot write to them", () => {
+    it("never loads weights if an engine would import a model.py, and cannot write to them", () => {
       const mounts: ReadonlyArray<{ mountPath: string; name: string; readOnly?: boolean }> = podOf(runtime).containers[0].volumeMounts
       assert.isFalse(mounts.some(({ mountPath }) => mountPath.startsWith("/opt/ml")))
       assert.isTrue(mounts.find(({ name }) => name === "weights")?.readOnly)
     })
 
-    it("has shared memory for several GPUs, counted as its own", () => {
+    it("has shared memory for several GPUs, counted as its memory", () => {
       const spec = {
         runtimes: [{ runtime, image: image[runtime] }],
         gpuPool: "H100",
@@ -129,7 +129,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.deepInclude(podOf(runtime, { sharedMemoryBytes: bytes }).volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: String(bytes) } })
     })
 
-    it("runs as a user that its image can name, with its caches in folders of its own", () => {
+    it("runs as a user that its image can name, with caches in its own folders", () => {
       const spec = podOf(runtime)
       assert.deepInclude(spec.securityContext, { runAsNonRoot: true, runAsUser: 2000, runAsGroup: runtime === "vllm" ? 0 : 2000 })
       for (const name of ["USER", "HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", runtime === "vllm" ? "VLLM_CACHE_ROOT" : "SGLANG_CACHE_DIR"]) {
@@ -139,7 +139,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.deepInclude(root.securityContext, { runAsUser: 0, runAsGroup: 0 })
     })
 
-    it("shares what it compiled with no other organization, image, card or commit", () => {
+    it("shares compiled code with no other organization, image, GPU type or commit", () => {
       const spec = podOf(runtime, { compileCache: { claimName: "kernels", sizeBytes: null } })
       const cache = spec.containers[0].volumeMounts.find(({ name }: { name: string }) => name === "cache")
       assert.strictEqual(cache.subPath, [orgId, image[runtime].replaceAll(/[/:]/g, "-"), "H100", commit].join("/"))
@@ -155,7 +155,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       }
     })
 
-    it("loses its endpoint before it is told to end, and has time left to end what is under way", () => {
+    it("loses its endpoint before it is terminated, and has time to finish its requests", () => {
       const spec = podOf(runtime, { drainSeconds: 30 })
       const [{ args, lifecycle }] = spec.containers
       assert.deepStrictEqual(lifecycle, { preStop: { sleep: { seconds: 30 } } })

@@ -18,8 +18,8 @@ const told = (shown: ModelDeploymentStatus | undefined, status: ModelDeploymentS
     now
   })
 
-describe("what serves", () => {
-  it("tells by a warning that it does not any more, with the cause, and that it does again", () => {
+describe("a serving revision", () => {
+  it("records a warning with the cause when it becomes unavailable, and an event when it serves again", () => {
     const cause = { reason: "OOMKilled", message: "It was killed.", object: "Pod/p" }
     const [gone, ...others] = told(served, { ...away, cause })
     assert.isEmpty(others)
@@ -31,18 +31,18 @@ describe("what serves", () => {
     assert.deepInclude(told(away, served)[0], { type: "Normal", reason: "Serving" })
   })
 
-  it("says that another pod was made where the one that served is gone", () => {
+  it("says that a new pod was created if the previous one is gone", () => {
     const [gone] = told(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
     assert.match(gone?.message ?? "", /^The engine's pod was deleted, and a new one was created\./)
   })
 
-  it("tells once more where its host class is gone, without which it does not come back", () => {
+  it("records another event if its host class is gone, without which it does not return", () => {
     const classless = statusOf({ ...input, pod: null, classGone: true, message: "The host class local does not exist now." })
     assert.deepInclude(told(away, classless)[0], { type: "Warning", reason: "HostClassMissing", message: "The host class local does not exist now." })
     assert.deepInclude(told(classless, served)[0], { type: "Normal", reason: "Serving" })
   })
 
-  it("is not ready where it answers otherwise than what was verified and gets no traffic, and tells that", () => {
+  it("is not ready, with an event, if its answers differ from the verified ones and it gets no traffic", () => {
     const withheld = statusOf({ ...input, pod, withheld: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
     const ready = withheld.conditions?.find(({ type }) => type === "Ready")
     assert.deepInclude(ready, { status: "False", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
@@ -59,14 +59,14 @@ describe("what serves", () => {
     )
   })
 
-  it("tells each within a minute once, whatever happens, and each minute again, in the one event", () => {
+  it("has at most one event of each kind within a minute, counted in one object", () => {
     const [first, soon, later] = [0, 30_000, 61_000].map((now) => told(served, away, now)[0]?.metadata)
     assert.deepStrictEqual(first, soon)
     assert.strictEqual(first?.name, later?.name)
     assert.notDeepEqual(first?.annotations, later?.annotations)
   })
 
-  it("tells nothing of what is shown already, is wanted, or belongs to another run", () => {
+  it("has no event for what is already shown, intended, or part of another run", () => {
     const idle = statusOf({ ...input, pod: null, idle: true })
     assert.deepStrictEqual(told(away, { ...away, message: "Other words." }), [])
     assert.deepStrictEqual(told(served, idle), [])
@@ -78,7 +78,7 @@ describe("what serves", () => {
 
 describe("a run that serves with another run's engine", () => {
   const reuser = { ...serving, engineRun: otherDeployment }
-  it("shows that engine, and when it is away", () => {
+  it("shows that engine, and when it is unavailable", () => {
     const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
     const well = statusOf({ ...input, run: reuser, pod })
     assert.deepInclude(readyOf(well), { status: "True", reason: "Serving" })

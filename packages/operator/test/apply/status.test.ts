@@ -96,7 +96,7 @@ describe("the root cause", () => {
     })
   }
 
-  it("is the node's where that does not answer, and the engine's before the download's", () => {
+  it("is the node if it does not respond, and the engine before the download", () => {
     assert.deepInclude(rootCause([engine({ phase: "Running" })], true), { reason: "NodeNotReady", object: "Node/node-1" })
     const broken = (role: string) => engine({ phase: "Failed", reason: `Of${role}` }, role)
     assert.strictEqual(rootCause([broken("fetch"), broken("engine")], false)?.reason, "Ofengine")
@@ -104,7 +104,7 @@ describe("the root cause", () => {
   })
 })
 
-describe("a card that failed", () => {
+describe("a failed GPU", () => {
   const node = (...conditions: ReadonlyArray<{ type: string; status: string; reason?: string; message?: string }>): Node => ({
     metadata: { name: "node-1" },
     status: { conditions: [{ type: "Ready", status: "True", message: "the GPU node is ready" }, ...conditions] }
@@ -125,7 +125,7 @@ describe("a card that failed", () => {
     ["a condition of a card that is gone", node({ type: "GPUMissing", status: "True", message: "7 of 8" }), /^GPUMissing: 7 of 8$/]
   ]
   for (const [who, seen, message] of says) {
-    it(`is told of by ${who}`, () => {
+    it(`is reported by ${who}`, () => {
       const cause = gpuFaultOfNode(seen)
       assert.deepInclude(cause, { reason: "GpuFault", object: "Node/node-1" })
       assert.match(cause?.message ?? "", message)
@@ -139,10 +139,10 @@ describe("a card that failed", () => {
     ["a condition that nobody can tell", node({ type: "XIDError", status: "Unknown" }, { type: "GpuHealthy", status: "Unknown" })],
     ["other troubles", node({ type: "KernelDeadlock", status: "True", message: "task hung" }, { type: "NetworkUnavailable", status: "True" })]
   ]
-  for (const [what, seen] of silent) it(`is not told of by ${what}`, () => assert.isNull(gpuFaultOfNode(seen)))
+  for (const [what, seen] of silent) it(`is not reported by ${what}`, () => assert.isNull(gpuFaultOfNode(seen)))
 
   const ended = engine({ containerStatuses: [{ ...container, state: { terminated: { exitCode: 139, reason: "Error" } } }] })
-  it("is why an engine ended, did not answer, was evicted, or its node fell silent", () => {
+  it("explains why an engine ended, did not respond or was evicted, or why its node stopped responding", () => {
     const unanswered = engine({ phase: "Running", containerStatuses: [{ ...container, started: true, state: { running: {} } }] })
     const evicted = engine({ conditions: [{ type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" }] })
     for (const pod of [ended, unanswered, evicted]) {
@@ -152,7 +152,7 @@ describe("a card that failed", () => {
     assert.deepInclude(rootCause([engine({ phase: "Running" })], true, xid), { reason: "GpuFault", object: "Node/node-1" })
   })
 
-  it("is not blamed for what has another cause: memory, an image, an engine that is well, a download, an engine on another node", () => {
+  it("does not explain failures with another cause: memory, an image, a healthy engine, a download, an engine on another node", () => {
     const killed = engine({ containerStatuses: [{ ...container, lastState: { terminated: { exitCode: 137, reason: "OOMKilled" } } }] })
     const unpulled = engine({ containerStatuses: [{ ...container, state: { waiting: { reason: "ImagePullBackOff" } } }] })
     assert.strictEqual(rootCause([killed], false, xid)?.reason, "OOMKilled")
@@ -163,7 +163,7 @@ describe("a card that failed", () => {
     assert.strictEqual(rootCause([ended], false, { ...xid, metadata: { name: "node-2" } })?.reason, "ContainerEnded")
   })
 
-  it("is told of by the device plugin, of the very device that the pod was given", () => {
+  it("is reported by the device plugin for the pod's own device", () => {
     const devices = (health: string, message?: string) => [
       {
         name: "nvidia.com/gpu",
@@ -187,7 +187,7 @@ describe("a card that failed", () => {
 
 describe("the progress of a run", () => {
   const of = (change: Partial<typeof run>, rest: Partial<typeof observed> = {}) => progressOf({ ...observed, ...rest, run: { ...run, ...change } }, "words")
-  it("names what it waits for, with its place in the queue", () => {
+  it("says what it waits for, with its place in the queue", () => {
     const cases = [
       [of({ phase: "waiting", olderRun: otherDeployment }), { waits_for: "older_run", place: null }],
       [of({ phase: "waiting" }), { waits_for: "organization_limit", place: null }],
@@ -210,7 +210,7 @@ describe("the progress of a run", () => {
     assert.isNull(of({ phase: "booting" }, { fetch }).download)
     assert.isNull(of({ phase: "materializing" }, { fetch: ObservedFetch.Active({ obstacle: null, progress: { ...progress, waiting: true } }) }).download)
   })
-  it("holds only what Postgres gives back unchanged, so that it is written once", () => {
+  it("holds only what Postgres returns unchanged, so that it is written once", () => {
     const { message } = progressOf(observed, `a\0b${"\ud83d".repeat(2)}${"x".repeat(5_000)}`)
     assert.strictEqual(message.slice(0, 4), "ab\ufffd\ufffd")
     assert.isAtMost(message.length, 2_000)
@@ -224,7 +224,7 @@ describe("the status", () => {
   const conditionsOf = (status: ReturnType<typeof statusOf>) =>
     (status.conditions ?? []).map(({ observedGeneration, status: holds, type }) => `${type} ${holds} ${observedGeneration}`)
 
-  it("says all four conditions of one generation, and keeps their times while they hold", () => {
+  it("has all four conditions for one generation, and keeps their times while they do not change", () => {
     const first = statusOf({ ...input, run: serving })
     assert.deepStrictEqual(conditionsOf(first), ["Accepted True 1", "Ready True 1", "Activated True 1", "Failed False 1"])
     assert.deepStrictEqual(statusOf({ ...input, run: serving, before: first, now: 9_000 }), first)
@@ -235,13 +235,13 @@ describe("the status", () => {
     )
   })
 
-  it("says the hash of the list of files, which is another where a file is", () => {
+  it("contains the hash of the list of files, which changes with any file", () => {
     const said = (facts: typeof revision.facts) => statusOf({ ...input, run: { ...serving, revision: { ...revision, facts } } }).weightsManifest
     assert.strictEqual(said(revision.facts), manifestSha256(revision.facts.files))
     assert.notStrictEqual(said({ ...revision.facts, files: revision.facts.files.map((file) => ({ ...file, sha256: "0".repeat(64) })) }), said(revision.facts))
   })
 
-  it("says what the engine is started with and who chose it, where that was kept", () => {
+  it("contains the settings of the engine and who chose them, if recorded", () => {
     assert.notProperty(statusOf({ ...input, run: serving }), "settings")
     const kept = {
       ...serving.revision,
@@ -258,7 +258,7 @@ describe("the status", () => {
     ])
   })
 
-  it("says of each condition what it is about, with reasons in Kubernetes' own case", () => {
+  it("has conditions with messages, and reasons in Kubernetes' case", () => {
     const of = (status: ReturnType<typeof statusOf>, type: string) => status.conditions?.find((one) => one.type === type)
     const away = statusOf({ ...input, run: serving, pod: { ...pod, ready: false }, message: "The engine is not ready." })
     assert.deepInclude(of(away, "Ready"), { status: "False", reason: "EngineNotReady", message: "The engine is not ready." })
@@ -271,7 +271,7 @@ describe("the status", () => {
     for (const { reason } of [...(failed.conditions ?? []), ...(away.conditions ?? [])]) assert.match(reason, /^[A-Z][A-Za-z]*$/)
   })
 
-  it("does not tell of a changed object what holds for the earlier one", () => {
+  it("does not report the state of an earlier generation for a changed object", () => {
     const status = statusOf({ ...input, run: { ...serving, applied: applied(1) }, generation: 2 })
     assert.deepStrictEqual(conditionsOf(status), ["Ready True 1", "Activated True 1", "Failed False 1"])
     assert.strictEqual(status.observedGeneration, 1)
@@ -315,7 +315,7 @@ describe("events", () => {
     history: [...run.history, { phase: "failed" as const, at: 5, reason: "image_unavailable" }]
   }
 
-  it("tell each transition once, those of an earlier run not counted, and the cause of a failure", () => {
+  it("record each transition once, without those of an earlier run, and with the cause of a failure", () => {
     const told = (status: ModelDeployment["status"]) =>
       transitionEvents(failed, resource(status), { reason: "ErrImagePull", message: "not found", object: "Pod/p" })
     assert.strictEqual(told(undefined).length, 2)
@@ -326,7 +326,7 @@ describe("events", () => {
     assert.deepInclude(event, { type: "Warning", reason: "Failed", message: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
   })
 
-  it("are one for all steps that came together where many runs wait, told again where more has come, and a failure is told by itself", () => {
+  it("are one for all steps that came together if many runs wait, counted again if more follow; a failure has its own", () => {
     const history = [
       ...run.history,
       { phase: "queued" as const, at: 3, reason: "No GPU." },
@@ -350,7 +350,7 @@ describe("events", () => {
     assert.strictEqual(told(history.slice(0, 2), { deploymentId: run.id, phases }).length, 1)
   })
 
-  it("tell of a card that failed once, also while the model serves", () => {
+  it("record a failed GPU once, even while the model serves", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
     const [told] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
     assert.deepInclude(told, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
@@ -363,7 +363,7 @@ describe("events", () => {
     assert.deepStrictEqual(faultEvents(run, resource(undefined), undefined, 0), [])
   })
 
-  it("say why a place was lost where a run goes back to the queue, and not where it came there first", () => {
+  it("say why a run lost its place if it returns to the queue, and not when it first enters it", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
     const step = (phase: "queued" | "provisioning") => ({ phase, at: 0, reason: "Why." })
     const told = transitionEvents({ ...run, history: [step("queued"), step("provisioning"), step("queued")] }, resource(undefined), cause)

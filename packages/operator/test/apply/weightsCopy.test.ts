@@ -39,8 +39,8 @@ const copyStatus = (state: object, restartCount = 0, lastState: object = {}) =>
 const ended = (exitCode: number, message: string, reason = "Error") => ({ terminated: { exitCode, reason, message, finishedAt: "2026-01-01T00:00:00Z" } })
 const full = "fetched 0 of 10 bytes, 0 bytes/s\n  weights_store_full: The node's copy of the weights needs 10 bytes.\n"
 
-describe("weights that a node keeps a copy of", () => {
-  it("are copied by the pod's first container, from the store, which the engine does not see, and are read-only to the engine", () => {
+describe("a node-local copy of weights", () => {
+  it("is made by the pod's init container, from the store, which the engine cannot see, and is read-only to the engine", () => {
     const { metadata, spec } = json(wanted(onClaim))
     const [copy] = spec.initContainers
     assert.deepStrictEqual(copy.command, ["seatrial", "copy-weights"])
@@ -61,7 +61,7 @@ describe("weights that a node keeps a copy of", () => {
     assert.notStrictEqual(metadata.annotations["seatrial.dev/made-from"], wanted(null).metadata.annotations?.["seatrial.dev/made-from"])
   })
 
-  it("are looked at in the store before the engine starts, where the node keeps no copy", () => {
+  it("is replaced by a check of the store before the engine starts, if the node keeps no copy", () => {
     const { spec } = json(wanted(null))
     const [check] = spec.initContainers
     assert.deepStrictEqual([spec.initContainers.length, check.name, check.command], [1, "check-weights", ["seatrial", "check-weights"]])
@@ -84,7 +84,7 @@ describe("weights that a node keeps a copy of", () => {
     assert.isFalse(observePod(failed, undefined).started)
   })
 
-  it("are visible to the engine only as the commits that it serves, read-only, whatever else the volume holds", () => {
+  it("is visible to the engine only as the commits that it serves, read-only, whatever else the volume holds", () => {
     const mountsOf = (of: typeof revision, cache: WeightsCache | null) => {
       const { containers } = json(
         enginePod({ run, revision: of, podClass: { ...podClass, weightsCache: cache }, engine, settings, weightsClaim: "weights" })
@@ -97,7 +97,7 @@ describe("weights that a node keeps a copy of", () => {
     }
   })
 
-  it("are copied as the restricted Pod Security Standard demands, by the same user for every engine, and on no path of the host", () => {
+  it("complies with the restricted Pod Security Standard, uses the same user for every engine, and no host path", () => {
     for (const runAsRoot of [false, true]) {
       const { spec } = json(wanted(onClaim, runAsRoot))
       assert.deepStrictEqual(spec.initContainers[0].securityContext, {
@@ -112,7 +112,7 @@ describe("weights that a node keeps a copy of", () => {
     }
   })
 
-  it("lie on the pod's own volume where the host class names no claim", () => {
+  it("is on the pod's own volume if the host class names no claim", () => {
     const cache = { ...onClaim, claimName: null, sizeBytes: 1_000 }
     assert.deepInclude(json(wanted(cache)).spec.volumes, { name: "weights", emptyDir: { sizeLimit: "1000" } })
     assert.deepInclude(json(wanted({ ...cache, storageClassName: "fast" })).spec.volumes, {
@@ -121,7 +121,7 @@ describe("weights that a node keeps a copy of", () => {
     })
   })
 
-  it("stay while a pod that uses the same claim is there: whoever copies is told, which is no other pod", () => {
+  it("stays while a pod that uses the same claim exists: each copy gets the list of the other pods' copies", () => {
     const pods = [podWith({}), decodePod(json(wanted(null))), decodePod(json(wanted({ ...onClaim, claimName: "elsewhere" })))]
     assert.strictEqual(copiesInUse(pods, "node-weights", 7), `7 ${commit.slice(0, 12)}`)
     const before = wanted(onClaim)
@@ -134,7 +134,7 @@ describe("weights that a node keeps a copy of", () => {
     })
   })
 
-  it("are seen on their way, there, or failed and why", () => {
+  it("is observed while it runs, when it is complete, and why it failed", () => {
     assert.deepInclude(observeCopy(decodePod(json(wanted(null)))), { checks: true, running: false, done: false, failure: null })
     const running = observeCopy(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } }), "fetched 5 of 10 bytes, 1 bytes/s, 5 s left\n")
     assert.deepInclude(running, { running: true, done: false, failures: 0, failure: null })
@@ -153,7 +153,7 @@ describe("weights that a node keeps a copy of", () => {
     assert.strictEqual(observeCopy(copyStatus(ended(137, "", "OOMKilled")))?.failure?.code, "out_of_memory")
   })
 
-  it("fail in the words of their container, as the cause in the status; an image that does not come is said as that of any container", () => {
+  it("fails with the message of its container as the cause in the status; a missing image is reported as for any container", () => {
     const causeOf = (pod: Pod) => rootCause([pod], false)
     const loop = copyStatus({ waiting: { reason: "CrashLoopBackOff" } }, 1, ended(1, full))
     assert.deepInclude(causeOf(loop), { reason: "WeightsNotCopied", message: "The node's copy of the weights needs 10 bytes." })

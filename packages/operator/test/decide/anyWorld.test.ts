@@ -190,9 +190,9 @@ const spoilt: Record<string, (seen: Observation, decision: Decision) => Decision
 
 const most = 60
 
-describe("whatever is seen", () => {
+describe("for any observation", () => {
   it.prop(
-    "a decision keeps to what must always hold, whichever of the six it is",
+    "a decision respects each of the six invariants",
     [Schema.Int],
     ([seed]) => {
       const draw = random(seed)
@@ -205,7 +205,7 @@ describe("whatever is seen", () => {
   )
 
   for (const [what, spoil] of Object.entries(spoilt)) {
-    it(`a decision that ${what} is found out`, () => {
+    it(`the invariants detect a decision that ${what}`, () => {
       const draw = random(1)
       const found = new Set<string>()
       for (let drawn = 0; drawn < 5_000; drawn++) {
@@ -217,7 +217,7 @@ describe("whatever is seen", () => {
   }
 
   it.prop(
-    `once nothing is wrong any more it comes to rest within ${most} looks, with an engine exactly where one is to serve`,
+    `without further faults it settles within ${most} passes, with an engine exactly if one should serve`,
     [Schema.Int],
     ([seed]) => {
       const drawn = anyObservation(random(seed))

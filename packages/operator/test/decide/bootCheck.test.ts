@@ -28,7 +28,7 @@ const away = (attempts: number, about = "pod-1 0") => ({
   ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away.", byRepository: false }
 })
 
-describe("an engine that has started again", () => {
+describe("a restarted engine", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
     ["is compared with what was verified before it gets traffic", activated({ boot: start(null) }), "work boot"],
     ["gets it where its answers are the same", activated({ boot: start("same") }), publishes],
@@ -96,7 +96,7 @@ describe("an engine that has started again", () => {
     it(promise, () => assert.strictEqual(words(decide(observation, 0)), expected))
   }
 
-  it("says why it has no traffic, until it has", () => {
+  it("says why it has no traffic until it gets some", () => {
     const reason = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) => withheld(activated(change, endpoints))
     assert.strictEqual(reason({ boot: start(null) }), "EngineNotReady")
     assert.strictEqual(reason({ boot: start("differs", 2) }), "AnswersDiffer")
@@ -107,14 +107,14 @@ describe("an engine that has started again", () => {
       assert.isNull(reason({ boot: start("differs", 1), pod: { ...pod, ...gone } }))
   })
 
-  it("is no engine that a run which reuses it serves with", () => {
+  it("is not shown as serving by a run that reuses it", () => {
     const message = (boot: ObservedBoot) => decide({ ...activated({ boot }), run: { ...activated({ boot }).run, engineRun: otherDeployment } }, 0).message
     assert.match(message(start("same")), /^Serves with the engine of/)
     assert.match(message(start(null)), /^The engine of .* is not ready: its answers are compared with the verified ones\.$/)
     assert.match(message(start("differs", 2)), /^The engine's answers differ from the verified ones: 3 of 8 greedy answers differ\. It gets no traffic\.$/)
   })
 
-  it("gateways have their two minutes from when it was compared", () => {
+  it("leaves gateways two minutes from the end of its comparison", () => {
     const verified = found({ checks: prints })
     const at = (change: Partial<Observation>, now: number, endpoints: typeof run.endpoints = []) =>
       words(decide(observationOf("activating", { pod, ...change }, { ...verified, endpoints }), now))
@@ -132,7 +132,7 @@ describe("an engine that has started again", () => {
     )
   })
 
-  it("is known by its pod and how often that started, and compared on the card alone that the fingerprints are of", () => {
+  it("is identified by its pod and restart count, and compared only on the GPU type of its fingerprints", () => {
     const verdicts = new Map()
     const verified = { ...run, revision: { ...revision, checks: prints } }
     const seenOf = (change: object = {}) => observeBoot(verdicts, verified, podClass, { ...pod, ...change })

@@ -151,7 +151,7 @@ describe("an engine that lost its GPUs before it had a node", () => {
     const [entered] = decision.actions.filter((action) => action._tag === "Enter")
     return entered?._tag === "Enter" ? entered.reason : null
   }
-  it("says who has them, and that they were taken only where they were", () => {
+  it("says who has them, and says that they were taken only if they were", () => {
     assert.strictEqual(reason({}), "The GPUs were taken before the engine had a node.")
     assert.strictEqual(reason({ setAside: true }), "The GPUs were reserved for other organizations before the engine had a node.")
     assert.strictEqual(

@@ -20,7 +20,7 @@ const seen = (change: Partial<ObservedCopy>, phase: "provisioning" | "checking" 
 })
 
 describe("while the weights are copied to a node", () => {
-  it("the run says how far that is, and looks again soon", () => {
+  it("the run reports the progress, and is requeued soon", () => {
     const decision = decide(seen({}), 1_000)
     assert.strictEqual(decision.message, "Copies the weights to the node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
     assert.strictEqual(decision.requeueAt, 1_000 + fetchInterval)
@@ -33,7 +33,7 @@ describe("while the weights are copied to a node", () => {
     assert.match(decide(seen({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to the node: 1\.0 GiB/)
   })
 
-  it("it has hours for it, and the engine's own time begins afterwards", () => {
+  it("it has hours, and the engine's deadline starts afterward", () => {
     assert.isNull(failureOf(decide(seen({}), provisioningDeadline + 1)))
     assert.strictEqual(failureOf(decide(seen({}), copyDeadline))?.code, "provisioning_timeout")
     assert.match(decide(seen({}), copyDeadline).message, /not copied to the node within 6 hours\. Deploy again, or choose another host class\.$/)
@@ -48,7 +48,7 @@ describe("while the weights are copied to a node", () => {
     assert.strictEqual(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot))?.code, "engine_lost")
   })
 
-  it("a failure is told and tried again, and fails the run with its cause and its host class where that does not help", () => {
+  it("a failure is reported and retried, and fails the run with its cause and its host class if retries cannot help", () => {
     const again = decide(seen({ running: false, failures: 1, failure: full }), 1_000)
     assert.isNull(failureOf(again))
     assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. The copy is retried.")
@@ -62,7 +62,7 @@ describe("while the weights are copied to a node", () => {
     }
   })
 
-  it("what was changed in the store is brought again by a download, once, and never served", () => {
+  it("weights that changed in the store are downloaded again, once, and never served", () => {
     const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
     const known = seen({ ...changed })
     const look = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: false } }, 1_000)
@@ -75,7 +75,7 @@ describe("while the weights are copied to a node", () => {
     assert.match(decide(seen({ checks: true, progress: null }), 1_000).message, /^Checks whether the weights/)
   })
 
-  it("what serves has its weights brought again as often as its store loses them, and starts once they are there", () => {
+  it("the weights of a serving revision are downloaded again whenever its store loses them, and its engine then starts", () => {
     const missing = { running: false, failures: 1, failure: { code: "weights_missing", text: "Gone." } } as const
     const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
     const tags = (decision: Decision) => decision.actions.map(({ _tag }) => _tag)
@@ -98,7 +98,7 @@ describe("while the weights are copied to a node", () => {
     assert.notInclude(tags(decide({ ...seen({ running: false, failures: 1, failure: full }, "activated") }, 1_000)), "EnsureFetch")
   })
 
-  it("a store that has lost them is looked at by a download, once", () => {
+  it("a store that has lost them is checked by one download", () => {
     const missing = { running: false, failures: 3, failure: { code: "weights_missing", text: "Gone." } } as const
     const before = { ...seen(missing), weights: { own: false } }
     assert.deepStrictEqual(
@@ -108,7 +108,7 @@ describe("while the weights are copied to a node", () => {
     assert.strictEqual(failureOf(decide({ ...before, weights: { own: true } }, 1_000))?.code, "weights_missing")
   })
 
-  it("no pod is asked for whose own volume is smaller than the model", () => {
+  it("no pod is created if its volume is smaller than the model", () => {
     const small = { ...podClass, weightsCache: { ...cache, claimName: null, sizeBytes: 1_000 } }
     const decision = decide({ ...seen({}), podClass: small, pod: null }, 1_000)
     assert.strictEqual(failureOf(decision)?.code, "weights_store_full")

@@ -763,7 +763,7 @@ for (const [name, cases] of Object.entries(tables)) {
 }
 
 describe("what a run waits for", () => {
-  it("is said in words", () => {
+  it("is stated in a message", () => {
     assert.strictEqual(
       decide(observationOf("waiting", {}, { olderRun: otherDeployment }), 0).message,
       `Waits for the older run ${otherDeployment} of this model to end.`
@@ -775,7 +775,7 @@ describe("what a run waits for", () => {
   })
 })
 
-describe("a failure of the trial that the model is not to blame for", () => {
+describe("a failure of the trial for which the model is not at fault", () => {
   it.each([
     [
       "a suite that could not be run",

@@ -17,7 +17,7 @@ const crashed = { ...unready, restarts: 2, startedAt: 9_000, lastExit: { code: 1
 const failureOf = (observation: Observation, now = 10_000) =>
   decide(observation, now).actions.flatMap((action) => (action._tag === "Enter" && action.failure !== null ? [action.failure] : []))[0]
 
-describe("whose fault it is", () => {
+describe("the cause of a failure", () => {
   const elsewhere = "NoteNodeFault, enter queued"
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
     ["garbage on one node is tried on another", observationOf("checking", { pod, elsewhere: true }, garbage), elsewhere],
@@ -121,7 +121,7 @@ describe("whose fault it is", () => {
   ]
   for (const [promise, observation, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, 10_000)), expected))
 
-  it("what ends an engine says what to do about it", () => {
+  it("the failure of an engine contains a remedy", () => {
     const ended = { ...unready, restarts: 2, startedAt: 9_000 }
     const killed = { ...ended, lastExit: { code: 137, reason: "OOMKilled" } }
     const cases = [
@@ -134,14 +134,14 @@ describe("whose fault it is", () => {
     for (const [at, failure] of cases.entries()) assert.match(failure?.text ?? "", /\b(?:Try|Choose|Ask)\b/, String(at))
   })
 
-  it("a hang is told from a loss by its process, which was there all the time", () => {
+  it("a hang is distinguished from a loss by its process, which was running all the time", () => {
     const hangs = observationOf("checking", { pod: { ...unready, startedAt: 1_000, readyChangedAt: 6_000 } }, later)
     assert.strictEqual(failureOf(hangs, 606_000)?.code, "engine_hung")
     const lost = observationOf("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later)
     assert.strictEqual(failureOf(lost, 606_000)?.code, "engine_lost")
   })
 
-  it("a slow node is left once, where there is another and its cards are real; then its speed is recorded", () => {
+  it("a slow node is left once, if there is another one and its GPUs are real; then its speed is recorded", () => {
     const slow = found({ benchmark: { ...benchmark, slow: { ratio: 0.5, earlier: 4 } } })
     const real = { ...podClass, hostClass: { ...podClass.hostClass, simulated: false } }
     const on = (change: Partial<Observation>, runChange: object = {}) =>
@@ -152,7 +152,7 @@ describe("whose fault it is", () => {
     assert.strictEqual(on({ podClass }), "enter activating")
   })
 
-  it("says on how many nodes it was seen, and gives endpoints back that were told of", () => {
+  it("the failure says on how many nodes it was observed, and published endpoints are withdrawn", () => {
     const twice = observationOf("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later })
     assert.match(failureOf(twice)?.text ?? "", /^text_likelihood: 8\.90 nats per token, expected under 5\.20\. .* on two nodes\.$/)
     const endpoint = { url: "http://127.0.1.1:8000", pod: pod.name, reachable: false }
@@ -163,7 +163,7 @@ describe("whose fault it is", () => {
     assert.strictEqual(run.id, deploymentId)
   })
 
-  it("says of every row that may fail what failed, what came, what failed too and what to do, and nothing of where", () => {
+  it("the failure names for every check what failed, the evidence, what also failed and the remedy, but no location", () => {
     for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })) {
       const first = failedReport(name, "9.1, expected under 5.2")
       const failed = { ...first, outcomes: [...first.outcomes, { name: "needle", class: "required" as const, outcome: "failed" as const }] }
@@ -174,5 +174,5 @@ describe("whose fault it is", () => {
     }
   })
 
-  it("no code is meant twice", () => assert.strictEqual(new Set(FailureCode.literals).size, FailureCode.literals.length))
+  it("no code has two meanings", () => assert.strictEqual(new Set(FailureCode.literals).size, FailureCode.literals.length))
 })

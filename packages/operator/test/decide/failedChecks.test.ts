@@ -118,7 +118,7 @@ describe("why a trial ends the run", () => {
     })
   }
 
-  it("a trial on a slow machine says what would help, and that nothing was found against the model", () => {
+  it("a trial on a slow machine names the remedy, and that the model is not at fault", () => {
     const { text } = saying({ name: "template_agrees", ...slow }, { name: "greedy_repeats", ...slow })
     assert.strictEqual(
       text,
@@ -151,20 +151,20 @@ describe("why a trial ends the run", () => {
     assert.match(failure.text, /^batch_equals_alone: 2 of 64 answers held another request's code\. The engine mixes up requests/)
   })
 
-  it("says once what an engine error on wrong numbers may come from", () => {
+  it("an engine error on wrong numbers names the possible causes once", () => {
     assert.match(
       saying({ name: "usage_exact", ...broken }, { name: "text_likelihood", ...broken }).text,
       /^text_likelihood: HTTP 500 for a good request\. Also failed: usage_exact\. The engine breaks when numbers turn into NaN/
     )
   })
 
-  it("advises on both versions of an engine if they compute a commit otherwise", () => {
+  it("the remedy names both versions of an engine if they give different answers for a commit", () => {
     const row: Row = { name: "text_likelihood", outcome: "failed", detail: "shifted by mean 0.3000, absolute 0.3000 from an earlier trial" }
     assert.match(saying({ ...row, cause: "other_engine_version" }).text, /from an earlier trial\. Two versions of the engine/)
     assert.match(saying(row).text, /from an earlier trial\. The checkpoint, or its support/)
   })
 
-  it("advises on an adapter that changes nothing when it is merged either, else on the engine", () => {
+  it("the remedy concerns the adapter if it has no effect when merged either, and otherwise the engine", () => {
     const row: Row = { name: "adapter_effect", outcome: "failed", detail: "0.0000 nats per token from the base" }
     assert.deepInclude(saying(row), { code: "adapter_not_applied" })
     assert.match(saying({ ...row, cause: "adapter_without_effect" }).text, /The adapter itself has no effect/)

@@ -86,25 +86,25 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
 describe("a run that several host classes could take", () => {
   for (const [promise, observation, expected] of cases) it(promise, () => assert.strictEqual(decideOn(observation), expected))
 
-  it("is in the queues of the classes that it could take now, and counts with its smallest engine", () => {
+  it("is in the queues of the classes that could take it now, and counts with its smallest engine", () => {
     const options = [large(), optionOn("small")]
     assert.deepStrictEqual(openClasses(on("queued", options, { organizationGpus: 4 }, limited)), { classes: ["small"], gpus: 1 })
     assert.deepStrictEqual(openClasses(on("queued", options, {}, limited)), { classes: ["large", "small"], gpus: 1 })
     assert.isNull(openClasses(observationOf("queued")))
   })
 
-  it("shows its place in the queue where the fewest go first", () => {
+  it("shows its place in the queue with the fewest runs ahead", () => {
     const observation = on("queued", [optionOn("a", { ahead: 3 }), optionOn("b", { ahead: 1 })], { ahead: 3 })
     assert.deepStrictEqual(progressOf(observation, "").queue, { waits_for: "capacity", place: 2 })
   })
 
-  it("keeps what the cluster says of its nodes from callers of the API", () => {
+  it("hides from API callers what the cluster reports about its nodes", () => {
     const { message, publicMessage } = queued(on("queued", [optionOn("a", { shortage: "node n is cordoned" }), optionOn("b")]), 0)
     assert.include(message, "a: node n is cordoned.")
     assert.strictEqual(publicMessage, "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue.")
   })
 
-  it("removes an engine that a crash has left before it takes another class", () => {
+  it("deletes an engine that a crash has left before it takes another class", () => {
     assert.deepStrictEqual(
       queued(on("queued", [optionOn("b", free)], { pod }), 0).actions.map(({ _tag }) => _tag),
       ["RemovePod"]

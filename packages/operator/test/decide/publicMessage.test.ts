@@ -8,7 +8,7 @@ const serving = { revision: { ...revision, status: "active" as const } }
 const unready = (change: Partial<ObservedPod>) =>
   observationOf("activated", { pod: { ...pod, ready: false, started: false, startedAt: null, ...change }, admission: `quota of ${marker}` }, serving)
 
-describe("what a caller of the API reads of a run", () => {
+describe("the message for API callers", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: ReturnType<typeof observationOf>]> = [
     ["why no node can take its engine", observationOf("queued", { freeSlots: 0, shortage: `no node has the labels of ${marker}` })],
     ["why a serving engine finds no node", unready({ unschedulable: { message: `0/3 nodes: ${marker} is tainted`, since: 0 } })],
@@ -17,7 +17,7 @@ describe("what a caller of the API reads of a run", () => {
     ["why a node does not start a serving engine", unready({ blocked: `${marker} cannot mount` })]
   ]
   for (const [promise, observation] of cases) {
-    it(`has no words of the cluster: ${promise}`, () => {
+    it(`contains no text of the cluster: ${promise}`, () => {
       const { message, publicMessage = message } = decide(observation, 0)
       assert.include(message, marker)
       assert.notInclude(publicMessage, marker)

@@ -38,13 +38,13 @@ describe("a share of the pool", () => {
   for (const [promise, claim, expected] of cases) it(promise, () => assert.strictEqual(goes(claim), expected))
 
   it.prop(
-    "without reservations it is what is free, and who came before",
+    "without reservations depends on free engines and on older runs",
     [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 })), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 }))],
     ([free, older]) => assert.deepStrictEqual(share(ask("a", free, {}, { b: older, a: 1 })), { freeSlots: free, ahead: older + 1 })
   )
 
   it.prop(
-    "who has nothing set aside never takes an engine that somebody could still claim",
+    "without a reservation never includes an engine that another organization may still claim",
     [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 })), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 }))],
     ([free, reserved]) => assert.strictEqual(goes(ask("a", free, { b: reserved })), free > reserved)
   )

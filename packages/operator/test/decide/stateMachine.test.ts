@@ -50,14 +50,14 @@ const settle = (world: World): number => {
 
 describe("in random worlds", () => {
   it.prop(
-    "phases go forward, each once but for requeues, and what serves is never removed or withdrawn",
+    "phases go forward, each once except for requeues, and a serving revision is never deleted or withdrawn",
     [Schema.Int],
     ([seed]) => assert.deepStrictEqual(storm(seed, 150).violations, []),
     { arbitrary: { runs: 500 } }
   )
 
   it.prop(
-    "once faults stop, every run ends, somebody serves, and nothing is left to do",
+    "once faults stop, every run ends, one revision serves, and nothing is left to do",
     [Schema.Int],
     ([seed]) => {
       const world = storm(seed, 60)
@@ -94,7 +94,7 @@ describe("in random worlds", () => {
     assert.isNull(world.old.pod)
   })
 
-  it("with one GPU that is to be given up, what serves goes only when all else was tried, and comes back where the trial fails or the run is cancelled", () => {
+  it("with one GPU to replace, the serving revision stops only after all else was tried, and returns if the trial fails or the run is canceled", () => {
     for (const end of ["activated", "failed", "cancelled"] as const) {
       const world = new World(true, true)
       let gap = false
@@ -123,7 +123,7 @@ describe("in random worlds", () => {
   })
 
   it.prop(
-    "where nothing is wrong but that everyone is away now and then, every run is activated",
+    "if the only faults are outages of a component, every run is activated",
     [Schema.Int],
     ([seed]) => {
       const draw = random(seed)
@@ -145,7 +145,7 @@ describe("in random worlds", () => {
 
   for (const phase of workingPhases.filter((each) => each !== "waiting" && each !== "queued")) {
     for (const restarted of [false, true]) {
-      it(`everyone is away for an hour in ${phase}, ${restarted ? "engines too" : "but for the engines"}, and the run goes on`, () => {
+      it(`after an hour without any component in ${phase}, ${restarted ? "with restarted engines" : "with running engines"}, the run continues`, () => {
         // One step at a time, so that every moment of the phase is met.
         const steps: ReadonlyArray<(world: World) => void> = [
           (world) => world.reconcile("next"),

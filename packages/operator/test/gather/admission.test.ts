@@ -21,15 +21,15 @@ const ask = (served: ReadonlyArray<string>, answers: ReadonlyArray<object>, refu
 }
 const question = (version: string) => `${version} seatrial kueue.x-k8s.io/job-uid=u1`
 
-describe("what Kueue says of a pod that it holds back", () => {
-  it.effect("is the reason of its workload, in either version of Kueue's interface", () =>
+describe("Kueue's reason for holding a pod back", () => {
+  it.effect("is read from its workload, in either version of Kueue's API", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* ask(["v1beta2", "v1beta1"], [waits]), { said: waits.message, requestedEngines: [question("v1beta2")] })
       assert.deepStrictEqual(yield* ask(["v1beta1"], [waits]), { said: waits.message, requestedEngines: [question("v1beta2"), question("v1beta1")] })
     })
   )
 
-  it.effect("is nothing where it is admitted, where there is no Kueue, and where it may not be asked, which is asked once", () =>
+  it.effect("is none if the pod is admitted, if there is no Kueue, and if the operator may not read it, which is tried once", () =>
     Effect.gen(function* () {
       assert.isNull((yield* ask(["v1beta2"], [{ ...waits, status: "True" }])).said)
       assert.isNull((yield* ask([], [waits])).said)

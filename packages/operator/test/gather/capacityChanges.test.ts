@@ -13,8 +13,8 @@ const node = (ready: string, resourceVersion: string): Node => ({
   status: { allocatable: { "nvidia.com/gpu": "8" }, conditions: [{ type: "Ready", status: ready }] }
 })
 
-describe("what wakes the runs that wait for GPUs", () => {
-  it("is no pod that appears or becomes ready, but one that is placed, ends or goes", () => {
+describe("the changes that wake runs that wait for GPUs", () => {
+  it("include pods that are placed, end or go, but not pods that appear or become ready", () => {
     const { ofPod } = makeCapacityChanges()
     assert.deepStrictEqual(
       [
@@ -30,7 +30,7 @@ describe("what wakes the runs that wait for GPUs", () => {
     )
   })
 
-  it("is no heartbeat of a node, but its coming, its going and its health", () => {
+  it("include nodes that appear, go or change their health, but not their heartbeats", () => {
     const { ofNode } = makeCapacityChanges()
     assert.deepStrictEqual(
       [ofNode("n", node("True", "1")), ofNode("n", node("True", "2")), ofNode("n", node("Unknown", "3")), ofNode("n", undefined)],

@@ -12,8 +12,8 @@ import { WatchedBudget, WatchedJob, WatchedPod } from "../../src/gather/watched.
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { podClass, revision, run } from "../observations.ts"
 
-describe("what the watches' copies keep", () => {
-  it("is all of an engine's pod that is asked of it, and less than half of its text", () => {
+describe("the copies of the watches", () => {
+  it("hold all fields of an engine's pod that the operator reads, in less than half of its text", () => {
     const engine = engineFor("reference")
     assert.isDefined(engine)
     const settings = { namespace: "seatrial", fetchImage: "seatrial:1", pullSecrets: [] }
@@ -49,7 +49,7 @@ describe("what the watches' copies keep", () => {
     assert.isBelow(JSON.stringify(kept).length, JSON.stringify(whole).length / 2)
   })
 
-  it("of a pod, a Job and a disruption budget is nothing that nobody here asks for", () => {
+  it("hold only those fields of a pod, a Job and a disruption budget", () => {
     const metadata = {
       name: "a",
       namespace: "seatrial",
@@ -74,7 +74,7 @@ describe("what the watches' copies keep", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedBudget.schema)({ metadata, spec: { minAvailable: 1 }, status: {} }), { metadata: named })
   })
 
-  it("is all of a deployment, its status read anew for each who asks", () => {
+  it("hold all of a deployment, and parse its status at each read", () => {
     const deployment: ModelDeployment = { metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } }, status: { phase: "screening", message: "Reads it." } }
     const kept = compactDeployment(deployment)
     assert.isTrue(Equal.equals({ ...kept }, deployment))

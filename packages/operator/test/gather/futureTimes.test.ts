@@ -11,22 +11,22 @@ describe("a time of the run or of its objects", () => {
     return counted
   }
 
-  it("that has come counts as it is", () => assert.strictEqual(at(100, "phase 1", 100), 100))
-  it("that lies in the future counts from when it was seen first, also once it has come", () => {
+  it("counts as it is once it is in the past", () => assert.strictEqual(at(100, "phase 1", 100), 100))
+  it("counts from its first reading if it lay in the future, even after it has passed", () => {
     assert.deepStrictEqual(
       [50, 60, 150].map((now) => at(now, "phase 1", 100)),
       [50, 50, 50]
     )
   })
-  it("is another one of what comes later, though it reads the same", () => {
+  it("counts separately for each field with the same value", () => {
     at(50, "phase 1", 100)
     assert.strictEqual(at(60, "phase 2", 100), 60)
   })
-  it("counts no later where the clock is set back again", () => {
+  it("counts no later if the clock is set back again", () => {
     at(50, "phase 3", 100)
     assert.strictEqual(at(20, "phase 3", 100), 20)
   })
-  it("is forgotten with what it was of", () => {
+  it("is forgotten when its field changes", () => {
     at(50, "phase 4", 100)
     at(60, "phase 5", 1)
     assert.isFalse(known.has(deploymentId))

@@ -290,7 +290,7 @@ describe("the pool", () => {
     assert.deepStrictEqual(view(pool, older, []), { ...noView, nodeGpus: 2, freeGpus: 2, freeSlots: 2, ahead: 0, organizationGpus: 1 })
   })
 
-  it("counts who was let through before its pod is seen, and not twice after", () => {
+  it("counts a granted run before its pod is visible, and not twice afterward", () => {
     const pool = makePool()
     pool.note(older, "provisioning")
     assert.strictEqual(view(pool, mine, []).freeSlots, 1)
@@ -299,7 +299,7 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, mine, []).freeSlots, 2)
   })
 
-  it("a model that serves and has lost its pod keeps its GPUs from those who wait", () => {
+  it("keeps the GPUs of a serving model that has lost its pod", () => {
     const pool = makePool()
     const revision = older.revision === null ? null : { ...older.revision, status: "active" as const }
     pool.note({ ...older, revision }, "activated")
@@ -315,7 +315,7 @@ describe("the pool", () => {
   }
   const reserved = (organization: string, gpus: number, hostClass = "local") => ({ organization, hostClass, gpus, updatedAt: 0 })
 
-  it("keeps what is set aside for an organisation from others, until it uses that itself", () => {
+  it("keeps an organization's reservation from others until the organization uses it", () => {
     const pool = makePool()
     const beta = [reserved("beta", 1)]
     assert.strictEqual(view(pool, mine, [], beta).freeSlots, 1)
@@ -327,7 +327,7 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, mine, [], beta).freeSlots, 1)
   })
 
-  it("keeps what is set aside on another host class of the same nodes from others too", () => {
+  it("also keeps reservations on another host class of the same nodes", () => {
     const pool = makePool()
     const wider = { ...podClass, hostClass: { ...podClass.hostClass, name: "wide", gpu_count: 2 } }
     const free = (classes: PoolQuestion["classes"], gpus: number) =>
@@ -337,7 +337,7 @@ describe("the pool", () => {
     assert.strictEqual(free([podClass, { ...wider, nodeSelector: { card: "h100" } }], 2), 2)
   })
 
-  it("counts who goes for the same nodes on another host class, but for whom the scheduler has no room there", () => {
+  it("counts runs that compete for the same nodes on another host class, except those that the scheduler reported unschedulable there", () => {
     const pool = makePool()
     const wider = { ...podClass, hostClass: { ...podClass.hostClass, name: "wide", gpu_count: 2 } }
     const free = (classes: PoolQuestion["classes"], pods: ReadonlyArray<Pod> = []) =>
@@ -353,7 +353,7 @@ describe("the pool", () => {
     assert.strictEqual(free([podClass, { ...wider, nodeSelector: { card: "h100" } }]), 2)
   })
 
-  it("names another host class that has room for a run that queues and on which its model fits", () => {
+  it("names another host class with room for a queued run on which its model fits", () => {
     const pool = makePool()
     const full = { ...podClass, nodeSelector: { card: "h100" } }
     const spare = { ...podClass, hostClass: { ...podClass.hostClass, name: "spare" } }
@@ -367,7 +367,7 @@ describe("the pool", () => {
     assert.strictEqual(roomOn([full, { ...spare, queueName: "kueue" }]), null, "Kueue decides there")
   })
 
-  it("says what was asked for and how much the class has, and counts no pod that Kueue holds back", () => {
+  it("reports requested engines and the GPUs of the class, and does not count pods that Kueue holds back", () => {
     const pool = makePool()
     const pending = (name: string, gates: ReadonlyArray<string> = []): Pod => ({
       ...engine(name, { nodeName: undefined, schedulingGates: gates.map((gate) => ({ name: gate })) }),
@@ -379,7 +379,7 @@ describe("the pool", () => {
     assert.deepInclude(view(pool, mine, [], [reserved("beta", 2)]), { freeSlots: 0, setAside: true })
   })
 
-  it("gives the GPUs of what serves to who replaces it, and counts them once; an idle model claims none", () => {
+  it("gives the GPUs of the serving revision to its replacement, and counts them once; an idle model claims none", () => {
     const pool = makePool()
     const serves = (replacedBy: Run["replacedBy"]): Run => ({ ...older, replacedBy, revision: { ...revision, status: "active" } })
     const third = Schema.decodeSync(DeploymentId)("dep_01k3v7m8q2w4x6y8z0a2b4c6da")
@@ -397,7 +397,7 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, other, []).freeSlots, 2)
   })
 
-  it("counts an organisation's GPUs on all host classes, and its runs that go first", () => {
+  it("counts an organization's GPUs on all host classes, and its runs that go first", () => {
     const pool = makePool()
     const gpus = (pods: ReadonlyArray<Pod>) => view(pool, { ...mine, phase: "waiting" }, pods).organizationGpus
     assert.strictEqual(gpus([]), 0)
@@ -415,7 +415,7 @@ describe("the pool", () => {
     assert.strictEqual(gpus([{ ...labelled("x", "acme"), metadata: { ...labelled("x", "acme").metadata, name: enginePodName(otherDeployment) } }]), 1)
   })
 
-  it("counts an engine once that two runs share, and none of a disabled model", () => {
+  it("counts an engine that two runs share once, and none of a disabled model", () => {
     const pool = makePool()
     const active = { ...older, revision: older.revision === null ? null : { ...older.revision, status: "active" as const } }
     pool.note(active, "activated")
@@ -427,7 +427,7 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, mine, []).freeSlots, 2)
   })
 
-  it("has the first of each organisation looked at where something comes free, however many wait, and those behind them once these have gone on", () => {
+  it("wakes the first runs of each organization when GPUs become free, however many wait, and the next ones after these have gone on", () => {
     const pool = makePool()
     const ids = Array.from({ length: 300 }, (_, index) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4d${String(index).padStart(3, "0")}`))
     const at = (id: DeploymentId, index: number): Run => ({ ...mine, id, engineRun: id, createdAt: 1_000 - index, orgSlug: index % 2 === 0 ? "acme" : "beta" })
@@ -445,7 +445,7 @@ describe("the pool", () => {
     assert.sameMembers(gone, ids)
   })
 
-  it("knows who waits for whom", () => {
+  it("knows which runs wait for which", () => {
     const pool = makePool()
     pool.note({ ...mine, olderRun: otherDeployment }, "waiting")
     assert.deepStrictEqual(pool.behind(otherDeployment), [deploymentId])

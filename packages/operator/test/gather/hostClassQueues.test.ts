@@ -103,7 +103,7 @@ const makeWorld = (gpuLimit: number | null) => {
 
 describe("queues of several host classes", () => {
   it.prop(
-    "never take more GPUs than a class has, leave none free that a run could take, and pass no older run over",
+    "never take more GPUs than a class has, leave none free that a run could take, and overtake no older run",
     [Schema.Array(Step).check(Schema.isMaxLength(30))],
     ([steps]) => {
       const world = makeWorld(null)
@@ -138,7 +138,7 @@ describe("queues of several host classes", () => {
     }
   })
 
-  it("does not starve a run of one class behind runs of several", () => {
+  it("do not starve a run of one class behind runs of several", () => {
     const world = makeWorld(null)
     for (const name of names) for (let index = 0; index < slots[name]; index++) world.add([name], "acme")
     world.add(["b", "c"], "acme")

@@ -6,7 +6,7 @@ import { trackUptime } from "../../src/gather/LeaderUptime.ts"
 const seen = (uptime: { readonly since: (now: number) => number }) => Effect.map(Clock.currentTimeMillis, uptime.since)
 
 describe("uptime", () => {
-  it.effect("counts from its start while all is well", () =>
+  it.effect("counts from its start while all heartbeats succeed", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("1 hour")
       const uptime = yield* trackUptime(Effect.void)
@@ -15,7 +15,7 @@ describe("uptime", () => {
     })
   )
 
-  it.effect("began no later than now, also where the clock was set back since", () =>
+  it.effect("is never in the future, even if the clock was set back", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("2 hours")
       const uptime = yield* trackUptime(Effect.void)
@@ -23,7 +23,7 @@ describe("uptime", () => {
     })
   )
 
-  it.effect("counts anew after the database was away, and not before it is back", () =>
+  it.effect("starts again after the database was unavailable, once it is back", () =>
     Effect.gen(function* () {
       const away = yield* Ref.make(false)
       const uptime = yield* trackUptime(Effect.flatMap(Ref.get(away), (is) => (is ? Effect.die("away") : Effect.void)))

@@ -61,7 +61,7 @@ const counted = (requestedEngines: typeof podClass, nodes: ReadonlyArray<Node>, 
 }
 
 describe("the ledger of GPUs", () => {
-  it.prop("says after any history what counting everything anew says", [Schema.Array(Step).check(Schema.isMaxLength(25))], ([steps]) => {
+  it.prop("equals a complete count after any history", [Schema.Array(Step).check(Schema.isMaxLength(25))], ([steps]) => {
     const ledger = makeGpuLedger()
     const nodes = new Map<string, Node>()
     const pods = new Map<string, PodStep>()
@@ -119,7 +119,7 @@ describe("the ledger of GPUs", () => {
     assert.strictEqual(ledger.freeSlots(small, "p1"), count * 3)
     return looks
   }
-  it("looks at as much for one change and one question, however many pods and nodes there are", () => {
+  it("costs the same for one change and one query, however many pods and nodes there are", () => {
     assert.isAtMost(lookedAt(10), 4)
     assert.strictEqual(lookedAt(1_000), lookedAt(10))
   })

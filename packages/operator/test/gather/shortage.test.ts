@@ -49,7 +49,7 @@ describe("why no node can take an engine", () => {
     it(what, () => assert.strictEqual(ledgerOf(given).shortage({ ...h100, hostClass: { ...h100.hostClass, gpu_count: gpus } }), words))
   }
 
-  it("is asked anew once a node changes", () => {
+  it("is computed again once a node changes", () => {
     const ledger = ledgerOf([{ cordoned: true }])
     assert.isNotNull(ledger.shortage(h100))
     ledger.setNode("n0", nodeOf("n0", {}))
@@ -73,5 +73,5 @@ describe("the place of an engine that would be stopped for another", () => {
       assert.strictEqual(ledger.noPlaceOf(h100, "engine"), words)
     })
   }
-  it("is none where it has no node itself", () => assert.strictEqual(ledgerOf([{}]).noPlaceOf(h100, "engine"), "it has no node"))
+  it("is none if it has no node itself", () => assert.strictEqual(ledgerOf([{}]).noPlaceOf(h100, "engine"), "it has no node"))
 })

@@ -18,7 +18,7 @@ const samples = (name: string) =>
 const deployments = samples("seatrial_deployment_gpu_seconds_total")
 const ofDeployment = (id: string, seconds: number) => `organization="counted",deployment="${id}" ${seconds}`
 
-it.effect("GPU-seconds are counted for each organization and deployment, and a deployment is shown for ten minutes after it gave its GPUs back", () =>
+it.effect("GPU-seconds are counted for each organization and deployment, and a deployment is shown for ten minutes after it released its GPUs", () =>
   Effect.gen(function* () {
     let held: ReadonlyArray<OpenHold> = [hold, { ...hold, podUid: "v" }, { ...hold, podUid: "w", deploymentId: otherDeployment, gpus: 1 }]
     const { count, none } = makeHoldMetrics(() => held)

@@ -72,7 +72,7 @@ const Script = Schema.Array(
 let scripts = 0
 
 layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) => {
-  it.effect("tell of an engine that ends whenever it starts, until it is ready, also to who takes the watch over", () =>
+  it.effect("report an engine that ends at every start, until it is ready, also to an operator that takes over", () =>
     Effect.gen(function* () {
       const { caller } = yield* makeCaller("failing")
       const { id } = yield* (yield* Deployments).create(newModel(caller, "k"))
@@ -126,7 +126,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
   )
 
   it.effect.prop(
-    "are recorded once and never for longer than they were, whatever happens and wherever the operator dies",
+    "are recorded once and never for longer than they lasted, whatever happens and wherever the operator dies",
     [Script],
     ([script]) =>
       Effect.gen(function* () {

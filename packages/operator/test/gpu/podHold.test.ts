@@ -13,14 +13,14 @@ const pod = (resources: Readonly<Record<string, string>>): Pod => ({
 })
 const gpus = (resources: Readonly<Record<string, string>>, known: typeof podClass | undefined) => podHold(pod(resources), undefined, known, 0)?.placement.gpus
 
-describe("what an engine holds", () => {
-  it("is what it was made with, also where its host class is gone or names another resource since", () => {
+describe("the hold of an engine's pod", () => {
+  it("counts the GPUs that it was created with, even if its host class is gone or names another resource", () => {
     assert.strictEqual(gpus({ "nvidia.com/gpu": "2", "rdma/hca": "1", memory: "1Gi" }, podClass), 2)
     assert.strictEqual(gpus({ "amd.com/gpu": "4", cpu: "2" }, undefined), 4)
     assert.strictEqual(gpus({ "nvidia.com/gpu": "2" }, { ...podClass, gpuResource: "nvidia.com/mig-1g.10gb" }), 2)
   })
 
-  it("has the price of its host class where what somebody wrote on it is none that can be kept", () => {
+  it("has the price of its host class if the pod's annotation is not a valid price", () => {
     const priced = (price: string) => {
       const engine = pod({ "nvidia.com/gpu": "1" })
       const annotations = { "seatrial.dev/price-per-gpu-hour": price }

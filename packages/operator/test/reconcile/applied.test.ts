@@ -35,8 +35,8 @@ const makeDoor = () => {
   return { ...stage, object, metadata, status, condition, apply, served, first, second, engines }
 }
 
-describe("an object that somebody applied", () => {
-  it.effect("becomes a run like any other, is shown in itself and in nothing else, and is held until its deletion is recorded", () => {
+describe("an applied object", () => {
+  it.effect("becomes a run like any other, is the only object that shows it, and is kept until its deletion is recorded", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -53,7 +53,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("is made once, whatever single write is the operator's last", () =>
+  it.effect("creates one run, whichever single write is the operator's last", () =>
     Effect.gen(function* () {
       for (let count = 1; ; count++) {
         const door = makeDoor()
@@ -67,7 +67,7 @@ describe("an object that somebody applied", () => {
     })
   )
 
-  it.effect("that is changed starts another run, and what serves goes on", () => {
+  it.effect("that is changed starts another run, and the serving revision continues", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -90,7 +90,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that is changed midway has its unfinished run cancelled, and leaves nothing of it", () => {
+  it.effect("that is changed midway cancels its unfinished run and deletes all of its objects", () => {
     const door = makeDoor()
     door.setStory("starting")
     return Effect.gen(function* () {
@@ -111,7 +111,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that is deleted retires its model and goes, also where the operator dies at any write of it", () =>
+  it.effect("that is deleted retires its model and goes, even if the operator dies at any of the writes", () =>
     Effect.gen(function* () {
       for (let count = 1; count <= 6; count++) {
         const door = makeDoor()
@@ -126,7 +126,7 @@ describe("an object that somebody applied", () => {
     })
   )
 
-  it.effect("that is deleted while a pass goes on that read its run before is not made again", () => {
+  it.effect("that is deleted during a pass that read its run before is not created again", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -150,7 +150,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("goes after a minute in which its deletion could not be recorded", () => {
+  it.effect("is released after a minute in which its deletion could not be recorded", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -170,7 +170,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that was deleted while no operator ran has that minute with the next one, and is retired though its first try fails", () => {
+  it.effect("that was deleted while no operator ran has that minute with the next one, and is retired although its first attempt fails", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -192,7 +192,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that was lost without being deleted is made again, and stands for the same run", () => {
+  it.effect("that was lost without being deleted is created again, for the same run", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -210,7 +210,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("is adopted again where another database knows nothing of it", () => {
+  it.effect("is adopted again if another database does not know it", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
@@ -229,7 +229,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("in another namespace that is mapped to an organization is taken up too, with its download owned by nobody there", () => {
+  it.effect("in another namespace that is mapped to an organization is accepted too, and its download has no owner there", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "team", generation: 1 }, spec })
@@ -249,7 +249,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("in another namespace keeps its engine where a database knows nothing of it, also while that namespace cannot be read", () => {
+  it.effect("in another namespace keeps its engine if a database does not know it, even while that namespace cannot be read", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "team", generation: 1 }, spec })
@@ -277,7 +277,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("of a taken name says so once, with an event, and is taken up once the name is free", () => {
+  it.effect("with a name that is taken reports that once, with an event, and is accepted once the name is free", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")
     return Effect.gen(function* () {
@@ -300,7 +300,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that is changed and refused again and again has one event that counts, also over a crash, and no more often than is bearable", () => {
+  it.effect("that is changed and refused repeatedly has one event that counts, also after a crash, at a bounded rate", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")
     const event = () => Option.getOrThrow(door.kube.find("Event", door.kube.names("Event")[0] ?? ""))
@@ -332,7 +332,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that is refused says so in its status also where no event may be made", () => {
+  it.effect("that is refused says so in its status even if no event can be created", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")
     door.kube.refuse("Event", 403, "Denied")
@@ -343,7 +343,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that names a model revises it, is made again with that name where it was lost, and leaves the model when it is deleted", () => {
+  it.effect("that names a model revises it, is created again with that name if it was lost, and does not delete the model when it is deleted", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply({ ...spec, modelId })
@@ -366,7 +366,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that was lost and had left settings and ref to the model it names is made again with these, and starts nothing anew", () => {
+  it.effect("that was lost and had omitted settings and ref of its model is created again with these, and starts no run", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply({ source: spec.source, modelId })
@@ -387,7 +387,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("for a host class whose engines span several nodes is told that it is not available yet", () => {
+  it.effect("for a host class whose engines span several nodes says that this is not supported yet", () => {
     const door = makeDoor()
     const local = Option.getOrUndefined(door.kube.find("HostClass", "local"))?.spec
     return Effect.gen(function* () {
@@ -399,7 +399,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("that names a model which the organization does not have says so, and makes nothing", () => {
+  it.effect("that names a model of no or another organization says so, and creates nothing", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply({ ...spec, modelId: "mdl_01k3v7m8q2w4x6y8z0a2b4c6d0" })
@@ -409,7 +409,7 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("whose change is refused keeps its run, and says both", () => {
+  it.effect("whose change is refused keeps its run, and reports both", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
-it.effect("a run is shown also by a server that is busy at each third event, with every event told once", () => {
+it.effect("a run is shown even if the server rejects every third event as too busy, with every event recorded once", () => {
   const stage = makeStage()
   stage.kube.refuseEach("Event", 3)
   return Effect.gen(function* () {

@@ -34,7 +34,7 @@ const withClock = <A, E>(play: (stage: ReturnType<typeof makeStage>, setBack: ()
   })
 
 describe("after the operator's clock was set back by an hour", () => {
-  it.effect("a deadline is over within its own length", () =>
+  it.effect("a deadline expires within its own length", () =>
     withClock((stage, setBack) =>
       Effect.gen(function* () {
         stage.setStory("starting")
@@ -50,7 +50,7 @@ describe("after the operator's clock was set back by an hour", () => {
     )
   )
 
-  it.effect("no deadline is over before its own length", () =>
+  it.effect("no deadline expires before its own length", () =>
     withClock((stage, setBack) =>
       Effect.gen(function* () {
         stage.setStory("gated")
@@ -69,7 +69,7 @@ describe("after the operator's clock was set back by an hour", () => {
     )
   )
 
-  it.effect("what is new is shown at once", () =>
+  it.effect("changes are shown at once", () =>
     withClock((stage, setBack) =>
       Effect.gen(function* () {
         stage.setStory("starting")

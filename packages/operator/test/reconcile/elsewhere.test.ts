@@ -19,8 +19,8 @@ const twoNodes = (spoilt: (node: string) => boolean) => {
 }
 const isOver = (stage: Stage) => () => stage.mirrored()?.message === "Serves." || stage.row().phase === "failed"
 
-describe("a run whose checks found what may be its node's fault", () => {
-  it.effect("is tried on another node, anew from the first check on, and serves from there", () => {
+describe("a run whose checks found a possible fault of its node", () => {
+  it.effect("is tried on another node, from the first check on, and serves from there", () => {
     const stage = twoNodes((node) => node === "node-1")
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(isOver(stage)))
@@ -30,7 +30,7 @@ describe("a run whose checks found what may be its node's fault", () => {
     })
   })
 
-  it.effect("fails where the second node finds the same", () => {
+  it.effect("fails if the second node finds the same", () => {
     const stage = twoNodes(() => true)
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(isOver(stage)))
@@ -63,7 +63,7 @@ describe("an engine whose checks make it busy", () => {
     })
   const shows = (stage: Stage, words: string) => () => String(stage.mirrored()?.message).startsWith(words)
 
-  it.effect("is checked once however often it answers its probes late, and anew where it has started again", () => {
+  it.effect("is checked once however often it answers its probes late, and again if it has restarted", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()

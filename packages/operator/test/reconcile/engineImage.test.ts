@@ -36,7 +36,7 @@ const readyOf = (stage: Stage, name: string): unknown => {
 const serves = (stage: Stage) => stage.until(() => stage.mirrored()?.message === "Serves." && stage.kube.names("Pod").length === 1)
 
 describe("the image of an engine", () => {
-  it.effect("that was verified serves on, also in another pod, whatever the host class says by now", () => {
+  it.effect("of a verified revision keeps serving, also in another pod, even if the host class changes", () => {
     const stage = makeStage()
     return stage.operate(
       Effect.gen(function* () {
@@ -52,41 +52,38 @@ describe("the image of an engine", () => {
     )
   })
 
-  it.effect(
-    "that was verified serves on by its digest: one that its name stands for later takes no traffic, and the next pod has the one that was tried",
-    () => {
-      const stage = makeStage()
-      const [tried, moved] = ["a", "b"].map((digit) => `sha256:${digit.repeat(64)}`)
-      const runs = (digest: string | undefined) => {
-        const conditions = [
-          { type: "PodScheduled", status: "True" },
-          { type: "Ready", status: "True" }
-        ]
-        const engine = { name: "engine", ready: true, restartCount: 0, imageID: `docker.io/library/reference@${digest}`, state: { running: {} } }
-        stage.kube.setStatus("Pod", stage.kube.names("Pod")[0] ?? "", { phase: "Running", podIP: "127.0.3.1", conditions, containerStatuses: [engine] })
-      }
-      return stage.operate(
-        Effect.gen(function* () {
-          yield* serves(stage)
-          runs(tried)
-          yield* stage.until(() => stage.mirrored()?.engineDigest === tried)
-          assert.strictEqual(imageOf(stage), "reference:1")
-          const before = stage.published.length
-          // Its container started again, of another image.
-          runs(moved)
-          yield* stage.until(() => imageOf(stage) === `reference@${tried}`)
-          assert.strictEqual(stage.published[before], 0)
-          yield* serves(stage)
-          assert.strictEqual(stage.mirrored()?.engineDigest, tried)
-          const told = stage.kube.names("Event").filter((name) => name.includes(".engineimagechanged."))
-          assert.strictEqual(told.length, 1)
-          assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", told[0] ?? "")), { type: "Warning", reason: "EngineImageChanged" })
-        })
-      )
+  it.effect("of a verified revision keeps serving by digest: a moved tag gets no traffic, and the next pod has the verified image", () => {
+    const stage = makeStage()
+    const [tried, moved] = ["a", "b"].map((digit) => `sha256:${digit.repeat(64)}`)
+    const runs = (digest: string | undefined) => {
+      const conditions = [
+        { type: "PodScheduled", status: "True" },
+        { type: "Ready", status: "True" }
+      ]
+      const engine = { name: "engine", ready: true, restartCount: 0, imageID: `docker.io/library/reference@${digest}`, state: { running: {} } }
+      stage.kube.setStatus("Pod", stage.kube.names("Pod")[0] ?? "", { phase: "Running", podIP: "127.0.3.1", conditions, containerStatuses: [engine] })
     }
-  )
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage)
+        runs(tried)
+        yield* stage.until(() => stage.mirrored()?.engineDigest === tried)
+        assert.strictEqual(imageOf(stage), "reference:1")
+        const before = stage.published.length
+        // Its container started again, of another image.
+        runs(moved)
+        yield* stage.until(() => imageOf(stage) === `reference@${tried}`)
+        assert.strictEqual(stage.published[before], 0)
+        yield* serves(stage)
+        assert.strictEqual(stage.mirrored()?.engineDigest, tried)
+        const told = stage.kube.names("Event").filter((name) => name.includes(".engineimagechanged."))
+        assert.strictEqual(told.length, 1)
+        assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", told[0] ?? "")), { type: "Warning", reason: "EngineImageChanged" })
+      })
+    )
+  })
 
-  it.effect("that no engine was tried with is the host class's own as it is now, also for a pod that waits for its node", () => {
+  it.effect("before any trial is the current one of the host class, also for a pod that waits for its node", () => {
     const stage = makeStage()
     stage.setStory("unschedulable")
     return stage.operate(
@@ -106,7 +103,7 @@ describe("the image of an engine", () => {
 })
 
 describe("a model that serves", () => {
-  it.effect("shows an outage of its engine by events and in every object that stands for it, also of a run that reused the revision", () => {
+  it.effect("shows an outage of its engine by events and in every object that represents it, including a run that reused the revision", () => {
     const stage = makeStage()
     const follower = otherDeployment.replace("_", "-")
     const told = (reason: string) =>

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
-it.effect("an engine that hangs is replaced also while the cluster can store no events, as where these have an etcd of their own", () => {
+it.effect("a hanging engine is replaced even while the cluster cannot store events", () => {
   const stage = makeStage()
   const { kube } = stage
   return Effect.gen(function* () {

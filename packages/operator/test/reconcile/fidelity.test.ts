@@ -20,7 +20,7 @@ const podWrites = (stage: Stage) =>
 const before = (stage: Stage) => JSON.stringify(Option.getOrNull(stage.kube.find("Pod", stage.kube.names("Pod")[0] ?? "")))
 
 describe("an adapter", () => {
-  it.effect("is compared with base and adapter merged, which answer first, in the same place, and are gone before the adapter comes", () => {
+  it.effect("is compared with the merged model, which answers first, in the same place, and is deleted before the adapter starts", () => {
     const stage = makeStage(Option.none(), adapted.facts)
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(serves(stage)))
@@ -31,29 +31,27 @@ describe("an adapter", () => {
     })
   })
 
-  it.effect(
-    "is compared all the same where the operator dies behind any single write: what was answered is asked again, and nothing is checked without it",
-    () =>
-      Effect.gen(function* () {
-        let repeated = 0
-        for (let count = 1; ; count++) {
-          const stage = makeStage(Option.none(), adapted.facts)
-          const died = yield* stage.operateUntilWrite(count, serves(stage))
-          yield* stage.operate(stage.until(serves(stage)))
-          assert.deepStrictEqual(phasesOf(stage), whole, `after write ${count}`)
-          assert.strictEqual(stage.kube.names("Pod").length, 1)
-          assert.notInclude(before(stage), "merge-weights", `after write ${count}`)
-          const checks = stage.worked.filter((work) => work.startsWith("checking"))
-          assert.isAtLeast(checks.length, 1)
-          assert.deepStrictEqual([...new Set(checks)], [compared], `after write ${count}`)
-          if (stage.worked.filter((work) => work === asked).length > 1) repeated++
-          if (!died) break
-        }
-        assert.isAtLeast(repeated, 2)
-      })
+  it.effect("is compared even if the operator dies behind any single write: answers are collected again, and nothing is checked without them", () =>
+    Effect.gen(function* () {
+      let repeated = 0
+      for (let count = 1; ; count++) {
+        const stage = makeStage(Option.none(), adapted.facts)
+        const died = yield* stage.operateUntilWrite(count, serves(stage))
+        yield* stage.operate(stage.until(serves(stage)))
+        assert.deepStrictEqual(phasesOf(stage), whole, `after write ${count}`)
+        assert.strictEqual(stage.kube.names("Pod").length, 1)
+        assert.notInclude(before(stage), "merge-weights", `after write ${count}`)
+        const checks = stage.worked.filter((work) => work.startsWith("checking"))
+        assert.isAtLeast(checks.length, 1)
+        assert.deepStrictEqual([...new Set(checks)], [compared], `after write ${count}`)
+        if (stage.worked.filter((work) => work === asked).length > 1) repeated++
+        if (!died) break
+      }
+      assert.isAtLeast(repeated, 2)
+    })
   )
 
-  it.effect("is compared on another node with what base and adapter merged answer there", () => {
+  it.effect("is compared on another node with the merged model's answers on that node", () => {
     const stage = makeStage(Option.none(), adapted.facts)
     stage.kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
     const garbage = failedReport("text_likelihood", "8.90 nats per token")
@@ -64,7 +62,7 @@ describe("an adapter", () => {
     })
   })
 
-  it.effect("that is cancelled while the merged model starts leaves nothing of it", () => {
+  it.effect("that is canceled while the merged model starts leaves no objects", () => {
     const stage = makeStage(Option.none(), adapted.facts)
     stage.setStory("starting")
     return Effect.gen(function* () {
@@ -75,7 +73,7 @@ describe("an adapter", () => {
     })
   })
 
-  it.effect("of a quantized base is compared with nothing, since nothing can be merged into that", () => {
+  it.effect("of a quantized base is not compared, because nothing can be merged into it", () => {
     const { facts } = adapted
     const stage = makeStage(Option.none(), { ...facts, config: { ...facts.config, quantization: "fp8" } })
     return Effect.gen(function* () {

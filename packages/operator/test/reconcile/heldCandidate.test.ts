@@ -5,7 +5,7 @@ import { enginePodName, objectName } from "../../src/resources/objectNames.ts"
 import { otherDeployment, revision } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
-it.effect("a run that waits for what its model's candidate holds says so, and goes on once somebody has deleted that one's pod", () => {
+it.effect("a run that waits for GPUs of its model's candidate says so, and continues once the candidate's pod is deleted", () => {
   const stage = makeStage()
   const { kube } = stage
   stage.change((row) => ({ ...row, serve: false }))

@@ -3,7 +3,7 @@ import { Clock, Effect, Predicate } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
-it.effect("a served model that nobody asks for gives its engine back, stays activated, and comes back when it is asked for", () => {
+it.effect("a served model without requests releases its engine, stays activated, and returns on the next request", () => {
   const stage = makeStage()
   const { kube } = stage
   const says = (words: string) => () => String(stage.mirrored()?.message).startsWith(words)

@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { hubSecretName } from "../../src/resources/objectNames.ts"
 import { makeStage } from "./stage.ts"
 
-it.effect("a download that waits for an earlier Secret which a finalizer keeps says so, and goes on once that is gone", () => {
+it.effect("a download that waits for an earlier Secret with a finalizer says so, and continues once the Secret is gone", () => {
   const stage = makeStage(Option.some("hf_secret_token"))
   const { kube } = stage
   const name = hubSecretName(stage.row().id)

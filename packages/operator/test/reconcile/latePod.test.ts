@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { revision } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
-it.effect("a pod that was made while its run ended is removed, also where its watch tells of it only after the run was released", () => {
+it.effect("a pod that was created while its run ended is deleted, even if its watch shows it only after the run was released", () => {
   const stage = makeStage()
   stage.setStory("gated")
   // No object shows it any more: the specification that it was made for has changed.

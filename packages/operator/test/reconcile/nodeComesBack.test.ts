@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { makeStage } from "./stage.ts"
 
-it.effect("an engine that serves is let be while its node is not there for less than its minute, as when a kubelet registers it anew", () => {
+it.effect("a serving engine stays while its node is missing for less than a minute, as when a kubelet registers it again", () => {
   const stage = makeStage()
   const { kube } = stage
   const name = enginePodName(stage.row().id)

@@ -5,7 +5,7 @@ import { enginePodName } from "../../src/resources/objectNames.ts"
 import { hostClass } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
-it.effect("what was verified on one card is started on no other, where its host class was deleted and made anew", () => {
+it.effect("a revision that was verified on one GPU type is started on no other, if its host class was deleted and created again", () => {
   const stage = makeStage()
   const { kube } = stage
   return stage.operate(

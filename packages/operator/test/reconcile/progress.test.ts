@@ -7,7 +7,7 @@ const records = (stage: ReturnType<typeof makeStage>) => stage.writes.filter((wr
 const settle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
 
 describe("the progress of a run", () => {
-  it.effect("is recorded for the API in the words of its custom resource, and no more once nothing changes", () => {
+  it.effect("is recorded for the API with the message of its custom resource, and not again if nothing changes", () => {
     const stage = makeStage()
     stage.setStory("starting")
     return stage.operate(
@@ -26,7 +26,7 @@ describe("the progress of a run", () => {
     )
   })
 
-  it.effect("is recorded rarely while the run hurries, and its end at once", () => {
+  it.effect("is recorded rarely while the run changes quickly, and its end at once", () => {
     const stage = makeStage()
     return stage.operate(
       Effect.gen(function* () {
@@ -36,7 +36,7 @@ describe("the progress of a run", () => {
     )
   })
 
-  it.effect("withholds from callers what the cluster says of its nodes, which the custom resource shows", () => {
+  it.effect("hides from callers what the cluster reports about its nodes, which the custom resource shows", () => {
     const stage = makeStage()
     stage.setStory("unschedulable")
     return stage.operate(
@@ -50,7 +50,7 @@ describe("the progress of a run", () => {
     )
   })
 
-  it.effect("withholds from callers why the cluster refuses an object", () => {
+  it.effect("hides from callers why the cluster refuses an object", () => {
     const stage = makeStage()
     stage.kube.refuse("Pod", 403, "Denied")
     return stage.operate(

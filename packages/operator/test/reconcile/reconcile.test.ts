@@ -15,7 +15,7 @@ const isShown = (stage: Stage, phase: string) => () => {
 const phasesOf = (stage: Stage) => stage.row().history.map(({ phase }) => phase)
 
 describe("a run", () => {
-  it.effect("passes every phase in order, is shown in its custom resource, and told by one event each", () => {
+  it.effect("passes every phase in order, is shown in its custom resource, and has one event for each phase", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => isShown(stage, "activated")() && stage.mirrored()?.message === "Serves."))
@@ -36,7 +36,7 @@ describe("a run", () => {
     [422, "Invalid"],
     [404, "NotFound"]
   ] as const) {
-    it.effect(`is shown in its custom resource also where its events are refused with ${status}, which is logged`, () => {
+    it.effect(`is shown in its custom resource even if its events are refused with ${status}, which is logged`, () => {
       const stage = makeStage()
       stage.kube.refuse("Event", status, reason)
       const lines: Array<string> = []
@@ -49,7 +49,7 @@ describe("a run", () => {
     })
   }
 
-  it.effect("whose download asks where the hub was before downloads from where it is now", () => {
+  it.effect("whose download uses an old address of the hub downloads from the new one", () => {
     const stage = makeStage()
     const { id } = stage.row()
     stage.kube.add("Job", fetchJobName(id), { metadata: { namespace: "seatrial", annotations: { [madeFromAnnotation]: "another address" } } })
@@ -61,7 +61,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("whose engine's name another's pod has says so, and goes on once that is gone", () => {
+  it.effect("whose engine's pod name is taken says so, and continues once that pod is gone", () => {
     const stage = makeStage()
     const name = enginePodName(stage.row().id)
     stage.kube.add("Pod", name, { metadata: { namespace: "seatrial" }, spec: { containers: [{ name: "other" }] } })
@@ -79,7 +79,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("has its disruption budget where a quota that others write to refuses it at first", () => {
+  it.effect("gets its disruption budget although a concurrent change of a quota refuses it at first", () => {
     const stage = makeStage()
     stage.kube.refuse("PodDisruptionBudget", 409, "Conflict", 2)
     return Effect.gen(function* () {
@@ -94,7 +94,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("that hurries is shown in few writes, with all its phases", () => {
+  it.effect("that changes quickly is shown in few writes, with all its phases", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
@@ -108,7 +108,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("that is settled is written no more, whatever is told of it", () => {
+  it.effect("that is settled is not written again, whatever the watches report", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       const settled = stage.until(() => stage.mirrored()?.message === "Serves.")
@@ -125,7 +125,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("whose card failed says so by an event and in its object, though it goes on serving, in the words of its node", () => {
+  it.effect("with a failed GPU says so by an event and in its object while it continues to serve, with the message of its node", () => {
     const stage = makeStage()
     const causeOf = () => {
       const cause = stage.mirrored()?.cause
@@ -153,7 +153,7 @@ describe("a run", () => {
     )
   })
 
-  it.effect("that is over is forgotten by the cluster after its time, also by an operator that began later, and by its record never", () =>
+  it.effect("that is finished is deleted from the cluster after its time, also by a later operator, but its record stays", () =>
     Effect.gen(function* () {
       const stage = makeStage()
       stage.setStory("starting")
@@ -180,7 +180,7 @@ describe("a run", () => {
     })
   )
 
-  it.effect("that serves keeps its object for ever, and its engine", () => {
+  it.effect("that serves keeps its object and its engine forever", () => {
     const stage = makeStage()
     const serves = stage.until(() => stage.mirrored()?.message === "Serves.")
     return Effect.gen(function* () {
@@ -217,7 +217,7 @@ describe("a run", () => {
     })
   )
 
-  it.effect("that is cancelled leaves nothing but its record, also after a crash in the middle of cleaning up", () =>
+  it.effect("that is canceled leaves nothing but its record, also after a crash during the cleanup", () =>
     Effect.gen(function* () {
       for (let count = 1; count <= 8; count++) {
         const stage = makeStage(Option.some("hf_token"))
@@ -233,7 +233,7 @@ describe("a run", () => {
     })
   )
 
-  it.effect("that is cancelled while it waits, with nothing in the cluster but its object, is let go of too", () => {
+  it.effect("that is canceled while it waits, with only its object in the cluster, is released too", () => {
     const stage = makeStage()
     stage.change((row) => ({ ...row, gpuLimit: 0 }))
     const settled = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow, { discard: true })
@@ -250,7 +250,7 @@ describe("a run", () => {
     )
   })
 
-  it.effect("gives its hub token to the download through a Secret, and to nothing else", () => {
+  it.effect("passes its hub token to the download through a Secret, and to nothing else", () => {
     const stage = makeStage(Option.some("hf_secret_token"))
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
@@ -263,7 +263,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("fails at its boot deadline, although no event tells it", () => {
+  it.effect("fails at its boot deadline, although no event reports it", () => {
     const stage = makeStage()
     stage.setStory("starting")
     return Effect.gen(function* () {
@@ -281,7 +281,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("goes on within ten minutes if the event is lost that it waits for alone", () => {
+  it.effect("continues within ten minutes if the only event that it waits for is lost", () => {
     const stage = makeStage()
     // Its checks never end, and no pass asks for a time.
     stage.setPatience(Effect.never)
@@ -302,7 +302,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("that failed leaves the end of its engine's log in the operator's own, without secrets", () => {
+  it.effect("that failed has the end of its engine's log in the operator's log, without secrets", () => {
     const stage = makeStage()
     stage.setStory("starting")
     const said: Array<string> = []
@@ -340,7 +340,7 @@ describe("a run", () => {
     })
   })
 
-  it.effect("whose engine goes away while it serves is withdrawn, and gets another", () => {
+  it.effect("whose engine goes while it serves is withdrawn, and gets a new one", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       const settled = stage.until(() => stage.mirrored()?.message === "Serves." && stage.kube.names("Pod").length === 1)
@@ -358,7 +358,7 @@ describe("a run", () => {
   })
 
   for (const what of ["its next phase", "what is published"]) {
-    it.effect(`whose operator is superseded and may not write ${what} is looked at about once a second, not without a pause`, () => {
+    it.effect(`whose operator is superseded and may not write ${what} gets a pass about once a second, not without a pause`, () => {
       const stage = makeStage()
       const idle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
       return stage.operate(
@@ -381,7 +381,7 @@ describe("a run", () => {
     })
   }
 
-  it.effect("whose engine hangs while it serves, its container running, is told of and gets another after its boot deadline", () => {
+  it.effect("whose engine hangs while it serves, its container running, is reported and gets a new engine after its boot deadline", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       yield* stage.operate(
@@ -414,7 +414,7 @@ describe("a run", () => {
 })
 
 describe("a custom resource without a deployment", () => {
-  it.effect("keeps the engine that carries its id, which goes once it is deleted too", () => {
+  it.effect("keeps the engine that carries its id, which is deleted once the resource is", () => {
     const stage = makeStage()
     const settled = stage.until(() => stage.mirrored()?.message === "Serves.")
     return Effect.gen(function* () {
@@ -441,7 +441,7 @@ describe("a host class in the cluster", () => {
     return Predicate.isObject(status) ? status : {}
   }
 
-  it.effect("is told of a little after something changed, once for all that did, and then no more", () => {
+  it.effect("gets its status a little after a change, once for all changes, and then not again", () => {
     const stage = makeStage()
     const written = () => stage.writes.filter((write) => write === "status HostClass local").length
     return stage.operate(

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
-it.effect("what serves gets another engine also where the cluster refuses its custom resource, which comes back once it is let", () => {
+it.effect("a serving run gets a new engine even if the cluster refuses its custom resource, which returns once it is allowed", () => {
   const stage = makeStage()
   const { kube } = stage
   const serves = stage.until(() => stage.mirrored()?.message === "Serves.")

@@ -43,7 +43,7 @@ const costOfOneChange = Effect.fnUntraced(function* (others: number) {
 })
 
 describe("a change of one engine", () => {
-  it.effect("has its own run looked at, and costs the same whether few or many others serve", () =>
+  it.effect("causes a pass of its own run, and costs the same whether few or many others serve", () =>
     Effect.gen(function* () {
       const few = yield* costOfOneChange(2)
       const many = yield* costOfOneChange(24)
@@ -54,7 +54,7 @@ describe("a change of one engine", () => {
 })
 
 describe("many runs that begin at once", () => {
-  it.effect("are brought to their end one after the other, not all of them step by step", () =>
+  it.effect("are finished one after the other, not all of them step by step", () =>
     Effect.gen(function* () {
       const stage = makeStage()
       stage.grow(ids(64))

@@ -95,7 +95,7 @@ const tell = Effect.gen(function* () {
 const lost = Effect.map(PrometheusMetrics.format(), (shown) => [...shown.matchAll(/^seatrial_operator_lost_wakeups_total\{.*\} .*$/gm)].map(([line]) => line))
 
 it.effect(
-  `no run stands still, whatever writes its operators die of and however late the watches are: ${stories} stories from ${firstSeed}`,
+  `no run stalls, whichever writes kill its operators and however late the watches are: ${stories} stories from ${firstSeed}`,
   () =>
     Effect.gen(function* () {
       const before = yield* lost

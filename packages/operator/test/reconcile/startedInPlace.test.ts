@@ -39,8 +39,8 @@ const told = (stage: Stage) => stage.kube.names("Event").filter((name) => name.i
 const pods = (stage: Stage) => stage.writes.filter((write) => write.startsWith("create Pod ")).length
 const serves = (stage: Stage) => () => stage.mirrored()?.message === "Serves."
 
-describe("an engine whose container is started again in its pod and answers otherwise", () => {
-  it.effect("gets another pod, once, which is told, and serves from there where that answers as verified", () => {
+describe("an engine whose container restarted in its pod with different answers", () => {
+  it.effect("gets a new pod, once, with an event, and serves from there if the answers match", () => {
     const stage = verified()
     stage.setAnswers(({ restarts }) => (restarts > 0 ? "differs" : "same"))
     return Effect.gen(function* () {
@@ -58,7 +58,7 @@ describe("an engine whose container is started again in its pod and answers othe
     })
   })
 
-  it.effect("is not ready and stays without traffic where another pod gives the same", () => {
+  it.effect("is not ready and stays without traffic if the new pod gives the same answers", () => {
     const stage = verified()
     let altered = false
     stage.setAnswers(() => (altered ? "differs" : "same"))

@@ -74,7 +74,7 @@ it.live("every phase of a deployment is a span of the request that made it, and 
   }).pipe(Effect.scoped)
 )
 
-it.live("what the operator exposes is what is documented, and tells of its work", () =>
+it.live("the operator exposes exactly the documented metrics", () =>
   Effect.gen(function* () {
     const stage = makeStage()
     const shown = yield* stage.operate(
@@ -104,7 +104,7 @@ it.live("what the operator exposes is what is documented, and tells of its work"
   })
 )
 
-it.live("a model whose engine is gone is counted until another is ready", () =>
+it.live("a model without its engine is counted until a new one is ready", () =>
   Effect.gen(function* () {
     const stage = makeStage()
     const served = () => stage.mirrored()?.message === "Serves."

@@ -36,7 +36,7 @@ const counted = Effect.map(PrometheusMetrics.format(), (shown) =>
 )
 
 describe("the watchdog", () => {
-  it.effect("finds a lost wake-up within two minutes, counts it and logs the last pass, and the run goes on", () =>
+  it.effect("finds a lost wake-up within two minutes, counts it and logs the last pass, and the run continues", () =>
     Effect.gen(function* () {
       const before = yield* counted
       const { logged, passes } = yield* begin(3)
@@ -54,7 +54,7 @@ describe("the watchdog", () => {
     })
   )
 
-  it.effect("leaves a run alone whose passes come, or fail and are tried again later, or that expects none", () =>
+  it.effect("ignores a run whose passes come, whose failed passes are retried later, or that expects none", () =>
     Effect.gen(function* () {
       const before = yield* counted
       const { logged, passes, queue, watchdog } = yield* begin(0)
@@ -71,7 +71,7 @@ describe("the watchdog", () => {
     })
   )
 
-  it.effect("takes no timer for lost that is late because the program was suspended", () =>
+  it.effect("does not count a timer as lost that is late because the process was suspended", () =>
     Effect.gen(function* () {
       const enqueued: Array<DeploymentId> = []
       const watchdog = yield* makeWatchdog({ enqueue: (id) => Effect.sync(() => void enqueued.push(id)), isScheduled: () => Effect.succeed(false) })

@@ -27,14 +27,14 @@ describe("a host class", () => {
     ["Invalid", object({ maxGpus: 8 }), /requires autoscaling/]
   ]
   for (const [reason, refused, says] of refusals) {
-    it(`that nothing can be deployed on says so: ${says.source}`, () => {
+    it(`on which nothing can be deployed says so: ${says.source}`, () => {
       const accepted = condition(told(refused), "Accepted")
       assert.deepInclude(accepted, { status: "False", reason, observedGeneration: 3 })
       assert.match(accepted?.message ?? "", says)
     })
   }
 
-  it("says what it offers, and who uses it, ten by name", () => {
+  it("shows its capacity and its models, ten by name", () => {
     const models = Array.from({ length: 12 }, (_, index) => `acme/m${String(index).padStart(2, "0")}`)
     const status = told(object(), models)
     assert.deepInclude(status, { nodes: 2, openNodes: 1, gpus: 8, freeGpus: 6, models: 12, modelNames: models.slice(0, 10), observedGeneration: 3 })
@@ -44,7 +44,7 @@ describe("a host class", () => {
     assert.include(condition(told(object(), [], 1), "InUse")?.message, "1 engine pod")
   })
 
-  it("keeps the times of its conditions while they hold, so that nothing new is nothing to write", () => {
+  it("keeps the times of its conditions while they do not change, so that no write is needed", () => {
     const first = told(object(), ["acme/a"])
     assert.deepStrictEqual(told({ ...object(), status: first }, ["acme/a"], 0, 9_000), first)
     const later = told({ ...object(), status: first }, [], 0, 9_000)
@@ -54,7 +54,7 @@ describe("a host class", () => {
     )
   })
 
-  it("is used by models that serve on it and by runs that are at work on it, each once, and by no run that is over", () => {
+  it("lists serving models and models with unfinished runs, each once, and none whose run is finished", () => {
     const shown = (status: ModelDeploymentStatus): ModelDeployment => ({ metadata: { name: "x" }, spec: { source: { repo: "a/b" } }, status })
     const objects = [
       shown({ model: "acme/b", hostClass: "local", phase: "activated", endpoint: "acme/b" }),
@@ -74,7 +74,7 @@ describe("a host class", () => {
     )
   })
 
-  it("counts nodes with its labels, those that take engines, their GPUs, and what pods hold of them", () => {
+  it("counts nodes with its labels, the open ones among them, their GPUs, and the free ones", () => {
     const ledger = makeGpuLedger()
     const node = (name: string, labels: Record<string, string>, ready: boolean): Node => ({
       metadata: { name, labels },

@@ -4,7 +4,7 @@ import { imageDigest } from "../../src/resources/imageDigest.ts"
 const digest = `sha256:${"a".repeat(64)}`
 const other = `sha256:${"b".repeat(64)}`
 
-describe("which image a container runs", () => {
+describe("the digest of a container's image", () => {
   it.each([
     ["by containerd", "vllm/vllm-openai:v0.33.0", `docker.io/vllm/vllm-openai@${digest}`, digest],
     ["by containerd, of Docker's own", "node:24", `docker.io/library/node@${digest}`, digest],

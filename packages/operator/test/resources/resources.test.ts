@@ -26,13 +26,13 @@ const within = (schema: unknown): ReadonlyArray<Record<PropertyKey, unknown>> =>
   return [schema, ...[...properties, schema.items, schema.additionalProperties].flatMap(within)]
 }
 
-it("the name of an event is one that an API server takes, whatever it is about", () => {
+it("the name of an event is accepted by an API server, whatever its subject is", () => {
   for (const about of [deploymentId, "0f0c5c1e-2f4b-4d5e-9d8a-3c1c1a8a2b10"])
     assert.match(eventName(deploymentId, "KvLayoutDiffers", about), /^(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/)
 })
 
 describe("the definitions in k8s/crds", () => {
-  it("are those of the schemas", async () => {
+  it("match the schemas", async () => {
     for (const [file, definition] of Object.entries(customResourceDefinitions)) {
       assert.deepStrictEqual(await documents(`crds/${file}`), [JSON.parse(JSON.stringify(definition))])
     }
@@ -60,21 +60,21 @@ describe("the definitions in k8s/crds", () => {
     }
   })
 
-  it("refuse what a definition cannot say", () => {
+  it("refuse what the types cannot express", () => {
     assert.throws(() => structuralSchema(Schema.Union([Schema.String, Schema.Int])), /not structural/)
     assert.throws(() => structuralSchema(Schema.String.check(Schema.isPattern(/^(?!a)/u))), /look-around/)
   })
 })
 
-describe("the operator's own reading of the rules", () => {
+describe("the operator's evaluation of the rules", () => {
   for (const [name, spec, broken] of modelDeploymentCases) {
-    it(`${broken === null ? "lets" : "refuses"} the ModelDeployment ${name}`, () => {
+    it(`${broken === null ? "accepts" : "refuses"} the ModelDeployment ${name}`, () => {
       const said = brokenRule(modelDeploymentRules, { metadata: { name }, spec })
       assert.strictEqual(said === null ? null : said.slice(0, broken?.length), broken)
     })
   }
   for (const [name, spec, broken] of hostClassCases) {
-    it(`${broken === null ? "lets" : "refuses"} the HostClass ${name}`, () => {
+    it(`${broken === null ? "accepts" : "refuses"} the HostClass ${name}`, () => {
       assert.strictEqual(brokenRule(hostClassRules, { metadata: { name }, spec }), broken)
     })
   }
@@ -100,7 +100,7 @@ describe("the samples", () => {
     }
   })
 
-  it("tell previews how large a copy on a node may be, where that is the pod's own", async () => {
+  it("tell previews how large a copy on a node may be, if that is the pod's own", async () => {
     const object = Schema.decodeUnknownSync(HostClassResource.schema)((await documents("samples/hostclass-h100.yaml"))[0])
     const limitOf = (weightsCache: NonNullable<HostClassSpec["weightsCache"]>) =>
       Option.getOrThrow(toPodClass({ ...object, spec: { ...object.spec, weightsCache } })).hostClass.weights_limit_bytes
@@ -122,7 +122,7 @@ describe("the objects of a run", () => {
     assert.deepStrictEqual(deploymentOfResource(`${objectName(deploymentId)}-copy`), Option.none())
   })
 
-  it("show the run's own wishes in the custom resource", () => {
+  it("show the run's settings in the custom resource", () => {
     const object = customResource({ ...screened, servingRequest: { host_class: "local", yarn: { factor: 2 } } }, "seatrial")
     const { spec } = Schema.decodeUnknownSync(ModelDeployment.schema)(JSON.parse(JSON.stringify(object)))
     assert.deepStrictEqual(spec.serving, { hostClass: "local", yarn: { factor: 2 } })
@@ -171,20 +171,20 @@ describe("the objects of a run", () => {
     assert.notInclude(JSON.stringify(pod), "HF_TOKEN")
   })
 
-  it("tell a download from one that is told otherwise, but not by whether there is a hub token", () => {
+  it("distinguish downloads with different settings, but not by the hub token", () => {
     const madeFrom = (made: ReturnType<typeof jobOf>) => made.metadata.annotations?.["seatrial.dev/made-from"]
     assert.strictEqual(madeFrom(jobOf({}, true)), madeFrom(jobOf({}, false)))
     assert.notStrictEqual(madeFrom(jobOf({}, true)), madeFrom(jobOf({ hubEndpoint: "http://other" }, true)))
   })
 
-  it("download with the certificates that the installation trusts", () => {
+  it("download with the certificates of the installation", () => {
     const { containers, volumes } = job.spec.template.spec
     assert.deepInclude(containers[0].env, { name: "NODE_EXTRA_CA_CERTS", value: "/etc/seatrial/certificates/ca.crt" })
     assert.deepInclude(containers[0].volumeMounts, { name: "certificates", mountPath: "/etc/seatrial/certificates", readOnly: true })
     assert.deepInclude(volumes, { name: "certificates", configMap: { name: "corp-ca" } })
   })
 
-  it("take what a proxy needs from the operator", () =>
+  it("inherit proxy settings from the operator", () =>
     Effect.runPromise(
       Effect.map(OperatorSettings.parse(ConfigProvider.fromUnknown({ NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: "http://proxy:3128" })), (settings) =>
         assert.deepStrictEqual(settings.downloadEnvironment, [
@@ -194,11 +194,11 @@ describe("the objects of a run", () => {
       )
     ))
 
-  it("go with their custom resource where they only prepare, and not where they serve", () => {
+  it("are owned by their custom resource if they only prepare, and not if they serve", () => {
     assert.deepStrictEqual([pod.metadata.ownerReferences, job.metadata.ownerReferences], [undefined, [owner]])
   })
 
-  it("download exactly what screening saw, with the token by reference only", () => {
+  it("download exactly the screened files, with the token by reference only", () => {
     const { containers, restartPolicy } = job.spec.template.spec
     assert.strictEqual(restartPolicy, "Never")
     assert.deepStrictEqual(containers[0].command, ["seatrial", "fetch"])
@@ -210,7 +210,7 @@ describe("the objects of a run", () => {
     assert.deepStrictEqual([job.spec.backoffLimit, job.spec.activeDeadlineSeconds], [2, 60])
   })
 
-  it("keep the restricted Pod Security level", () => {
+  it("comply with the restricted Pod Security level", () => {
     for (const spec of [pod.spec, job.spec.template.spec]) {
       assert.deepInclude(spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } })
       for (const { securityContext } of spec.containers) {

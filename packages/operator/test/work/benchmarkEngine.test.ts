@@ -7,11 +7,11 @@ import { podClass, revision } from "../observations.ts"
 
 const node = (name: string, labels: Readonly<Record<string, string>> = {}): Node => ({ metadata: { name, labels } })
 
-describe("what a benchmark is of", () => {
+describe("the key of a benchmark", () => {
   const keyOf = (settings: Partial<typeof revision.settings>, on?: Node) =>
     benchmarkKey({ node: on, podClass, revision: { ...revision, settings: { ...revision.settings, ...settings } } })
 
-  it("is the same whatever order its settings were written in, and another with other settings", () => {
+  it("does not depend on the order of settings, and changes with any of them", () => {
     const [one, other] = [{ engine_flags: { max_num_seqs: 4, seed: 1 } }, { engine_flags: { seed: 1, max_num_seqs: 4 } }]
     assert.deepStrictEqual(keyOf(one), keyOf(other))
     assert.notStrictEqual(keyOf(one).flags_sha256, keyOf({ engine_flags: { max_num_seqs: 5, seed: 1 } }).flags_sha256)
@@ -43,17 +43,17 @@ describe("what a benchmark is of", () => {
   ])("says whether its GPUs %s", (_, labels, shared) => assert.strictEqual(sharesGpus(node("n", labels)), shared))
 })
 
-describe("a benchmark that was made once more", () => {
+describe("a repeated benchmark", () => {
   const benchmark: Benchmark = { suite: "seatrial-bench", suite_version: 1, input_tokens: 64, output_tokens: 16, seed: 1, steps: [] }
   const said = (missing?: string) => decided(benchmark, "2 of 60 failed.", { ...benchmark, ...(missing === undefined ? {} : { missing }) }).first_failed
 
-  it("decides, and tells why the first failed, also with figures that are void, but not where our own fault has cut it short", () => {
+  it("decides, and says why the first failed, also with invalid figures, but not if the operator's own fault cut it short", () => {
     assert.deepStrictEqual([undefined, "client_limited"].map(said), ["2 of 60 failed.", "2 of 60 failed."])
     assert.deepStrictEqual(["time_limit", "generator_failed"].map(said), [undefined, undefined])
   })
 })
 
-it.effect("one benchmark runs on a node and two on a kind of card; an interrupted one gives its turn back", () =>
+it.effect("one benchmark runs on a node and two on a GPU type; an interrupted one returns its turn", () =>
   Effect.gen(function* () {
     const inTurn = makeBenchmarkTurns()
     const running = new Set<string>()

@@ -49,8 +49,8 @@ const answers = Layer.succeed(
   HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, new Response(""))))
 )
 
-describe("what a trial finds of an engine", () => {
-  it.effect("is kept with the revision, and how far the estimate was from it is counted by host class", () =>
+describe("the findings of a trial", () => {
+  it.effect("are stored with the revision, and the error of the estimate is counted by host class", () =>
     Effect.gen(function* () {
       const kept: Array<Measured> = []
       const services = Layer.mergeAll(
@@ -71,7 +71,7 @@ describe("what a trial finds of an engine", () => {
     })
   )
 
-  it.effect("is read from how its engine's log begins, however much the checks made it say since", () =>
+  it.effect("are read from the beginning of the engine's log, however long the checks made it", () =>
     Effect.gen(function* () {
       const engine = engineFor("sglang")
       if (engine === undefined) return assert.fail()
@@ -93,7 +93,7 @@ describe("what a trial finds of an engine", () => {
     })
   )
 
-  it.live("is measured under load for as long as the host class gives it", () =>
+  it.live("include the benchmark within the time limit of the host class", () =>
     Effect.gen(function* () {
       const kept: Array<Benchmark> = []
       const services = Layer.mergeAll(
@@ -117,7 +117,7 @@ describe("what a trial finds of an engine", () => {
     })
   )
 
-  it.live("is not failed for what comes over an engine once under load: it is measured once more, but where it counts wrongly", () =>
+  it.live("do not fail for a transient fault under load: the benchmark is repeated, except after a wrong token count", () =>
     Effect.gen(function* () {
       const kept: Array<Benchmark> = []
       const services = Layer.mergeAll(

@@ -23,7 +23,7 @@ const hubThatSays = (status: number, code: string | null) =>
     ({ close }) => Effect.sync(close)
   )
 
-describe("a repository that the hub does not show, of a run that an applied object made", () => {
+describe("a repository that the hub does not show, for the run of an applied object", () => {
   const shared = Option.some(Redacted.make("hf_shared"))
   const cases: ReadonlyArray<readonly [what: string, status: number, code: string | null, token: typeof shared, says: ReadonlyArray<string>]> = [
     [
@@ -62,7 +62,7 @@ describe("a repository that the hub does not show, of a run that an applied obje
     ]
   ]
   for (const [what, status, code, token, says] of cases) {
-    it.live(`${what}, names what to do for one, and no API key`, () =>
+    it.live(`${what}, names the remedy for it, and no API key`, () =>
       Effect.gen(function* () {
         const { address } = yield* hubThatSays(status, code)
         const error = yield* screenRepository({ ...run, startedBy: null }, [hostClass]).pipe(

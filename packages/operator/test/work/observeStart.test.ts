@@ -18,7 +18,7 @@ const first = (name: string, from: number, to: number) => ({
 const pod = (status: NonNullable<Pod["status"]>): Pod => ({ metadata: { name: "dep-1", namespace: "n", uid: "u" }, status })
 
 describe("a start of an engine", () => {
-  it("is told in its parts: image, weights to the node, loading, warming up, first token", () => {
+  it("is measured in its parts: image, weights to the node, loading, warming up, first token", () => {
     const copied = pod({ conditions: conditions(55), initContainerStatuses: [first("copy-weights", 2, 32)], containerStatuses: [engine(40)] })
     assert.deepStrictEqual(startOf(copied, Date.parse(at(48)), 0.25), {
       podUid: "u",
@@ -27,7 +27,7 @@ describe("a start of an engine", () => {
     })
   })
 
-  it("is warm where image and weights were there, and leaves out what nobody tells", () => {
+  it("is warm if image and weights were on the node, and omits unknown parts", () => {
     const warm = pod({ conditions: conditions(20), containerStatuses: [engine(2)] })
     assert.deepStrictEqual(startOf(warm, null, null), {
       podUid: "u",
@@ -39,7 +39,7 @@ describe("a start of an engine", () => {
     assert.deepInclude(startOf(checked, null, null).parts, { image_pull: 1, weights_to_node: null })
   })
 
-  it("has its weights loaded when its log says so last, by Kubernetes' own times", () => {
+  it("has its weights loaded at the last matching line of its log, by Kubernetes' time stamps", () => {
     const sign = engineFor("vllm")?.weightsLoaded ?? ""
     const log = [
       "2026-11-21T08:00:47.100000000Z (Worker_TP0 pid=3) INFO 11-21 08:00:47 [model_runner.py:1] Model loading took 7.55 GiB memory and 9.1 seconds",

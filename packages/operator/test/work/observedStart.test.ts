@@ -19,7 +19,7 @@ const startOf = (text: string, of = revision, change: Partial<typeof pod> = {}) 
 const spelled = (of = revision) => JSON.stringify(podOf(of))
 
 describe("how an engine was started", () => {
-  it("is read from its pod: files that were held to the commit, mounted read-only, offline, from the commit's folder", () => {
+  it("is read from its pod: files that were verified against the commit, mounted read-only, offline, from the commit's folder", () => {
     assert.deepStrictEqual(startOf(spelled()), { verifiedFiles: 1, readOnly: true, offline: true, localPath: true, ownImage: null })
     // Of an adapter both commits' files.
     assert.strictEqual(startOf(spelled(adapted), adapted).verifiedFiles, 2)
@@ -33,7 +33,7 @@ describe("how an engine was started", () => {
     ["it was given another folder", `--model=/models/seatrial/tiny-chat/${commit}`, `--model=/models/seatrial/tiny-chat/${"f".repeat(40)}`, "localPath"]
   ]
   for (const [what, from, to, lost] of changes) {
-    it(`tells where ${what}`, () => {
+    it(`shows if ${what}`, () => {
       const text = spelled()
       const changed = text.replace(from, to)
       assert.notStrictEqual(changed, text)
@@ -43,7 +43,7 @@ describe("how an engine was started", () => {
     })
   }
 
-  it("says nothing of files while nobody has looked, or of a pod that is gone, and knows its image by its digest alone", () => {
+  it("shows no files before they were checked, or of a missing pod, and identifies its image only by digest", () => {
     assert.isNull(startOf(spelled(), revision, { copy: { ...looked, done: false } }).verifiedFiles)
     assert.deepStrictEqual(observedStart(undefined, pod, revision), { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null })
     const digest = `sha256:${"a".repeat(64)}`
@@ -54,7 +54,7 @@ describe("how an engine was started", () => {
   })
 })
 
-describe("a capability that was not seen working", () => {
+describe("a capability that failed its check", () => {
   const withdrawn = {
     ...report,
     outcomes: [{ name: "json_mode", class: "capability" as const, outcome: "failed" as const, detail: "0 of 2 are objects" }],
@@ -62,7 +62,7 @@ describe("a capability that was not seen working", () => {
   }
   const after = (failed: "withdraw" | "fail") => decide(observationOf("checking", { pod }, found({ checks: judged(withdrawn, failed) })), 0)
 
-  it("is taken from the model, or ends the run where the installation says so", () => {
+  it("is withdrawn from the model, or fails the run if the installation is configured so", () => {
     assert.match(after("withdraw").message, /1 capabilities withdrawn/)
     assert.match(after("fail").message, /^checks_failed: json_mode: 0 of 2 are objects\./)
     assert.strictEqual(judged(report, "fail"), report)

@@ -17,8 +17,8 @@ import { startWork } from "../../src/work/startWork.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
 import { deploymentId, hostClass, observationOf, pod, podClass, report, revision, run, url } from "../observations.ts"
 
-describe("base and adapter merged", () => {
-  it("are broken where their engine breaks over good requests twice, and no fault of ours", () => {
+describe("the merged model", () => {
+  it("is broken if its engine breaks on valid requests twice; the operator is not at fault", () => {
     const broken = { detail: "HTTP 500 for a good request", status: 500 }
     const first = mergedFault(broken)
     if (!(first instanceof WorkUnavailable)) return assert.fail(first.failure.text)
@@ -42,7 +42,7 @@ describe("background work", () => {
     return { count, background: yield* makeBackground(() => Ref.update(count, (n) => n + 1)) }
   })
 
-  it.effect("says that a repository's tokenizer or template ended what reads it, and of other defects that they are ours", () =>
+  it.effect("says that a repository's tokenizer or template ended its reader, and calls other defects internal errors", () =>
     Effect.gen(function* () {
       const { background } = yield* told
       const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
@@ -57,7 +57,7 @@ describe("background work", () => {
     })
   )
 
-  it.effect("blames a repository only where its tokenizer or template was too much for their process at each try", () =>
+  it.effect("blames a repository only if its tokenizer or template exceeded the limits of the process at each attempt", () =>
     Effect.gen(function* () {
       const { background } = yield* told
       const ended = (part: ProcessEnded["part"]) => new ProcessEnded({ message: "Too much.", fromOutside: part === null, part })
@@ -75,7 +75,7 @@ describe("background work", () => {
     })
   )
 
-  it.effect("runs once for a run however often it is wanted, and tells when it ends", () =>
+  it.effect("runs once for a run however often it is requested, and reports its end", () =>
     Effect.gen(function* () {
       const { background, count } = yield* told
       const starts = yield* Ref.make(0)
@@ -126,7 +126,7 @@ describe("background work", () => {
     })
   )
 
-  it.effect("is interrupted at once when it is not wanted any more", () =>
+  it.effect("is interrupted at once when it is no longer wanted", () =>
     Effect.gen(function* () {
       const { background, count } = yield* told
       const stopped = yield* Ref.make(false)
@@ -172,7 +172,7 @@ describe("background work", () => {
     })
   )
 
-  it.effect("begins anew where the engine has started again, which counts as no try", () =>
+  it.effect("begins again if the engine has restarted, which does not count as an attempt", () =>
     Effect.gen(function* () {
       const { background } = yield* told
       const log = yield* Ref.make<ReadonlyArray<string>>([])
@@ -187,7 +187,7 @@ describe("background work", () => {
     })
   )
 
-  it.effect("that dies is a fault of ours, not an answer", () =>
+  it.effect("that dies is an internal error, not a result", () =>
     Effect.gen(function* () {
       const { background } = yield* told
       yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die("boom"))
@@ -197,7 +197,7 @@ describe("background work", () => {
   )
 })
 
-describe("comparing an engine that has started again", () => {
+describe("comparing a restarted engine", () => {
   /** All fingerprints differ, or but one of four, while the hub is away. */
   const compare = Effect.fnUntraced(function* (
     last: boolean,
@@ -250,7 +250,7 @@ describe("comparing an engine that has started again", () => {
     return [Result.isSuccess(result), verdicts.get(run.engineRun)?.outcome]
   })
 
-  it.effect("what its fingerprints show is known also where the hub is away, once there is no other try", () =>
+  it.effect("is decided by its fingerprints if the hub is unreachable at the last attempt", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* compare(false, 0), [false, undefined])
       assert.deepStrictEqual(yield* compare(true, 0), [true, "differs"])
@@ -259,7 +259,7 @@ describe("comparing an engine that has started again", () => {
     })
   )
 
-  it.effect("without fingerprints by the likelihood of texts alone, which nobody makes up where the hub is away", () =>
+  it.effect("uses the likelihood of texts alone if there are no fingerprints, and fails if the hub is unreachable", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* compare(false, 0, 0), [false, undefined])
       assert.deepStrictEqual(yield* compare(true, 0, 0), [false, undefined])
@@ -267,7 +267,7 @@ describe("comparing an engine that has started again", () => {
     })
   )
 
-  it.effect("where its container was started again in its pod the likelihood of texts is compared too, though all fingerprints are the same", () =>
+  it.effect("includes the likelihood of texts if its container restarted in its pod, even if all fingerprints match", () =>
     Effect.gen(function* () {
       const kept = Array.from({ length: 8 }, () => [-1])
       const sound = (turn: number) => (turn === 8 ? -3 : -1)
