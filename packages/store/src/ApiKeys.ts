@@ -178,7 +178,7 @@ export class ApiKeys extends Context.Service<
         return Option.some(caller)
       }
       /** The caller if it is cached; otherwise the SHA-256 to look up. */
-      const remembered = (text: string, now: number): Option.Option<Caller> | string => {
+      const fromCache = (text: string, now: number): Option.Option<Caller> | string => {
         if (!isApiKey(text)) return Option.none<Caller>()
         const sha256 = sha256Of(text)
         const live = cache.live(sha256, now)
@@ -188,7 +188,7 @@ export class ApiKeys extends Context.Service<
       const admitFound = (now: number) => (key: LiveKey | undefined) => (key === undefined ? Option.none<Caller>() : admit(key, now))
       const identify = (text: string, addressOf: () => string) => {
         const now = clock.currentTimeMillisUnsafe()
-        const known = remembered(text, now)
+        const known = fromCache(text, now)
         return typeof known === "string" ? Effect.map(lookUp(known, now, addressOf), admitFound(now)) : known
       }
 
@@ -254,7 +254,7 @@ export class ApiKeys extends Context.Service<
         authenticate: (token) =>
           Effect.suspend(() => {
             const now = clock.currentTimeMillisUnsafe()
-            const known = remembered(Redacted.value(token), now)
+            const known = fromCache(Redacted.value(token), now)
             return typeof known === "string" ? Effect.map(query(known, now), admitFound(now)) : Effect.succeed(known)
           }),
         identify,

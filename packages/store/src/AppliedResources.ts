@@ -166,8 +166,8 @@ export class AppliedResources extends Context.Service<
             const model = yield* lockModel(place)
             if (Option.isSome(model)) yield* remove(model.value.orgId, model.value, { actorKind: "system" })
             else yield* cancel(place, new Date(yield* Clock.currentTimeMillis), "Its ModelDeployment was deleted.")
-            const gone = yield* sql`DELETE FROM applied_resources WHERE namespace = ${place.namespace} AND name = ${place.name} RETURNING 1`
-            return gone.length > 0
+            const deleted = yield* sql`DELETE FROM applied_resources WHERE namespace = ${place.namespace} AND name = ${place.name} RETURNING 1`
+            return deleted.length > 0
           }).pipe((retiring) => whileLeading(sql, retiring), Effect.orDie)
         )
       })

@@ -38,7 +38,7 @@ export type ServedModel = typeof ServedModelRow.Type
 const readable = readableRows(ServedModelRow, "A model of the catalog")
 
 /** Maximum number of models in a catalog; the oldest ones beyond it are omitted. */
-const mostModels = 5_000
+const maxModels = 5_000
 
 /** Models that are served now: active models of active organizations with their active revisions, newest first. */
 export class Catalog extends Context.Service<
@@ -86,7 +86,7 @@ const served = (sql: PgClient.PgClient, condition: Statement.Fragment) => sql`
   JOIN organizations o ON o.id = m.org_id
   JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
   WHERE ${condition} AND m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'
-  ORDER BY m.created_at DESC, m.id DESC LIMIT ${mostModels}`
+  ORDER BY m.created_at DESC, m.id DESC LIMIT ${maxModels}`
 
 const find = Effect.fnUntraced(function* (sql: PgClient.PgClient, condition: Statement.Fragment) {
   return yield* readable(yield* served(sql, condition))

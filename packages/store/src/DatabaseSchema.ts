@@ -15,7 +15,7 @@ export const DatabaseSchema = Context.Reference<SchemaCheck>("seatrial/DatabaseS
   defaultValue: () => ({ check: Effect.succeed(null), problem: () => null })
 })
 
-/** Waits until the database has the schema that the program needs. Fails if the schema is too new. */
+/** Waits until the database has the schema that the program needs. Fails if the schema is not supported. */
 const awaitSchema = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
   let logged = ""
   const isCurrent = Effect.gen(function* () {

@@ -104,7 +104,7 @@ export class GpuHolds extends Context.Service<
         place: Effect.fn("GpuHolds.place")(function* ({ deploymentId, gpus, hostClass, placedAt, pod, podUid, pricePerGpuHour }) {
           const rows = yield* Effect.orDie(sql`
             WITH run AS (SELECT org_id, id FROM deployments WHERE ${yield* leads(sql)} AND id = ${deploymentId}),
-            put AS (
+            inserted AS (
               INSERT INTO gpu_holds (org_id, deployment_id, pod_uid, pod, host_class, gpus, price_micros_per_gpu_hour, placed_at)
               SELECT org_id, id, ${podUid}, ${pod}, ${hostClass}, ${gpus}, ${pricePerGpuHour}, ${new Date(placedAt)} FROM run
               ON CONFLICT (pod_uid) DO NOTHING

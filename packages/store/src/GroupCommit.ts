@@ -19,8 +19,8 @@ export interface Fallback<Row> {
   readonly diverts: (row: Row) => boolean
   /** Whether the row is stored separately: if there is no room for it, other rows may still fit. */
   readonly isSeparate: (row: Row) => boolean
-  /** Stores the rows durably. `tried`: the database did not accept them in time. */
-  readonly store: (rows: ReadonlyArray<Row>, tried: boolean) => Effect.Effect<void, SqlError>
+  /** Stores the rows durably. `wasAttempted`: the database did not accept them in time. */
+  readonly store: (rows: ReadonlyArray<Row>, wasAttempted: boolean) => Effect.Effect<void, SqlError>
 }
 
 export interface GroupCommitOptions<Row> {
@@ -108,22 +108,22 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const { fallback } = options
   const scope = yield* Effect.scope
 
-  const storeTogether = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean) =>
+  const storeTogether = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, wasAttempted: boolean) =>
     Effect.suspend(() =>
       to.store(
         pending.map(({ row }) => row),
-        tried
+        wasAttempted
       )
     ).pipe(
       Effect.exit,
       Effect.flatMap((exit) => settle(pending, Exit.isSuccess(exit) ? Exit.void : Exit.die(Cause.squash(exit.cause))))
     )
 
-  const store = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean): Effect.Effect<void> => {
+  const store = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, wasAttempted: boolean): Effect.Effect<void> => {
     const separate = pending.filter(({ row }) => to.isSeparate(row))
-    if (separate.length === 0 || separate.length === pending.length) return storeTogether(pending, to, tried)
+    if (separate.length === 0 || separate.length === pending.length) return storeTogether(pending, to, wasAttempted)
     const remaining = pending.filter(({ row }) => !to.isSeparate(row))
-    return Effect.andThen(storeTogether(remaining, to, tried), storeTogether(separate, to, tried))
+    return Effect.andThen(storeTogether(remaining, to, wasAttempted), storeTogether(separate, to, wasAttempted))
   }
 
   /**
@@ -174,10 +174,10 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     return taken
   }
   /** Whether another concurrent transaction should start. */
-  const isDue = (underWay: number) => {
+  const isDue = (running: number) => {
     const [first] = waiting
     if (first === undefined) return false
-    return (underWay === 0 && urgent > 0) || waiting.length >= secondTransactionRows || performance.now() - first.since >= maxWaitMillis
+    return (running === 0 && urgent > 0) || waiting.length >= secondTransactionRows || performance.now() - first.since >= maxWaitMillis
   }
   /**
    * Wakes a committer for the waiting rows, now or after the maximum wait. If none is idle, the next idle committer

@@ -53,9 +53,9 @@ export class HostClasses extends Context.Service<
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(sql`
             WITH leads AS MATERIALIZED (SELECT ${yield* leads(sql)} AS yes),
-            wanted AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS input (spec)),
-            gone AS (DELETE FROM host_classes WHERE (SELECT yes FROM leads) AND name NOT IN (SELECT name FROM wanted))
-            INSERT INTO host_classes (name, spec, updated_at) SELECT name, spec, ${at} FROM wanted WHERE (SELECT yes FROM leads)
+            desired AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS input (spec)),
+            deleted AS (DELETE FROM host_classes WHERE (SELECT yes FROM leads) AND name NOT IN (SELECT name FROM desired))
+            INSERT INTO host_classes (name, spec, updated_at) SELECT name, spec, ${at} FROM desired WHERE (SELECT yes FROM leads)
             ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at WHERE host_classes.spec <> excluded.spec`)
         })
       })

@@ -229,14 +229,14 @@ export class Routes extends Context.Service<
       )
 
       // Requests for a read during a read share the next one, so that at most one is queued.
-      let wanted = 0
+      let requestedReads = 0
       let served = 0
       const reloadShared = Effect.suspend(() => {
-        const own = ++wanted
+        const own = ++requestedReads
         return turn.withPermits(1)(
           Effect.suspend(() => {
             if (served >= own) return Effect.void
-            const all = wanted
+            const all = requestedReads
             const settle = Effect.sync(() => {
               served = all
             })

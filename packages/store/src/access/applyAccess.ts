@@ -87,12 +87,12 @@ const ensureRoles = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
 /** Runs the statements of each object whose applied definition differs. */
 const applyChanged = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  wanted: ReadonlyArray<readonly [object: string, statements: ReadonlyArray<string>]>,
+  desired: ReadonlyArray<readonly [object: string, statements: ReadonlyArray<string>]>,
   before: (object: string) => Effect.Effect<unknown, SqlError.SqlError>
 ) {
   const applied = yield* sql<{ readonly object: string; readonly definition: string }>`SELECT object, definition FROM applied_access`
   const definitionOf = new Map(applied.map(({ definition, object }) => [object, definition]))
-  for (const [object, statements] of wanted) {
+  for (const [object, statements] of desired) {
     const definition = createHash("sha256").update(statements.join(";\n")).digest("hex")
     if (definitionOf.get(object) === definition) continue
     yield* before(object)
@@ -105,13 +105,13 @@ const applyChanged = Effect.fnUntraced(function* (
 
 /** Creates the views, again if the columns of their table changed. */
 const applyViews = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
-  const wanted: Array<readonly [string, ReadonlyArray<string>]> = []
+  const desired: Array<readonly [string, ReadonlyArray<string>]> = []
   for (const [view, { definition, table }] of Object.entries(views)) {
     const [row] = yield* sql<{ readonly names: string }>`
       SELECT string_agg(attname::text, ',' ORDER BY attnum) AS names FROM pg_attribute WHERE attrelid = ${table}::regclass AND attnum > 0 AND NOT attisdropped`
-    wanted.push([`definition of ${view}`, [`CREATE OR REPLACE VIEW ${view} AS ${definition}`, `COMMENT ON VIEW ${view} IS 'of ${row?.names}'`]])
+    desired.push([`definition of ${view}`, [`CREATE OR REPLACE VIEW ${view} AS ${definition}`, `COMMENT ON VIEW ${view} IS 'of ${row?.names}'`]])
   }
-  yield* applyChanged(sql, wanted, () => Effect.void)
+  yield* applyChanged(sql, desired, () => Effect.void)
 })
 
 /**

@@ -22,12 +22,12 @@ const maxUnknown = 2
 /** Maximum number of keys that wait for such a query. */
 const maxWaiting = 256
 
-type Found = LiveKey | undefined
+type FoundKey = LiveKey | undefined
 
-interface UnderWay {
+interface PendingLookUp {
   /** The cache's generation at the start of the query: its result does not include later changes. */
   readonly generation: number
-  readonly result: Deferred.Deferred<Found>
+  readonly result: Deferred.Deferred<FoundKey>
 }
 
 /**
@@ -38,27 +38,27 @@ interface UnderWay {
 export const makeKeyLookUps = Effect.fnUntraced(function* (
   cache: KeyCache,
   fingerprints: KeyFingerprints,
-  query: (sha256: string, now: number) => Effect.Effect<Found>
+  query: (sha256: string, now: number) => Effect.Effect<FoundKey>
 ) {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
   const buckets = new TokenBuckets(maxAddresses)
   const turns = yield* PartitionedSemaphore.make<string>({ permits: maxUnknown })
-  const underWay = new Map<string, UnderWay>()
+  const pending = new Map<string, PendingLookUp>()
   let waiting = 0
 
-  const start = (sha256: string, lookUp: Effect.Effect<Found>): Effect.Effect<Found> => {
-    const entry = { generation: cache.generation, result: Deferred.makeUnsafe<Found>() }
-    underWay.set(sha256, entry)
+  const start = (sha256: string, lookUp: Effect.Effect<FoundKey>): Effect.Effect<FoundKey> => {
+    const entry = { generation: cache.generation, result: Deferred.makeUnsafe<FoundKey>() }
+    pending.set(sha256, entry)
     const settled = Effect.onExit(lookUp, (exit) => {
-      if (underWay.get(sha256) === entry) underWay.delete(sha256)
+      if (pending.get(sha256) === entry) pending.delete(sha256)
       return Deferred.done(entry.result, exit)
     })
     // Waiting callers also get a defect.
     return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.result))
   }
 
-  const queryInTurn = (sha256: string, address: string): Effect.Effect<Found> => {
+  const queryInTurn = (sha256: string, address: string): Effect.Effect<FoundKey> => {
     waiting++
     let isWaiting = true
     const leaveQueue = () => {
@@ -86,9 +86,9 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
     Effect.andThen(storeMetrics.keyLookUps.update({ result: "refused" }, 1), Effect.fail(new KeyLookUpRefused({ retryAfter })))
 
   /** `now` in Unix milliseconds; `addressOf` is only called for a key that may not exist. */
-  return (sha256: string, now: number, addressOf: () => string): Effect.Effect<Found, KeyLookUpRefused> =>
+  return (sha256: string, now: number, addressOf: () => string): Effect.Effect<FoundKey, KeyLookUpRefused> =>
     Effect.suspend(() => {
-      const shared = underWay.get(sha256)
+      const shared = pending.get(sha256)
       if (shared !== undefined && shared.generation === cache.generation) return Deferred.await(shared.result)
       if (fingerprints.has(sha256)) return start(sha256, query(sha256, now))
       if (waiting >= maxWaiting) return refuse(1)

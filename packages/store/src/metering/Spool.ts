@@ -89,7 +89,7 @@ export class Spool {
       diverts: ({ id }) => this.#isUnavailable || this.#unwritten.has(id),
       // Ends may use the space that begins may not.
       isSeparate: (row) => isBegin(name(row)),
-      store: (rows, tried) => Effect.andThen(this.#store(rows.map(name)), tried ? this.#markUnavailable : Effect.asVoid(this.#filled.open))
+      store: (rows, wasAttempted) => Effect.andThen(this.#store(rows.map(name)), wasAttempted ? this.#markUnavailable : Effect.asVoid(this.#filled.open))
     }
   }
 

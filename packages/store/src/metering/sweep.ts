@@ -8,7 +8,7 @@ import type { EndRow } from "./rows.ts"
 import { endStatement, gatewayLost, leaseMillis, lostStatement } from "./statements.ts"
 
 /** Maximum number of requests that one round of the sweep ends. */
-const sweepRound = 500
+const maxRequestsPerRound = 500
 
 const LostRow = Schema.Struct({
   id: RequestId,
@@ -46,7 +46,7 @@ const lostEnd = (row: typeof LostRow.Type): EndRow =>
 
 /** Ends the requests of lost gateways and returns their number. `onEnded` gets the rows that were written. */
 export const sweepLost = (sql: PgClient.PgClient, onEnded: (rows: ReadonlyArray<EndRow>) => void) => {
-  const findLost = SqlSchema.findAll({ Request: Schema.Void, Result: LostRow, execute: () => lostStatement(sql, sweepRound) })
+  const findLost = SqlSchema.findAll({ Request: Schema.Void, Result: LostRow, execute: () => lostStatement(sql, maxRequestsPerRound) })
   return Effect.gen(function* () {
     let ended = 0
     while (true) {
@@ -57,7 +57,7 @@ export const sweepLost = (sql: PgClient.PgClient, onEnded: (rows: ReadonlyArray<
         ended += (yield* endStatement(sql, rows, "lost")).length
         onEnded(rows)
       }
-      if (lost.length < sweepRound) return ended
+      if (lost.length < maxRequestsPerRound) return ended
     }
   })
 }

@@ -41,7 +41,7 @@ export interface NameLookUps {
 export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, query, reload }: NameLookUps) {
   const scope = yield* Effect.scope
   const turns = yield* PartitionedSemaphore.make<OrgId>({ permits: maxQueries })
-  const underWay = new Map<string, { readonly generation: number; readonly done: Deferred.Deferred<void> }>()
+  const pending = new Map<string, { readonly generation: number; readonly done: Deferred.Deferred<void> }>()
 
   const lookUp = Effect.fnUntraced(function* (orgId: OrgId, model: string) {
     const { generation } = absent
@@ -55,14 +55,14 @@ export const makeNameLookUps = Effect.fnUntraced(function* ({ absent, isNews, qu
     Effect.suspend(() => {
       if (absent.has(orgId, model) || model.length > maxLength || model.includes("\0")) return Effect.void
       const name = `${orgId}\n${model}`
-      const shared = underWay.get(name)
+      const shared = pending.get(name)
       if (shared !== undefined && shared.generation === absent.generation) return Deferred.await(shared.done)
       const entry = { generation: absent.generation, done: Deferred.makeUnsafe<void>() }
-      underWay.set(name, entry)
+      pending.set(name, entry)
       const settled = lookUp(orgId, model).pipe(
         Effect.catch((error) => Effect.logWarning(`Could not read the routes; using the previous ones (${error.message})`)),
         Effect.onExit((exit) => {
-          if (underWay.get(name) === entry) underWay.delete(name)
+          if (pending.get(name) === entry) pending.delete(name)
           return Deferred.done(entry.done, exit)
         })
       )

@@ -17,33 +17,33 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
       WITH run AS (
         SELECT org_id, id, revision_id FROM deployments WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
       ),
-      wanted AS (
+      desired AS (
         SELECT DISTINCT ON (url) url, pod
         FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))}) AS input (url, pod) ORDER BY url, pod
       ),
-      gone AS (
+      deleted AS (
         DELETE FROM endpoints e USING run
-        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM wanted WHERE wanted.url = e.url) RETURNING 1
+        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM desired WHERE desired.url = e.url) RETURNING 1
       ),
-      put AS (
+      upserted AS (
         INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at)
-        SELECT run.org_id, run.revision_id, wanted.url, wanted.pod, run.id, ${at} FROM run, wanted
+        SELECT run.org_id, run.revision_id, desired.url, desired.pod, run.id, ${at} FROM run, desired
         ON CONFLICT (revision_id, url) DO UPDATE SET pod = excluded.pod, deployment_id = excluded.deployment_id, published_at = excluded.published_at,
           reachable_at = NULL
         WHERE endpoints.pod <> excluded.pod
         RETURNING 1
       ),
       -- Published engines have passed the comparison with the verified answers, so the recorded difference is obsolete. The node is still avoided.
-      cured AS (
+      cleared AS (
         DELETE FROM node_faults f USING run, deployments d
-        WHERE EXISTS (SELECT FROM wanted) AND d.org_id = run.org_id AND d.revision_id = run.revision_id
+        WHERE EXISTS (SELECT FROM desired) AND d.org_id = run.org_id AND d.revision_id = run.revision_id
           AND f.org_id = d.org_id AND f.deployment_id = d.id AND f.code = ${startsDiffer}
         RETURNING f.org_id, f.deployment_id, f.node, f.at
       ),
       renamed AS (
-        INSERT INTO node_faults (org_id, deployment_id, node, code, at) SELECT org_id, deployment_id, node, 'fingerprints_differ', at FROM cured
+        INSERT INTO node_faults (org_id, deployment_id, node, code, at) SELECT org_id, deployment_id, node, 'fingerprints_differ', at FROM cleared
         ON CONFLICT DO NOTHING
       )
-      SELECT CASE WHEN EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM put) THEN pg_notify('routes', run.revision_id) END FROM run`)
+      SELECT CASE WHEN EXISTS (SELECT FROM deleted) OR EXISTS (SELECT FROM upserted) THEN pg_notify('routes', run.revision_id) END FROM run`)
     return rows.length > 0
   })

@@ -6,7 +6,7 @@ import { SqlSchema } from "effect/sql"
 const interval = "100 millis"
 
 /** Maximum number of sums whose announced version is remembered. */
-const remembered = 50_000
+const maxSums = 50_000
 
 const ChangedSum = Schema.Struct({ name: Schema.String, version: Schema.BigIntFromString, notice: Schema.String })
 
@@ -36,7 +36,7 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
     const sums = (yield* findSums(orgIds)).filter(({ name, version }) => versions.get(name) !== version)
     if (sums.length === 0) return
     yield* sql`SELECT count(pg_notify('spend', notice)) FROM unnest(${sums.map(({ notice }) => notice)}::text[]) AS notices (notice)`
-    if (versions.size > remembered) versions.clear()
+    if (versions.size > maxSums) versions.clear()
     for (const { name, version } of sums) versions.set(name, version)
   })
   yield* hasChanged.await.pipe(

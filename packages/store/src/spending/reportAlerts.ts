@@ -18,7 +18,7 @@ interface Alert {
   readonly percent: number
 }
 
-const remembered = 10_000
+const maxAlerts = 10_000
 
 /**
  * Reports each percentage of an allowance once per period, in the log and as a metric, from the first program that
@@ -64,7 +64,7 @@ export const makeReportAlerts = Effect.fnUntraced(function* (sql: PgClient.PgCli
         if (percent > reached) break
         const name = [orgId, keyId, allowance.kind, allowance.period, allowance.limit, percent].join(" ")
         if (known.has(name)) continue
-        if (known.size >= remembered) known.clear()
+        if (known.size >= maxAlerts) known.clear()
         if (Queue.offerUnsafe(alerts, { name, orgId, keyId: keyId ?? "", allowance, percent })) known.add(name)
       }
     }
