@@ -99,7 +99,7 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   },
   {
     path: "spec.serving.hostClasses",
-    rule: "self.all(name, self.exists_one(other, other == name))",
+    rule: "self.all(name, self.indexOf(name) == self.lastIndexOf(name))",
     message: "hostClasses must list each class only once",
     holds: ({ spec: { serving } }) => new Set(serving?.hostClasses).size === (serving?.hostClasses ?? []).length
   },
