@@ -1,4 +1,5 @@
-export { Gateway, isGatewayPath, isInferencePath } from "./Gateway.ts"
+export { Gateway } from "./Gateway.ts"
 export { gatewaySettings } from "./GatewayConfig.ts"
+export { isGatewayPath, isInferencePath } from "./gatewayPaths.ts"
 export { ListenError, listen } from "./listen.ts"
 export { gatewayMetrics } from "./metrics.ts"

@@ -1,5 +1,5 @@
 import type { RequestListener } from "node:http"
-import { isInferencePath } from "./Gateway.ts"
+import { isInferencePath } from "./gatewayPaths.ts"
 import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 import { pathOf } from "./pathOf.ts"
 

@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { RequestId } from "@seatrial/domain"
+import { Cause, Effect } from "effect"
+import { chunkGuardOf, closeUnread } from "./ChunkGuard.ts"
+import { dialectOf } from "./dialects/dialects.ts"
+import type { Observer } from "./observability/Observer.ts"
+import { pathOf } from "./pathOf.ts"
+import { paceReads } from "./readBody.ts"
+import { faultOf, type Refusal, writeRefusal } from "./refusals.ts"
+
+/** One HTTP request and its response. */
+export interface Exchange {
+  readonly id: RequestId
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly startedAt: number
+}
+
+export const traceparentOf = ({ headers: { traceparent } }: IncomingMessage): string | undefined => (typeof traceparent === "string" ? traceparent : undefined)
+
+/**
+ * Milliseconds for which the rest of an unwanted body is read and dropped. If the connection closes earlier, the caller
+ * may not receive the answer.
+ */
+const linger = 2_000
+
+/** Reads and drops the rest of the body. */
+export const discardRest = (request: IncomingMessage): void => {
+  if (request.complete || request.destroyed) return
+  const cut = setTimeout(() => request.destroy(), linger)
+  request.once("close", () => clearTimeout(cut))
+  if (request.listenerCount("data") === 0) paceReads(request)
+  chunkGuardOf(request)?.onTrip(() => request.socket.destroy())
+  request.resume()
+}
+
+/** Answers requests that did not reach an engine. */
+export const makeAnswerErrors = (observer: Observer["Service"]) => {
+  const answerRefusal = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal): void => {
+    observer.refused({ id, endpoint, traceparent: traceparentOf(request), startedAt }, error)
+    writeRefusal(response, error, id, dialectOf(pathOf(request.url)))
+    if (chunkGuardOf(request)?.isTripped === true) closeUnread(request, response)
+    else discardRest(request)
+  }
+
+  const answerFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>): Effect.Effect<void> => {
+    const failure = cause.reasons.find(Cause.isFailReason)
+    answerRefusal(exchange, endpoint, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error)
+    if (failure !== undefined) return Effect.void
+    return Effect.annotateLogs(Effect.logError("a request failed because of a defect", cause), "request_id", exchange.id)
+  }
+
+  return { answerRefusal, answerFault }
+}

@@ -1,0 +1,125 @@
+import { digestHeader } from "@seatrial/domain"
+import { type Caller, type Route, Routes } from "@seatrial/store"
+import { Clock, Effect, Option } from "effect"
+import type { Admission } from "./Admission.ts"
+import type { Admitted } from "./askEngine.ts"
+import type { Concurrency } from "./Concurrency.ts"
+import { makeCheckBody } from "./checkBody.ts"
+import { traceparentOf } from "./Exchange.ts"
+import { elapsed } from "./elapsed.ts"
+import { GatewayConfig } from "./GatewayConfig.ts"
+import { makeMayCost } from "./mayCost.ts"
+import { ReceiptDigests } from "./ReceiptDigests.ts"
+import type { RequestRates } from "./RequestRates.ts"
+import { readBody } from "./readBody.ts"
+import { keyEnded, missingScope, modelNotFound, Refusal } from "./refusals.ts"
+import { patienceOf } from "./routing/patienceOf.ts"
+import type { RoutedRequest } from "./routing/RoutedRequest.ts"
+import { Routing } from "./routing/Routing.ts"
+import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
+import { type LargeBodies, LargeBody, largeBody } from "./vocabulary/LargeBodies.ts"
+import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
+
+/** Placeholder for a body that was released. */
+const unparsed: ParsedBody = { model: "", members: {} }
+
+export interface PrepareOptions {
+  readonly largeBodies: LargeBodies
+  readonly rates: RequestRates
+  readonly concurrency: Concurrency
+  /** Reports demand for the route, if the model may scale to zero. */
+  readonly reportDemand: (route: Route) => void
+}
+
+/** The request with its engine. `releaseBody` drops the body. */
+const admittedOf = (admission: Admission, checked: CheckedRequest, routedRequest: RoutedRequest): Admitted => {
+  const { caller, digests, exchange, requestAbort, share } = admission
+  const { id, request, response, startedAt } = exchange
+  const releaseBody = () => {
+    checked.engineBody = ""
+    checked.withoutImages = null
+    admission.downloads = undefined
+    share.release()
+  }
+  return { id, caller, checked, routedRequest, response, requestAbort, startedAt, traceparent: traceparentOf(request), digests, releaseBody }
+}
+
+/** All steps from an authenticated request to a slot at an engine. */
+export const makePrepareRequest = Effect.fnUntraced(function* ({ concurrency, largeBodies, rates, reportDemand }: PrepareOptions) {
+  const config = yield* GatewayConfig
+  const clock = yield* Clock.Clock
+  const mayCost = yield* makeMayCost
+  const routes = yield* Routes
+  const routing = yield* Routing
+  const checkBody = yield* makeCheckBody(reportDemand)
+
+  /** Checks everything that does not need the body. */
+  const checkCaller = (admission: Admission): Refusal | null => {
+    const { caller, exchange } = admission
+    const tooMany = rates.draw(caller, clock.currentTimeMillisUnsafe())
+    if (tooMany !== null) return tooMany
+    if (!caller.scopes.has("inference:write")) return missingScope("inference:write")
+    const full = concurrency.take(caller)
+    if (full !== null) return full
+    admission.isCounted = true
+    if (exchange.request.headers[digestHeader] === undefined) return null
+    const digests = ReceiptDigests.open(exchange.request.headers, exchange.response)
+    if (digests instanceof Refusal) return digests
+    admission.digests = digests
+    return null
+  }
+
+  /** Checked before any engine starts or works. */
+  const checkSpending = (caller: Caller, route: Route): Effect.Effect<void, Refusal> => {
+    const refused = mayCost(caller, route)
+    if (refused === null) return Effect.void
+    if (Effect.isEffect(refused)) return Effect.flatMap(refused, (later) => later ?? Effect.void)
+    return refused
+  }
+
+  /** Checks the body again, for a revision that became current while the request waited. */
+  const checkAgain = Effect.fnUntraced(function* (admission: Admission, route: Route, body: ParsedBody, received: Buffer | null) {
+    admission.route = route
+    const parsed = received === null ? body : parseBody(received)
+    if (parsed instanceof Refusal) return yield* parsed
+    const prepared = checkBody(admission, route, parsed)
+    return Effect.isEffect(prepared) ? yield* prepared : prepared
+  })
+
+  // Defined once, like every generator function that runs per request: V8 gives the generators of each function their
+  // own shape, and a new shape costs many times more than the rest.
+  return Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
+    const { caller, exchange, requestAbort, share } = admission
+    const { request, startedAt } = exchange
+    const refused = checkCaller(admission)
+    if (refused !== null) return yield* refused
+    let received: Buffer | null = yield* readBody(request, config, share)
+    if (admission.digests !== null) yield* admission.digests.hashRequest(received)
+    let body = received.length <= largeBody ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, requestAbort)
+    if (body instanceof Refusal) return yield* body
+    // A large body is parsed from its bytes each time, and holds them itself.
+    if (body instanceof LargeBody) received = null
+    admission.streamed = streamOf(body.members)
+    let route = routes.known(caller.orgId, body.model) ?? null
+    if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
+    if (route === null) return yield* modelNotFound(body.model)
+    admission.route = route
+    if (caller.spendLimited) yield* checkSpending(caller, route)
+    const prepared = checkBody(admission, route, body)
+    if (prepared instanceof Refusal) return yield* prepared
+    let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
+    if (requestAbort.reason === "revoked") return yield* keyEnded
+    const routedRequest = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
+    admission.routedRequest = routedRequest
+    if (!routedRequest.enter()) {
+      const waiting = routedRequest.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), requestAbort })
+      // The parsed form may take many times the memory of the text, and the text suffices to parse it again.
+      if (received !== null) body = unparsed
+      yield* waiting
+      if (caller.spendLimited) yield* checkSpending(caller, routedRequest.route)
+    }
+    if (routedRequest.route.revisionId !== route.revisionId) checked = yield* checkAgain(admission, routedRequest.route, body, received)
+    admission.isServed = true
+    return admittedOf(admission, checked, routedRequest)
+  })
+})
