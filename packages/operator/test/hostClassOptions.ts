@@ -3,7 +3,7 @@ import type { ServingPlan } from "@seatrial/store"
 import type { ClassOption } from "../src/decide/Observation.ts"
 import { podClass, revision } from "./observations.ts"
 
-/** The run's model on a host class of that name, whose engines take so many GPUs. */
+/** The run's plan on a host class of that name, with this many GPUs for each engine. */
 export const planOn = (name: string, gpus = 1): ServingPlan => ({
   settings: { ...revision.settings, host_class: name },
   engineVersion: revision.engineVersion,
@@ -19,7 +19,7 @@ export const classNamed = (name: string, gpus = 1) => ({
   hostClass: { ...podClass.hostClass, name, gpu_count: gpus }
 })
 
-/** A host class of 8 GPUs, all of them in use, on which the run may be placed. */
+/** A host class with 8 GPUs, all in use, on which the run may be placed. */
 export const optionOn = (name: string, view: Partial<ClassOption> = {}, gpus = 1): ClassOption => ({
   plan: planOn(name, gpus),
   podClass: classNamed(name, gpus),

@@ -243,12 +243,12 @@ export const observed: Observation = {
   released: true
 }
 
-/** An observation of a run in that phase, with what else differs. */
+/** An observation of a run in that phase, with these differences. */
 export const observationOf = (phase: Run["phase"], change: Partial<Observation> = {}, runChange: Partial<Run> = {}): Observation => ({
   ...observed,
   ...change,
   run: { ...observed.run, phase, ...runChange }
 })
 
-/** The run's revision with what the trial found so far. */
+/** The run's revision with the findings of the trial so far. */
 export const found = (change: Partial<RunRevision>): Partial<Run> => ({ revision: { ...revision, ...change } })

@@ -39,39 +39,35 @@ const run = deploymentId
 
 describe("an applied object", () => {
   const cases: ReadonlyArray<readonly [why: string, change: Partial<ObservedApplied>, wanted: Applied]> = [
-    ["is adopted where nothing stands for it", {}, Applied.Adopt()],
-    ["is kept where this version of it has its run", { binding }, Applied.Keep({ run })],
-    ["is kept whatever would be refused by now", { binding, organization: null, owner: null, problem: "x" }, Applied.Keep({ run })],
-    ["is adopted again where it was changed", { binding, resource: object({ generation: 2 }), specHash: "other" }, Applied.Adopt()],
-    ["makes no run where only its version changed", { binding, resource: object({ generation: 2 }) }, Applied.Rebind({ run })],
-    ["stands for the same run where it was made anew", { binding, resource: object({ uid: "u2" }) }, Applied.Rebind({ run })],
+    ["is adopted if nothing is bound to it", {}, Applied.Adopt()],
+    ["is kept if this version of it has its run", { binding }, Applied.Keep({ run })],
+    ["is kept even if it would be refused now", { binding, organization: null, owner: null, problem: "x" }, Applied.Keep({ run })],
+    ["is adopted again if it was changed", { binding, resource: object({ generation: 2 }), specHash: "other" }, Applied.Adopt()],
+    ["creates no run if only its version changed", { binding, resource: object({ generation: 2 }) }, Applied.Rebind({ run })],
+    ["is bound to the same run if it was created again", { binding, resource: object({ uid: "u2" }) }, Applied.Rebind({ run })],
     [
-      "is tried again where it was made anew and the last run failed",
+      "is tried again if it was created again and the last run failed",
       { binding: { ...binding, phase: "failed" }, resource: object({ uid: "u2" }) },
       Applied.Adopt()
     ],
     ["is not tried again by itself", { binding: { ...binding, phase: "failed" } }, Applied.Keep({ run })],
-    ["is retired where it is being deleted", { binding, resource: object({ deletionTimestamp: "2026-01-01T00:00:00Z" }) }, Applied.Retire()],
-    ["is retired also where nothing stands for it, so that its finalizer goes", { resource: object({ deletionTimestamp: "x" }) }, Applied.Retire()],
-    ["has its run looked at where it is gone", { binding, resource: null }, Applied.Look({ run })],
-    ["is nothing where it is gone and nothing stood for it", { resource: null }, Applied.Look({ run: null })],
-    ["goes with its model, which its run sees to", { binding: { ...binding, modelDeleted: true } }, Applied.Look({ run })],
+    ["is retired if it is being deleted", { binding, resource: object({ deletionTimestamp: "2026-01-01T00:00:00Z" }) }, Applied.Retire()],
+    ["is retired even if nothing is bound to it, so that its finalizer is removed", { resource: object({ deletionTimestamp: "x" }) }, Applied.Retire()],
+    ["triggers a pass of its run if it is gone", { binding, resource: null }, Applied.Look({ run })],
+    ["is ignored if it is gone and nothing was bound to it", { resource: null }, Applied.Look({ run: null })],
+    ["is deleted with its model, by its run", { binding: { ...binding, modelDeleted: true } }, Applied.Look({ run })],
     [
-      "is a new model where it was applied again after its model was deleted",
+      "creates a new model if it was applied again after its model was deleted",
       { binding: { ...binding, modelDeleted: true }, resource: object({ uid: "u2" }) },
       Applied.Adopt()
     ],
-    ["needs no purchase where none is asked for", { owner: { ...owner, firstPurchase: false }, requireFirstPurchase: false }, Applied.Adopt()],
+    ["needs no purchase if none is required", { owner: { ...owner, firstPurchase: false }, requireFirstPurchase: false }, Applied.Adopt()],
     [
-      "stands for the same run where its organization was added",
+      "is bound to the same run if its organization was added",
       { binding, resource: object({ generation: 2 }, { organization: "acme" }) },
       Applied.Rebind({ run })
     ],
-    [
-      "stands for the same run where an organization that was refused was taken away",
-      { binding, resource: object({ generation: 3 }) },
-      Applied.Rebind({ run })
-    ],
+    ["is bound to the same run if a refused organization was removed", { binding, resource: object({ generation: 3 }) }, Applied.Rebind({ run })],
     ["may name its organization", { resource: object({}, { organization: "acme" }) }, Applied.Adopt()]
   ]
   for (const [why, change, wanted] of cases) {

@@ -88,7 +88,7 @@ describe("a revision with an adapter", () => {
     const volumeOf = (pod: { spec: { volumes: ReadonlyArray<{ name: string }> } }) => pod.spec.volumes.find(({ name }) => name === "merged")
     assert.deepStrictEqual(volumeOf(merged), Object({ name: "merged", emptyDir: {} }))
     assert.isUndefined(volumeOf(own))
-    // Where copies of weights have disks of their own, so has this.
+    // Class with separate disks for copies of weights; the merged model uses the same kind.
     const cache = { claimName: null, sizeBytes: 2 ** 30, storageClassName: "fast", verify: "full" } as const
     assert.nestedPropertyVal(volumeOf(made(true, { weightsCache: cache })), "ephemeral.volumeClaimTemplate.spec.storageClassName", "fast")
   })

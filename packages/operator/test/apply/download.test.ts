@@ -37,7 +37,7 @@ const waiting = (reason: string, message?: string) => {
 describe("a download that cannot start", () => {
   const cases: ReadonlyArray<readonly [what: string, pods: ReadonlyArray<Pod>, atOnce: boolean, says: string]> = [
     [
-      "for a claim that is not there",
+      "for a missing claim",
       [unscheduled('0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.')],
       true,
       'its pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.'
@@ -66,7 +66,7 @@ describe("a download that cannot start", () => {
       false,
       "the node node-1 has not started the container of its pod dep-1-fetch-x yet; its volume claim seatrial-weights may not mount (kubectl describe pod dep-1-fetch-x)."
     ],
-    ["for a scheduler that is away", [podOf(undefined)], false, "its pod dep-1-fetch-x has no node, and the scheduler reports no reason."],
+    ["for an unresponsive scheduler", [podOf(undefined)], false, "its pod dep-1-fetch-x has no node, and the scheduler reports no reason."],
     [
       "for a quota",
       [],
@@ -78,13 +78,13 @@ describe("a download that cannot start", () => {
     const fetch = observeFetch(job, pods)
     const { run } = observationOf("materializing")
     const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: run.source.repo } } }
-    const told = (now: number) => [
+    const events = (now: number) => [
       materializing(observationOf("materializing", { fetch }), now).message,
       obstacleEvents(run, resource, fetch, now).map((event) => event.message)
     ]
     const message = `The download cannot start: ${says}`
-    if (!atOnce) assert.deepStrictEqual(told(59_999), ["Downloads and verifies 1.0 MiB.", []])
-    assert.deepStrictEqual(told(atOnce ? 0 : 60_000), [message, [message]])
+    if (!atOnce) assert.deepStrictEqual(events(59_999), ["Downloads and verifies 1.0 MiB.", []])
+    assert.deepStrictEqual(events(atOnce ? 0 : 60_000), [message, [message]])
     const shown = { ...resource, status: { deploymentId: run.id, message } }
     assert.deepStrictEqual(obstacleEvents(run, shown, fetch, 60_000), [])
     assert.deepInclude(obstacleEvents(run, resource, fetch, 60_000)[0], { type: "Warning", reason: "DownloadBlocked" })
@@ -108,16 +108,16 @@ describe("a download that cannot reach its hub", () => {
     containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: "hub_unavailable: The hub is away." } } }]
   })
   const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: "seatrial/tiny-chat" } } }
-  const told = (fetch: ObservedFetch, now: number) => [
+  const events = (fetch: ObservedFetch, now: number) => [
     materializing(observationOf("materializing", { fetch }), now).message,
     obstacleEvents(observationOf("materializing").run, resource, fetch, now).map((event) => event.message)
   ]
 
   it("says within a minute that it made no progress, in the message and in an event", () => {
     const fetch = observeFetch(job, [running])
-    assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
+    assert.deepStrictEqual(events(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
     const message = "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
-    assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
+    assert.deepStrictEqual(events(fetch, 70_000), [message, [message]])
   })
 
   it("says why the previous attempt ended, in terms of its audience: an applied object has no user", () => {
@@ -139,21 +139,21 @@ describe("a download that cannot reach its hub", () => {
 
   it("says why the previous attempt ended, even before the next one begins", () => {
     const message = "The download is retried. The previous attempt failed: hub_unavailable: The hub is away."
-    for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(observeFetch(job, pods), 20_000), [message, [message]])
+    for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(events(observeFetch(job, pods), 20_000), [message, [message]])
     const going = observeFetch(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
-    assert.match(String(told(going, 70_000)[0]), /^Downloads and verifies: /)
+    assert.match(String(events(going, 70_000)[0]), /^Downloads and verifies: /)
   })
 })
 
 describe("a download", () => {
   it.each([
-    ["tells bytes, speed and time left", state, "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left."],
+    ["reports bytes, speed and time left", state, "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left."],
     [
-      "tells that it stalls",
+      "reports a stall",
       { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 64 },
       "The download stalled: 3.0 GiB of 13.0 GiB (23%), nothing arrived for 64 s. It is retried over new connections."
     ],
-    ["tells that another one does its work", { ...state, waiting: true }, "Waits for another download of the same files."]
+    ["reports that it waits for another download", { ...state, waiting: true }, "Waits for another download of the same files."]
   ])("%s", (_, progress, message) => {
     assert.strictEqual(materializing(observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress }) }), 0).message, message)
   })

@@ -107,7 +107,7 @@ describe("an engine's pod", () => {
     const { livenessProbe, startupProbe } = container()
     assert.deepStrictEqual(Object.keys(livenessProbe).sort(), ["failureThreshold", "periodSeconds", "tcpSocket", "timeoutSeconds"])
     assert.isAtLeast(livenessProbe.failureThreshold * livenessProbe.periodSeconds, 300)
-    // And not before its own deadline has ended the start.
+    // The deadline of the operator ends a start earlier.
     assert.isAbove(startupProbe.failureThreshold * startupProbe.periodSeconds, podClass.bootDeadlineSeconds)
   })
 
@@ -120,7 +120,7 @@ describe("an engine's pod", () => {
   it("may not be evicted while it is ready, and its budget covers no other pod", () => {
     const { metadata, spec } = JSON.parse(JSON.stringify(disruptionBudget(run, "seatrial")))
     assert.strictEqual(`${metadata.name}-engine-0`, own)
-    // A pod that no controller owns can only be counted.
+    // The budget of a pod without a controller must use a count.
     assert.deepInclude(spec, { minAvailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow" })
     const { labels } = made().metadata
     for (const [label, value] of Object.entries(spec.selector.matchLabels)) assert.strictEqual(labels[label], value)

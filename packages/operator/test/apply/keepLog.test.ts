@@ -34,7 +34,7 @@ describe("of an engine that did not start", () => {
     Effect.gen(function* () {
       const cause = "Unsupported config.json: hidden_act 'relu2'; only silu"
       assert.include(yield* kept(podOf({ ...looping, lastState: exit(1) }), { now: "", before: cause }), cause)
-      // Where its node has no log of it any more.
+      // The node no longer has a log.
       assert.include(yield* kept(podOf({ ...looping, lastState: exit(1, cause) }), { now: "", before: "" }), cause)
       const both = yield* kept(podOf({ ...looping, lastState: exit(1) }), { now: "b".repeat(20_000), before: "token hf_abcdefghijkl" })
       assert.include(both, "token hf_…")

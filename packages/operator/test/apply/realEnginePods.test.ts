@@ -29,7 +29,7 @@ const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => ob
 const variable = (spec: { containers: ReadonlyArray<{ env: ReadonlyArray<{ name: string; value?: string }> }> }, name: string) =>
   spec.containers[0]?.env.findLast((one) => one.name === name)?.value
 
-/** The arguments for the chat template that the engine of such a revision has. */
+/** The engine's arguments for the chat template of such a revision. */
 const templateOf = (runtime: "vllm" | "sglang", facts: RepositoryFacts, merged = false): ReadonlyArray<string> => {
   const of = { ...revision, settings: { ...revision.settings, runtime }, engineImage: null, facts }
   const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
@@ -70,7 +70,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
 
     it("has probes that fit the engine: startup until the operator's deadline, readiness with a request that costs nothing", () => {
       const [{ livenessProbe, ports, readinessProbe, startupProbe }] = podOf(runtime).containers
-      // The only one that the chart's network policy opens, to the gateway and the operator.
+      // The only port that the chart's network policy opens, for the gateway and the operator.
       const port = Number(/seatrial\.dev\/role: engine[\s\S]*?- port: (\d+)/.exec(policy)?.[1])
       assert.deepStrictEqual(ports, [{ name: "http", containerPort: port, protocol: "TCP" }])
       assert.deepStrictEqual(startupProbe.httpGet, { path: "/health", port })
@@ -80,10 +80,10 @@ for (const runtime of ["vllm", "sglang"] as const) {
         assert.isAtLeast(startupProbe.timeoutSeconds, 25)
         assert.isAtLeast(startupProbe.periodSeconds, 10)
       }
-      // Its own limit is none before that.
+      // The engine's own limit is longer.
       const limit = variable(podOf(runtime), runtime === "vllm" ? "VLLM_ENGINE_READY_TIMEOUT_S" : "SGLANG_WARMUP_TIMEOUT")
       assert.isAtLeast(Number(limit), podClass.bootDeadlineSeconds)
-      // Neither health answers what a hang is.
+      // Neither health endpoint detects a hang.
       assert.property(livenessProbe, "tcpSocket")
     })
 

@@ -9,7 +9,7 @@ const input = { run: serving, cause: undefined, queue: null, download: null, gen
 const served = statusOf({ ...input, pod })
 const away = statusOf({ ...input, pod: { ...pod, ready: false }, message: "The engine is not ready: It loads the model." })
 
-const told = (shown: ModelDeploymentStatus | undefined, status: ModelDeploymentStatus, now = 0, engine = pod, of = serving) =>
+const events = (shown: ModelDeploymentStatus | undefined, status: ModelDeploymentStatus, now = 0, engine = pod, of = serving) =>
   servingEvents({
     run: of,
     resource: { metadata: { name: "tiny", namespace: "seatrial" }, spec: { source: { repo: "a/b" } }, ...(shown === undefined ? {} : { status: shown }) },
@@ -21,37 +21,37 @@ const told = (shown: ModelDeploymentStatus | undefined, status: ModelDeploymentS
 describe("a serving revision", () => {
   it("records a warning with the cause when it becomes unavailable, and an event when it serves again", () => {
     const cause = { reason: "OOMKilled", message: "It was killed.", object: "Pod/p" }
-    const [gone, ...others] = told(served, { ...away, cause })
+    const [gone, ...others] = events(served, { ...away, cause })
     assert.isEmpty(others)
     assert.deepInclude(gone, {
       type: "Warning",
       reason: "EngineNotReady",
       message: "The engine is not ready: It loads the model. (OOMKilled of Pod/p: It was killed.)"
     })
-    assert.deepInclude(told(away, served)[0], { type: "Normal", reason: "Serving" })
+    assert.deepInclude(events(away, served)[0], { type: "Normal", reason: "Serving" })
   })
 
   it("says that a new pod was created if the previous one is gone", () => {
-    const [gone] = told(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
+    const [gone] = events(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
     assert.match(gone?.message ?? "", /^The engine's pod was deleted, and a new one was created\./)
   })
 
   it("records another event if its host class is gone, without which it does not return", () => {
     const classless = statusOf({ ...input, pod: null, classGone: true, message: "The host class local does not exist now." })
-    assert.deepInclude(told(away, classless)[0], { type: "Warning", reason: "HostClassMissing", message: "The host class local does not exist now." })
-    assert.deepInclude(told(classless, served)[0], { type: "Normal", reason: "Serving" })
+    assert.deepInclude(events(away, classless)[0], { type: "Warning", reason: "HostClassMissing", message: "The host class local does not exist now." })
+    assert.deepInclude(events(classless, served)[0], { type: "Normal", reason: "Serving" })
   })
 
   it("is not ready, with an event, if its answers differ from the verified ones and it gets no traffic", () => {
     const withheld = statusOf({ ...input, pod, withheld: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
     const ready = withheld.conditions?.find(({ type }) => type === "Ready")
     assert.deepInclude(ready, { status: "False", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
-    assert.deepInclude(told(served, withheld)[0], { type: "Warning", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
-    // Before that it was not ready: it had ended, or was compared.
-    assert.deepInclude(told(away, withheld)[0], { type: "Warning", reason: "AnswersDiffer" })
-    assert.isEmpty(told(withheld, away))
-    assert.deepInclude(told(withheld, served)[0], { type: "Normal", reason: "Serving" })
-    // Once it is away, that is why it does not serve.
+    assert.deepInclude(events(served, withheld)[0], { type: "Warning", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
+    // Before that it was not ready: it had ended or was being compared.
+    assert.deepInclude(events(away, withheld)[0], { type: "Warning", reason: "AnswersDiffer" })
+    assert.isEmpty(events(withheld, away))
+    assert.deepInclude(events(withheld, served)[0], { type: "Normal", reason: "Serving" })
+    // Once the engine is gone, that is the reason.
     const gone = statusOf({ ...input, pod: { ...pod, ready: false }, withheld: null })
     assert.deepInclude(
       gone.conditions?.find(({ type }) => type === "Ready"),
@@ -60,7 +60,7 @@ describe("a serving revision", () => {
   })
 
   it("has at most one event of each kind within a minute, counted in one object", () => {
-    const [first, soon, later] = [0, 30_000, 61_000].map((now) => told(served, away, now)[0]?.metadata)
+    const [first, soon, later] = [0, 30_000, 61_000].map((now) => events(served, away, now)[0]?.metadata)
     assert.deepStrictEqual(first, soon)
     assert.strictEqual(first?.name, later?.name)
     assert.notDeepEqual(first?.annotations, later?.annotations)
@@ -68,11 +68,11 @@ describe("a serving revision", () => {
 
   it("has no event for what is already shown, intended, or part of another run", () => {
     const idle = statusOf({ ...input, pod: null, idle: true })
-    assert.deepStrictEqual(told(away, { ...away, message: "Other words." }), [])
-    assert.deepStrictEqual(told(served, idle), [])
-    assert.deepStrictEqual(told(undefined, away), [])
-    assert.deepStrictEqual(told({ ...served, deploymentId: otherDeployment }, away), [])
-    assert.deepStrictEqual(told({ ...away, phase: "booting" }, served), [])
+    assert.deepStrictEqual(events(away, { ...away, message: "Other words." }), [])
+    assert.deepStrictEqual(events(served, idle), [])
+    assert.deepStrictEqual(events(undefined, away), [])
+    assert.deepStrictEqual(events({ ...served, deploymentId: otherDeployment }, away), [])
+    assert.deepStrictEqual(events({ ...away, phase: "booting" }, served), [])
   })
 })
 

@@ -133,10 +133,10 @@ describe("a failed GPU", () => {
   }
 
   const silent: ReadonlyArray<readonly [what: string, node: Node | undefined]> = [
-    ["a node that nobody knows", undefined],
+    ["a node that is unknown", undefined],
     ["a node that is well", node()],
     ["conditions that are well", node({ type: "XIDError", status: "False" }, { type: "AcceleratedHardwareReady", status: "True" })],
-    ["a condition that nobody can tell", node({ type: "XIDError", status: "Unknown" }, { type: "GpuHealthy", status: "Unknown" })],
+    ["a condition with an unknown status", node({ type: "XIDError", status: "Unknown" }, { type: "GpuHealthy", status: "Unknown" })],
     ["other troubles", node({ type: "KernelDeadlock", status: "True", message: "task hung" }, { type: "NetworkUnavailable", status: "True" })]
   ]
   for (const [what, seen] of silent) it(`is not reported by ${what}`, () => assert.isNull(gpuFaultOfNode(seen)))
@@ -316,12 +316,12 @@ describe("events", () => {
   }
 
   it("record each transition once, without those of an earlier run, and with the cause of a failure", () => {
-    const told = (status: ModelDeployment["status"]) =>
+    const events = (status: ModelDeployment["status"]) =>
       transitionEvents(failed, resource(status), { reason: "ErrImagePull", message: "not found", object: "Pod/p" })
-    assert.strictEqual(told(undefined).length, 2)
+    assert.strictEqual(events(undefined).length, 2)
     const phases = [{ phase: "screening" as const, at: "2026-01-01T00:00:00Z" }]
-    assert.strictEqual(told({ deploymentId: otherDeployment, phases }).length, 2)
-    const [event, ...others] = told({ deploymentId: run.id, phases })
+    assert.strictEqual(events({ deploymentId: otherDeployment, phases }).length, 2)
+    const [event, ...others] = events({ deploymentId: run.id, phases })
     assert.isEmpty(others)
     assert.deepInclude(event, { type: "Warning", reason: "Failed", message: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
   })
@@ -332,11 +332,12 @@ describe("events", () => {
       { phase: "queued" as const, at: 3, reason: "No GPU." },
       { phase: "provisioning" as const, at: 4, reason: "A GPU is free." }
     ]
-    const told = (steps: typeof history, status?: ModelDeployment["status"]) => transitionEvents({ ...run, history: steps }, resource(status), undefined, true)
-    const [event, ...others] = told(history)
+    const events = (steps: typeof history, status?: ModelDeployment["status"]) =>
+      transitionEvents({ ...run, history: steps }, resource(status), undefined, true)
+    const [event, ...others] = events(history)
     assert.isEmpty(others)
     assert.deepInclude(event, { type: "Normal", reason: "Provisioning", message: "Screening: Screening Queued: No GPU. Provisioning: A GPU is free." })
-    const [later] = told([...history, { phase: "booting" as const, at: 5, reason: "It runs." }])
+    const [later] = events([...history, { phase: "booting" as const, at: 5, reason: "It runs." }])
     assert.strictEqual(later?.metadata.name, event?.metadata.name)
     assert.notDeepEqual(later?.metadata.annotations, event?.metadata.annotations)
     const phases = [{ phase: "screening" as const, at: "2026-01-01T00:00:00Z" }]
@@ -347,17 +348,17 @@ describe("events", () => {
         ["Warning", "Failed"]
       ]
     )
-    assert.strictEqual(told(history.slice(0, 2), { deploymentId: run.id, phases }).length, 1)
+    assert.strictEqual(events(history.slice(0, 2), { deploymentId: run.id, phases }).length, 1)
   })
 
   it("record a failed GPU once, even while the model serves", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
-    const [told] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
-    assert.deepInclude(told, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
-    assert.deepStrictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata, told?.metadata)
+    const [events] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
+    assert.deepInclude(events, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
+    assert.deepStrictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata, events?.metadata)
     const another = faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata
-    assert.strictEqual(another?.name, told?.metadata.name)
-    assert.notDeepEqual(another?.annotations, told?.metadata.annotations)
+    assert.strictEqual(another?.name, events?.metadata.name)
+    assert.notDeepEqual(another?.annotations, events?.metadata.annotations)
     assert.deepStrictEqual(faultEvents(run, resource({ deploymentId: run.id, cause }), cause, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), { ...cause, reason: "NotReady" }, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), undefined, 0), [])
@@ -366,9 +367,9 @@ describe("events", () => {
   it("say why a run lost its place if it returns to the queue, and not when it first enters it", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
     const step = (phase: "queued" | "provisioning") => ({ phase, at: 0, reason: "Why." })
-    const told = transitionEvents({ ...run, history: [step("queued"), step("provisioning"), step("queued")] }, resource(undefined), cause)
+    const events = transitionEvents({ ...run, history: [step("queued"), step("provisioning"), step("queued")] }, resource(undefined), cause)
     assert.deepStrictEqual(
-      told.map(({ message }) => message),
+      events.map(({ message }) => message),
       ["Why.", "Why.", "Why. (GpuFault of Node/node-1: XIDError: 79)"]
     )
   })

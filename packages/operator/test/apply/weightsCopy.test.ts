@@ -31,7 +31,7 @@ const mountOf = (repo: string, commit: string) => ({ name: "weights", mountPath:
 const json = (object: object) => JSON.parse(JSON.stringify(object))
 const decodePod = Schema.decodeUnknownSync(Pod.schema)
 
-/** The pod as its node tells of it. */
+/** The pod with a status from its node. */
 const podWith = (status: object) => decodePod({ ...json(wanted(onClaim)), status })
 const waiting = { name: "engine", ready: false, restartCount: 0, state: { waiting: { reason: "PodInitializing" } } }
 const copyStatus = (state: object, restartCount = 0, lastState: object = {}) =>
@@ -56,7 +56,7 @@ describe("a node-local copy of weights", () => {
     const mounts = spec.containers[0].volumeMounts
     assert.deepInclude(mounts, mountOf("seatrial/tiny-chat", commit))
     assert.notInclude(JSON.stringify(mounts), "store")
-    // The GPUs are the engine's.
+    // The GPUs belong to the engine's container.
     assert.notProperty(copy.resources.limits, podClass.gpuResource)
     assert.notStrictEqual(metadata.annotations["seatrial.dev/made-from"], wanted(null).metadata.annotations?.["seatrial.dev/made-from"])
   })
@@ -125,10 +125,10 @@ describe("a node-local copy of weights", () => {
     const pods = [podWith({}), decodePod(json(wanted(null))), decodePod(json(wanted({ ...onClaim, claimName: "elsewhere" })))]
     assert.strictEqual(copiesInUse(pods, "node-weights", 7), `7 ${commit.slice(0, 12)}`)
     const before = wanted(onClaim)
-    const told = annotateCopiesInUse(before, "7 abc")
-    assert.strictEqual(told.metadata.annotations?.["seatrial.dev/weights-in-use"], "7 abc")
-    assert.strictEqual(told.metadata.annotations?.["seatrial.dev/made-from"], before.metadata.annotations?.["seatrial.dev/made-from"])
-    assert.deepInclude(json(told).spec.initContainers[0].env, {
+    const events = annotateCopiesInUse(before, "7 abc")
+    assert.strictEqual(events.metadata.annotations?.["seatrial.dev/weights-in-use"], "7 abc")
+    assert.strictEqual(events.metadata.annotations?.["seatrial.dev/made-from"], before.metadata.annotations?.["seatrial.dev/made-from"])
+    assert.deepInclude(json(events).spec.initContainers[0].env, {
       name: "SEATRIAL_WEIGHTS_IN_USE",
       valueFrom: { fieldRef: { fieldPath: "metadata.annotations['seatrial.dev/weights-in-use']" } }
     })

@@ -6,19 +6,22 @@ import { benchmark, measured, observed, otherDeployment, pod, podClass, report, 
 const phases: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
 const trials = ["checking", "measuring", "benchmarking", "activating", "activated"]
 
-/** In what the cluster says of itself: it may name what is another organization's. */
+/** A text of the cluster that may name another organization's object. */
 export const foreign = "another-organizations-workload"
-/** In what an engine has printed. */
+/** A text that an engine has printed. */
 export const secret = "hf_aTokenThatAnEnginePrinted, asked: What does a sea trial show?"
 const [tried, other] = [`sha256:${"a".repeat(64)}`, `sha256:${"b".repeat(64)}`]
 
-/** Any observation that reading the world may give, each part drawn by itself: also combinations that no orderly course leads to. */
+/**
+ * Any observation that reading the world may give. Each part is drawn independently, so it includes combinations that
+ * no normal sequence leads to.
+ */
 export const anyObservation = (draw: () => number): { readonly seen: Observation; readonly now: number } => {
   const chance = (probability: number) => draw() < probability
   const pick = <A>(...all: readonly [A, ...ReadonlyArray<A>]): A => all[Math.floor(draw() * all.length)] ?? all[0]
   const time = () => Math.floor(draw() * 10_000_000)
   const now = 10_000_000
-  // What serves is what there is most to spoil of.
+  // Serving runs are the most critical, so they are drawn more often.
   const phase = chance(0.25) ? "activated" : (phases[Math.floor(draw() * phases.length)] ?? "screening")
   const past = trials.indexOf(phase)
   const found: RunRevision = {
@@ -81,7 +84,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
   }
   const failure = { code: "does_not_fit", text: "No." } as const
   const ran = pick("screening", "boot", "fidelity", "checking", "measuring", "benchmarking")
-  const seen: Observation = {
+  const observation: Observation = {
     ...observed,
     run: drawn,
     resource: chance(0.8) ? { uid: "mdep-1", shownPhase: chance(0.7) ? phase : null } : null,
@@ -135,5 +138,5 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     leadingSince: chance(0.7) ? 0 : now,
     released: chance(0.3)
   }
-  return { seen, now }
+  return { seen: observation, now }
 }

@@ -7,15 +7,15 @@ import { isIdle, isServed } from "../../src/decide/idle.ts"
 import { type Observation, ObservedFetch } from "../../src/decide/Observation.ts"
 import { benchmark, measured, pod, podClass, report, revision, url } from "../observations.ts"
 import { anyObservation } from "./anyObservation.ts"
-import { violated } from "./invariants.ts"
+import { brokenInvariants } from "./invariants.ts"
 import { random } from "./world.ts"
 
-/** What a decision must never say of what it saw. */
-const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
-  const decision = decide(seen, now)
+/** Texts of the observation that a decision must not contain. */
+const wrongs = (observation: Observation, now: number): ReadonlyArray<string> => {
+  const decision = decide(observation, now)
   const { actions, requeueAt, message, work } = decision
-  const { phase } = seen.run
-  const wrong = [...violated(seen, now, decision)]
+  const { phase } = observation.run
+  const wrong = [...brokenInvariants(observation, now, decision)]
   const hold = (holds: boolean, what: string) => {
     if (!holds) wrong.push(`${what} (${phase}: ${message})`)
   }
@@ -30,16 +30,16 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
         hold((action.to === "failed") === (action.failure !== null), "fails without a reason, or has one without failing")
         break
       case "EnsurePod":
-        hold(!seen.run.modelDeleted, "starts an engine of a model that was deleted")
+        hold(!observation.run.modelDeleted, "starts an engine of a model that was deleted")
         hold(phase !== "failed" && phase !== "cancelled", "starts an engine for a run that is over")
-        hold(seen.pod === null, "asks for an engine that is there")
-        hold(!isFinished(phase) || seen.merged === "none", "asks for what an adapter is compared with where that is over")
+        hold(observation.pod === null, "asks for an engine that is there")
+        hold(!isFinished(phase) || observation.merged === "none", "asks for what an adapter is compared with where that is over")
         break
       case "RemoveResource":
         hold(isFinished(phase), "removes the object of a run that is at work")
-        hold(seen.run.modelDeleted || seen.run.applied === null, "removes what somebody applied")
-        hold(seen.run.modelDeleted || phase !== "activated" || seen.run.revision?.status !== "active", "removes the object of what serves")
-        hold(seen.run.modelDeleted || actions.length === 1, "does something else with the object of a run that is over")
+        hold(observation.run.modelDeleted || observation.run.applied === null, "removes what somebody applied")
+        hold(observation.run.modelDeleted || phase !== "activated" || observation.run.revision?.status !== "active", "removes the object of what serves")
+        hold(observation.run.modelDeleted || actions.length === 1, "does something else with the object of a run that is over")
         break
       case "Release":
         hold(isFinished(phase) && actions.length === 1, "lets go of a run with something left to do")
@@ -52,10 +52,10 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
 
 const mergedBefore = { running: false, done: true, endedAt: null, failures: 0, failure: null }
 
-/** The cluster, the hub and the gateways do what they should; everything that was asked for happens before the next look. */
-const obey = (seen: Observation, now: number): Observation => {
-  const { actions, work } = decide(seen, now)
-  let next = seen
+/** The cluster, the hub and the gateways work correctly. Every request is fulfilled before the next pass. */
+const obey = (observation: Observation, now: number): Observation => {
+  const { actions, work } = decide(observation, now)
+  let next = observation
   for (const action of actions) {
     const { run: current } = next
     switch (action._tag) {
@@ -143,34 +143,37 @@ const obey = (seen: Observation, now: number): Observation => {
   return { ...next, withdrawnAt: leaves ? (next.withdrawnAt ?? now) : null }
 }
 
-/** Whatever was wrong is over: nodes are up, GPUs are free, nobody goes first, what loads is ready, what leaves is gone. */
-const healed = (seen: Observation): Observation => ({
-  ...seen,
-  podClass: seen.podClass ?? podClass,
-  fetch: seen.fetch._tag === "Active" ? ObservedFetch.Succeeded() : seen.fetch._tag === "Leaving" ? ObservedFetch.Absent() : seen.fetch,
+/**
+ * All faults are over: nodes are healthy, GPUs are free, no other run is ahead, loading engines are ready, terminating
+ * pods are gone.
+ */
+const healed = (observation: Observation): Observation => ({
+  ...observation,
+  podClass: observation.podClass ?? podClass,
+  fetch: observation.fetch._tag === "Active" ? ObservedFetch.Succeeded() : observation.fetch._tag === "Leaving" ? ObservedFetch.Absent() : observation.fetch,
   pod:
-    seen.pod === null || seen.pod.deleting
+    observation.pod === null || observation.pod.deleting
       ? null
       : {
-          ...seen.pod,
+          ...observation.pod,
           scheduled: true,
           gated: false,
           unschedulable: null,
           blocked: null,
           nodeDownSince: null,
           started: true,
-          ready: seen.pod.lost === null,
+          ready: observation.pod.lost === null,
           url
         },
-  run: { ...seen.run, olderRun: null, gpuLimit: null, replacedBy: null, inFlight: 0, reusedBy: [] },
+  run: { ...observation.run, olderRun: null, gpuLimit: null, replacedBy: null, inFlight: 0, reusedBy: [] },
   freeSlots: 9,
   ahead: 0,
   setAside: false,
   predecessorHolds: false
 })
 
-/** Decisions that are wrong, by what they do wrong and the invariant that this breaks. */
-const spoilt: Record<string, (seen: Observation, decision: Decision) => Decision> = {
+/** Wrong decisions, by the fault and the invariant that it breaks. */
+const mutations: Record<string, (observation: Observation, decision: Decision) => Decision> = {
   "withdraws what serves (1)": (_, decision) => ({ ...decision, actions: [...decision.actions, Action.Publish({ endpoints: [] })] }),
   "sends a finished run back (2)": (_, decision) => ({
     ...decision,
@@ -197,20 +200,20 @@ describe("for any observation", () => {
     ([seed]) => {
       const draw = random(seed)
       for (let drawn = 0; drawn < 40; drawn++) {
-        const { now, seen } = anyObservation(draw)
-        assert.strictEqual(wrongs(seen, now).join(), "")
+        const { now, seen: observation } = anyObservation(draw)
+        assert.strictEqual(wrongs(observation, now).join(), "")
       }
     },
     { arbitrary: { runs: 500 } }
   )
 
-  for (const [what, spoil] of Object.entries(spoilt)) {
+  for (const [what, spoil] of Object.entries(mutations)) {
     it(`the invariants detect a decision that ${what}`, () => {
       const draw = random(1)
       const found = new Set<string>()
       for (let drawn = 0; drawn < 5_000; drawn++) {
-        const { now, seen } = anyObservation(draw)
-        for (const one of violated(seen, now, spoil(seen, decide(seen, now)))) found.add(one.slice(0, 1))
+        const { now, seen: observation } = anyObservation(draw)
+        for (const one of brokenInvariants(observation, now, spoil(observation, decide(observation, now)))) found.add(one.slice(0, 1))
       }
       assert.include([...found], what.slice(-2, -1))
     })
@@ -221,33 +224,33 @@ describe("for any observation", () => {
     [Schema.Int],
     ([seed]) => {
       const drawn = anyObservation(random(seed))
-      let { now, seen } = drawn
+      let { now, seen: observation } = drawn
       let looks = 0
       for (; looks < most; looks++) {
-        seen = healed(seen)
-        assert.deepStrictEqual(wrongs(seen, now), [])
-        const { requeueAt } = decide(seen, now)
-        const next = obey(seen, now)
-        if (JSON.stringify(next) === JSON.stringify(seen)) {
+        observation = healed(observation)
+        assert.deepStrictEqual(wrongs(observation, now), [])
+        const { requeueAt } = decide(observation, now)
+        const next = obey(observation, now)
+        if (JSON.stringify(next) === JSON.stringify(observation)) {
           if (requeueAt === null) break
           now = requeueAt
         } else now += 1
-        seen = next
+        observation = next
       }
-      assert.isBelow(looks, most, `in ${seen.run.phase}: ${decide(seen, now).message}`)
-      const { phase, revision: found } = seen.run
+      assert.isBelow(looks, most, `in ${observation.run.phase}: ${decide(observation, now).message}`)
+      const { phase, revision: found } = observation.run
       assert.isTrue(isFinished(phase), phase)
       assert.isFalse(
-        found?.status !== "active" && seen.run.endpoints.length > 0 && seen.run.engineRun === seen.run.id,
+        found?.status !== "active" && observation.run.endpoints.length > 0 && observation.run.engineRun === observation.run.id,
         "something is published that does not serve"
       )
-      if (seen.run.engineRun !== seen.run.id) return
-      const wanted = isServed(seen) && !isIdle(seen, now)
-      assert.strictEqual(seen.pod !== null, wanted, `${phase}, ${found?.status}`)
-      // What answers otherwise than what was verified waits for somebody.
-      const waits = seen.boot?.verdict?.outcome === "differs" && seen.run.endpoints.length === 0
-      if (wanted) assert.deepStrictEqual([seen.pod?.ready, seen.run.endpoints.length], [true, waits ? 0 : 1])
-      else assert.deepStrictEqual([seen.run.endpoints, seen.fetch._tag], [[], "Absent"])
+      if (observation.run.engineRun !== observation.run.id) return
+      const wanted = isServed(observation) && !isIdle(observation, now)
+      assert.strictEqual(observation.pod !== null, wanted, `${phase}, ${found?.status}`)
+      // An engine with different answers waits for a person.
+      const waits = observation.boot?.verdict?.outcome === "differs" && observation.run.endpoints.length === 0
+      if (wanted) assert.deepStrictEqual([observation.pod?.ready, observation.run.endpoints.length], [true, waits ? 0 : 1])
+      else assert.deepStrictEqual([observation.run.endpoints, observation.fetch._tag], [[], "Absent"])
     },
     { arbitrary: { runs: 500 } }
   )

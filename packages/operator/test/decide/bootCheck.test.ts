@@ -15,12 +15,12 @@ const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0, at 
 })
 const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) =>
   observationOf("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
-/** Given up at that time, and compared at 5. */
+/** The last attempt failed at that time; the comparison ended at 5. */
 const gaveUp = (at: number) =>
   observationOf("activated", { pod, boot: start("differs", 2, 5) }, { ...serves, nodeFaults: [{ node: "node-1", code: "starts_differ", at }] })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const old = { ...endpoint, url: "http://127.0.9.9:8000" }
-/** Its container was started again in it. */
+/** Its container restarted in the pod. */
 const again = { ...pod, restarts: 1 }
 const publishes = `publish ${pod.url}`
 const away = (attempts: number, about = "pod-1 0") => ({
@@ -30,48 +30,48 @@ const away = (attempts: number, about = "pod-1 0") => ({
 
 describe("a restarted engine", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
-    ["is compared with what was verified before it gets traffic", activated({ boot: start(null) }), "work boot"],
-    ["gets it where its answers are the same", activated({ boot: start("same") }), publishes],
-    ["and where they differ as rounding makes them, which is told", activated({ boot: start("drifted") }), `Tell, ${publishes}`],
+    ["is compared with the verified answers before it gets traffic", activated({ boot: start(null) }), "work boot"],
+    ["gets traffic if its answers are the same", activated({ boot: start("same") }), publishes],
+    ["and if they differ only by rounding, with an event", activated({ boot: start("drifted") }), `Tell, ${publishes}`],
+    ["gets none if they differ, and another node is tried", activated({ boot: start("differs", 1), elsewhere: true }), "Tell, NoteNodeFault, remove pod pod-1"],
     [
-      "gets none where they differ, and another node is tried",
-      activated({ boot: start("differs", 1), elsewhere: true }),
-      "Tell, NoteNodeFault, remove pod pod-1"
-    ],
-    [
-      "stays without where there is no other node, which is told, and noted for who deploys it again",
+      "stays without traffic if there is no other node, with an event and a record for later deployments",
       activated({ boot: start("differs", 1) }),
       "Tell, NoteNodeFault"
     ],
-    ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), "Tell, NoteNodeFault"],
+    ["and if a second node gives the same answers", activated({ boot: start("differs", 2), elsewhere: true }), "Tell, NoteNodeFault"],
     ["once", gaveUp(5), ""],
     ["of each start", gaveUp(4), "Tell, NoteNodeFault"],
     [
-      "is left for another pod, which looks at its weights first, where its container was started again in its own",
+      "is replaced by a new pod, which checks its weights first, if its container restarted in its pod",
       activated({ boot: start("differs", 1), pod: again }),
       "Tell, remove pod pod-1"
     ],
     ["which has its traffic taken first", activated({ boot: start("differs", 1), pod: again }, [old]), "publish nothing, Tell, remove pod pod-1"],
-    ["on another node where there is one", activated({ boot: start("differs", 1), pod: again, elsewhere: true }), "Tell, NoteNodeFault, remove pod pod-1"],
-    ["and stays without where the start before that gave the same", activated({ boot: start("differs", 2), pod: again }), "Tell, NoteNodeFault"],
     [
-      "is asked on where it answers its probes late meanwhile",
+      "is tried on another node if there is one",
+      activated({ boot: start("differs", 1), pod: again, elsewhere: true }),
+      "Tell, NoteNodeFault, remove pod pod-1"
+    ],
+    ["and stays without traffic if the start before gave the same answers", activated({ boot: start("differs", 2), pod: again }), "Tell, NoteNodeFault"],
+    [
+      "is still compared if it answers its probes late meanwhile",
       activated({ boot: start(null), pod: { ...pod, ready: false }, work: { running: "boot", ended: null }, sameStart: true }),
       `work boot, again ${podClass.bootDeadlineSeconds * 1_000}`
     ],
-    ["is asked again where it could not be", activated({ boot: start(null), work: away(1) }), "again 1000"],
-    ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
-    ["is asked as often where an earlier start could not be", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
-    ["is let be where it has its traffic", activated({ boot: start(null) }, [endpoint]), ""],
+    ["is compared again if an attempt failed", activated({ boot: start(null), work: away(1) }), "again 1000"],
+    ["serves if three attempts failed, with an event", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
+    ["has as many attempts after a failed comparison of an earlier start", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
+    ["is left alone while it has traffic", activated({ boot: start(null) }, [endpoint]), ""],
     ["loses nothing that another start has", activated({ boot: start(null) }, [old]), "publish nothing, work boot"],
-    ["is not asked where its revision has no fingerprints", activated({ boot: null }), publishes],
+    ["is not compared if its revision has no fingerprints", activated({ boot: null }), publishes],
     [
-      "before gateways are told of it too, where its trial was another's",
+      "is compared before it is published to gateways, if its trial was another run's",
       observationOf("activating", { pod, boot: start(null) }, found({ checks: prints })),
       "work boot"
     ],
     [
-      "and before it has its traffic, where it started again after they were told",
+      "and before it is activated, if it restarted after it was published",
       observationOf("activating", { pod, boot: start(null) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
       "work boot"
     ],
@@ -82,7 +82,7 @@ describe("a restarted engine", () => {
     ],
     ["or fails", observationOf("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"],
     [
-      "where it was started again in its pod, another is tried before that",
+      "gets a new pod before that, if its container restarted in its pod",
       observationOf("activating", { pod: again, boot: start("differs", 1) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
       "publish nothing, Tell, remove pod pod-1"
     ],
@@ -101,7 +101,7 @@ describe("a restarted engine", () => {
     assert.strictEqual(reason({ boot: start(null) }), "EngineNotReady")
     assert.strictEqual(reason({ boot: start("differs", 2) }), "AnswersDiffer")
     assert.deepStrictEqual([reason({ boot: start("same") }), reason({ boot: start("drifted") }), reason({ boot: null })], [null, null, null])
-    // What has its traffic has it, whatever this operator knows; and of what is away something else is told.
+    // An engine with traffic keeps it, whatever this operator knows. An unavailable engine has another reason.
     assert.isNull(reason({ boot: start(null) }, [endpoint]))
     for (const gone of [{ ready: false }, { deleting: true }, { lost: "evicted" }])
       assert.isNull(reason({ boot: start("differs", 1), pod: { ...pod, ...gone } }))
@@ -146,7 +146,7 @@ describe("a restarted engine", () => {
     assert.strictEqual(seenOf()?.failures, 0)
     assert.isNull(observeBoot(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
     assert.isNull(observeBoot(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))
-    // A model without messages has none, but the likelihood of texts.
+    // A model without a chat template has no fingerprints, but likelihoods.
     const scored = { ...report, checks: [{ name: "text_likelihood", passed: true }] }
     assert.isNotNull(observeBoot(verdicts, { ...run, revision: { ...revision, checks: scored } }, podClass, pod))
     const elsewhere = { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }

@@ -52,7 +52,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "Waits for 1 GPU of simulated: first in the queue. Class local has 0 of 8 GPUs free. Class h200 has 4 free and fits: cancel this run and deploy with host_class [local, h200] or any."
     ],
     [
-      "another host class that has room for it, with weights of its own",
+      "another host class that has room for it, with its own weights store",
       observationOf("queued", { ...full, nodeGpus: 8, roomOn: { name: "h200", freeGpus: 4, sameStore: false } }),
       0,
       "",
@@ -60,7 +60,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     ["the first in the queue", observationOf("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
     [
-      "its place, which is told now and then where many go first",
+      "its place, updated now and then if many go first",
       observationOf("queued", { freeSlots: 1, ahead: 300 }),
       0,
       `again ${10 * minute}`,
@@ -68,14 +68,14 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     ["its place", observationOf("queued", { freeSlots: 1, ahead: 3 }), 0, "", "Waits for 1 GPU of simulated: 3 runs go first."],
     [
-      "what is set aside",
+      "reserved GPUs",
       observationOf("queued", { ...full, setAside: true }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. The free GPUs are reserved for other organizations."
     ],
     [
-      "its own model's candidate, where that holds what the run could have",
+      "its own model's candidate, if that holds GPUs that the run could have",
       observationOf("queued", { ...full, candidates: [candidate] }),
       0,
       "",
@@ -89,7 +89,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "Waits for 1 GPU of simulated: first in the queue."
     ],
     [
-      "a candidate anywhere, where that is within its organization's limit",
+      "a candidate on any class, if that counts toward its organization's limit",
       observationOf("waiting", { organizationGpus: 1, candidates: [{ ...candidate, inPlace: false }] }, { gpuLimit: 1 }),
       0,
       "",
@@ -112,7 +112,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   ],
   "from zero, where nodes come when a pod asks for them,": [
     [
-      "the first in the queue asks",
+      "the first in the queue requests a node",
       observationOf("queued", { ...full, podClass: scaling }),
       0,
       "enter provisioning",
@@ -131,15 +131,15 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "",
       "Waits for 1 GPU of simulated: first in the queue. 1 engine has requested a node and gets one first."
     ],
-    ["who is not first waits", observationOf("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
+    ["a run that is not first waits", observationOf("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
     [
-      "nobody asks beyond the most that the class may have",
+      "no node is requested beyond the limit of the class",
       observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 4 }),
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. The host class is limited to 4 GPUs."
     ],
-    ["what is below it is asked for", observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
+    ["up to the limit nodes are requested", observationOf("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
     [
       "a pod that finds no node has not failed, however long that takes",
       observationOf("provisioning", { ...full, podClass: scaling, pod: unplaced }),
@@ -150,7 +150,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ["a host class without an autoscaler makes no pod that cannot be placed", observationOf("queued", full), 0, ""]
   ],
   "in Kueue's queue": [
-    ["a run asks for its pod at once", observationOf("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Requests its GPUs from Kueue's queue gpus."],
+    ["a run requests its pod at once", observationOf("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Requests its GPUs from Kueue's queue gpus."],
     [
       "free GPUs alone do not let it through",
       observationOf("materializing", { podClass: kueue, fetch: ObservedFetch.Succeeded() }),
@@ -165,20 +165,20 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "again 20000",
       "Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
     ],
-    ["one that is let go goes on", observationOf("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
+    ["a run continues once its pod is admitted", observationOf("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
     [
-      "one that ran before the run came back to the queue is removed",
+      "a pod that ran before the run returned to the queue is deleted",
       observationOf("queued", { podClass: kueue, pod }, { phaseSince: 5_000 }),
       9_000,
       "remove pod pod-1"
     ],
     [
-      "one that starts while it is looked at goes on",
+      "a pod that starts during the pass continues",
       observationOf("queued", { podClass: kueue, pod: { ...pod, scheduledAt: 5_000 } }, { phaseSince: 5_400 }),
       9_000,
       "enter provisioning"
     ],
-    ["and is no failure where no node can take it yet", observationOf("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
+    ["and is no failure if it is still unschedulable", observationOf("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
     ["one whose place was taken queues again with its pod", observationOf("provisioning", { podClass: kueue, pod: gated }), 0, "enter queued"],
     ["at most three times", observationOf("provisioning", { podClass: kueue, pod: gated }, { requeues: 3 }), 0, "keep log, enter failed capacity_lost"],
     ["the organization's limit comes first", observationOf("waiting", { podClass: kueue, organizationGpus: 1 }, { gpuLimit: 1 }), 0, ""]
@@ -207,31 +207,31 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       0,
       "keep log, enter failed capacity_lost"
     ],
-    ["in the trial is asked for again, without a requeue", observationOf("checking", { pod: null }), 0, "EnsurePod"]
+    ["in the trial is requested again, without a requeue", observationOf("checking", { pod: null }), 0, "EnsurePod"]
   ],
   "a roll-out without a spare GPU": [
     [
-      "says so where it waits, and what to do",
+      "says so if it waits, and what to do",
       observationOf("queued", { ...full, predecessorHolds: true }, predecessor),
       0,
       "",
       `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, and rollout surge waits for spare GPUs: free some, or set rollout: replace on host class local, which stops the serving revision first.`
     ],
     [
-      "says so where the organization's limit is what serves",
+      "says so if the serving revision exhausts the organization's limit",
       observationOf("waiting", { predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
       0,
       ""
     ],
     [
-      "takes its predecessor's GPUs where the class says replace",
+      "takes its predecessor's GPUs if the class says replace",
       observationOf("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning replacing",
       `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which serves until then; the model is unavailable in between.`
     ],
     [
-      "but only once its weights are there",
+      "but only once its weights are complete",
       observationOf("materializing", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
       0,
       "EnsureFetch"
@@ -243,7 +243,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "NoteWeights, RemoveFetch, enter provisioning replacing"
     ],
     [
-      "takes them where its predecessor has no traffic, since it answers otherwise than what was verified",
+      "takes them if its predecessor has no traffic because its answers differ from the verified ones",
       observationOf("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
       0,
       "enter provisioning replacing",
@@ -251,7 +251,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     ["takes a spare GPU first", observationOf("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [
-      "asks for a node first, where they come",
+      "requests a node first, with autoscaling",
       observationOf("queued", { ...full, podClass: { ...replacing, autoscaling: true }, predecessorHolds: true }, predecessor),
       0,
       "enter provisioning"
@@ -276,7 +276,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       ""
     ],
     [
-      "replaces within a limit of what serves",
+      "replaces the serving revision if the limit has no room for both",
       observationOf("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
       0,
       "enter provisioning replacing"
@@ -288,21 +288,21 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       ""
     ],
     [
-      "waits for the last requests of what it replaces, however long",
+      "waits for the last requests of the revision that it replaces, however long",
       observationOf("provisioning", { ...full, podClass: replacing, predecessorHolds: true, pod: unplaced }, { ...predecessor, replaces: true }),
       50 * minute,
       "",
       `Waits until ${otherDeployment} has finished its requests and released its GPUs.`
     ],
     [
-      "queues again where somebody else took the GPUs",
+      "returns to the queue if another run took the GPUs",
       observationOf("provisioning", { ...full, podClass: replacing, pod: unplaced }, { ...predecessor, replaces: true }),
       50 * minute,
       "remove pod pod-1, enter queued"
     ]
   ],
   "what serves and is replaced": [
-    ["is served no more", observationOf("activated", { pod }, { ...serving, endpoints, replacedBy: otherDeployment }), 0, "publish nothing, again 10000"],
+    ["is drained", observationOf("activated", { pod }, { ...serving, endpoints, replacedBy: otherDeployment }), 0, "publish nothing, again 10000"],
     [
       "gateways have time to hear of it",
       observationOf("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }),
@@ -323,11 +323,16 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "",
       `Its GPUs went to its replacement, ${otherDeployment}. It starts again if that run fails.`
     ],
-    ["it comes back where the other fails or is cancelled", observationOf("activated", {}, serving), minute, "EnsurePod"]
+    ["it returns if the other run fails or is canceled", observationOf("activated", {}, serving), minute, "EnsurePod"]
   ],
   "a served model with hold_seconds": [
     ["serves while it is used", observationOf("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 110_000, "again 170000"],
-    ["goes when it was not for as long", observationOf("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 170_000, "publish nothing, again 180000"],
+    [
+      "becomes idle after that time without requests",
+      observationOf("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }),
+      170_000,
+      "publish nothing, again 180000"
+    ],
     ["not under a request", observationOf("activated", { pod }, { ...held(60), lastUsedAt: 0, inFlight: 1 }), 170_000, "again 200000"],
     ["drains like any other", observationOf("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [] }), 180_000, "remove pod pod-1"],
     [
@@ -337,7 +342,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "publish http://127.0.1.1:8000, again 245000"
     ],
     [
-      "stays away while nobody asks, also for a new operator",
+      "stays idle while it gets no requests, also for a new operator",
       observationOf("activated", { leadingSince: 200_000 }, { ...held(60), endpoints: [] }),
       200_000,
       "",
@@ -363,13 +368,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "again 330000"
     ],
     [
-      "one that no node takes is not",
+      "an unschedulable engine is not",
       observationOf("activated", { pod: unplaced, withdrawnAt: 0 }, { ...held(1), endpoints: [] }),
       300_000,
       "remove pod pod-1"
     ],
     [
-      "stays for who woke it to come back",
+      "stays long enough for its caller to retry",
       observationOf("activated", { pod: { ...pod, readyChangedAt: 300_000 } }, { ...held(0), endpoints }),
       310_000,
       "again 315000"
@@ -378,14 +383,9 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ["without it, a model is never idle", observationOf("activated", { pod }, { ...serving, endpoints }), 365 * 24 * 60 * minute, ""]
   ],
   "the disruption budget of an engine": [
-    [
-      "is there while it serves",
-      observationOf("activated", { pod, podClass: { ...podClass, evictable: false } }, { ...serving, endpoints }),
-      0,
-      "EnsureBudget"
-    ],
+    ["exists while it serves", observationOf("activated", { pod, podClass: { ...podClass, evictable: false } }, { ...serving, endpoints }), 0, "EnsureBudget"],
     ["once", observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...serving, endpoints }), 0, ""],
-    ["not where the class lets engines be evicted", observationOf("activated", { pod, budget: true }, { ...serving, endpoints }), 0, "RemoveBudget"],
+    ["does not exist if the class lets engines be evicted", observationOf("activated", { pod, budget: true }, { ...serving, endpoints }), 0, "RemoveBudget"],
     [
       "not during a trial",
       observationOf("checking", { pod, podClass: { ...podClass, evictable: false }, work: { running: "checking", ended: null } }),
@@ -393,18 +393,18 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "work checking"
     ],
     [
-      "goes before its engine is drained",
+      "is deleted before its engine is drained",
       observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...found({ status: "superseded" }), endpoints }),
       0,
       "RemoveBudget, publish nothing, again 10000"
     ],
     [
-      "goes with a failed run",
+      "is deleted with a failed run",
       observationOf("failed", { budget: true }, { failure: { code: "x", text: "y" }, endedAt: 0 }),
       0,
       "RemoveBudget, remove pod, RemoveFetch"
     ],
-    ["stays where its host class is gone", observationOf("activated", { pod, podClass: null, budget: true }, { ...serving, endpoints }), 0, ""]
+    ["stays if its host class is gone", observationOf("activated", { pod, podClass: null, budget: true }, { ...serving, endpoints }), 0, ""]
   ]
 }
 

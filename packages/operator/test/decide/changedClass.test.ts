@@ -27,33 +27,37 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   "the image of an engine": [
     ["is noted before the trial begins", observationOf("checking", { pod }, untried), "RecordEngineImage"],
     ["is noted once", observationOf("checking", { pod }, found({ engineImage: "reference:1" })), "work checking"],
-    ["is not that of an engine that is not ready", observationOf("checking", { pod: { ...pod, ready: false } }, untried), "again 600000"],
+    ["is not recorded from an engine that is not ready", observationOf("checking", { pod: { ...pod, ready: false } }, untried), "again 600000"],
     [
-      "is that of what serves where nobody noted it at its trial",
+      "is recorded from the serving engine if its trial did not record it",
       observationOf("activated", { pod }, { ...found({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
       "RecordEngineImage"
     ],
-    ["is noted with its digest once its node tells that", observationOf("checking", { pod: told }, found({ engineImage: "reference:1" })), "RecordEngineImage"],
-    ["is noted with its digest once", observationOf("checking", { pod: told }, found({ engineDigest: tried ?? "" })), "work checking"],
-    ["is not noted of a pod that was given another one", observationOf("checking", { pod: { ...told, image: "reference:9" } }, found({})), "work checking"],
     [
-      "whose name stands for another by now is not tried",
+      "is recorded with its digest once its node reports it",
+      observationOf("checking", { pod: told }, found({ engineImage: "reference:1" })),
+      "RecordEngineImage"
+    ],
+    ["is recorded with its digest once", observationOf("checking", { pod: told }, found({ engineDigest: tried ?? "" })), "work checking"],
+    ["is not recorded from a pod whose image was changed", observationOf("checking", { pod: { ...told, image: "reference:9" } }, found({})), "work checking"],
+    [
+      "whose tag has moved is not tried",
       observationOf("checking", { pod: moved }, found({ engineDigest: tried ?? "" })),
       "Tell, remove pod pod-1",
       `The image reference:1 now has the digest ${other}, but ${tried} was verified. The engine is replaced with the verified image.`
     ],
     [
-      "whose name stands for another by now takes no traffic",
+      "whose tag has moved gets no traffic",
       observationOf("activating", { pod: moved }, found({ engineDigest: tried ?? "", checks: report })),
       "Tell, remove pod pod-1"
     ],
     [
-      "whose name stands for another by now loses its traffic",
+      "whose tag has moved loses its traffic",
       observationOf("activated", { pod: moved }, { ...found(verified), endedAt: 0, endpoints }),
       "publish nothing, Tell, remove pod pod-1"
     ],
     [
-      "that was asked for by its digest is that, whatever its node calls it",
+      "that was requested by digest is that image, whatever its node calls it",
       observationOf("activated", { pod: { ...moved, imagePinned: true } }, { ...found(verified), endedAt: 0, endpoints }),
       ""
     ]
@@ -73,12 +77,12 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     ["gives way to another in the trial", observationOf("checking", { outdated: true, pod: unstarted }), "remove pod pod-1", outdated],
     [
-      "gives way to another where it is to serve",
+      "is replaced if it is to serve",
       observationOf("activated", { outdated: true, pod: unplaced }, { ...serving, endpoints }),
       "publish nothing, remove pod pod-1",
       outdated
     ],
-    ["is waited for where it goes already", observationOf("provisioning", { outdated: true, pod: { ...unplaced, deleting: true } }), ""]
+    ["is waited for if it is terminating already", observationOf("provisioning", { outdated: true, pod: { ...unplaced, deleting: true } }), ""]
   ],
   "what serves, where the class says replace": [
     [
@@ -88,7 +92,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       `Waits for 1 GPU of simulated: first in the queue. The serving revision of this model (${otherDeployment}) holds 1, but stopping it would not help: ${cordoned}.`
     ],
     [
-      "nor where the only node of the class takes no new pods",
+      "nor if the only node of the class is cordoned",
       observationOf(
         "queued",
         {
@@ -113,7 +117,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       ""
     ],
     [
-      "is stopped for the limit where another node has room",
+      "is stopped for the limit if another node has room",
       observationOf(
         "waiting",
         { freeSlots: 1, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned, organizationGpus: 1 },
@@ -124,12 +128,12 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   ],
   "GPUs that no node can give": [
     [
-      "are told of with the reason, not as a place in a queue",
+      "are reported with the reason, not as a place in a queue",
       observationOf("queued", { freeSlots: 0, shortage: none }),
       "",
       `Waits for 1 GPU of simulated: ${none}.`
     ],
-    ["are waited for by who comes new", observationOf("waiting", { freeSlots: 0, shortage: none }), "enter queued"]
+    ["are waited for by new runs", observationOf("waiting", { freeSlots: 0, shortage: none }), "enter queued"]
   ]
 }
 

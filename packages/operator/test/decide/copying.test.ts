@@ -12,7 +12,7 @@ const full = { code: "weights_store_full", text: "It needs 10 bytes." } as const
 
 const failureOf = ({ actions }: Decision) => actions.find((action) => action._tag === "Enter")?.failure ?? null
 
-const seen = (change: Partial<ObservedCopy>, phase: "provisioning" | "checking" | "activated" = "provisioning"): Observation => ({
+const observation = (change: Partial<ObservedCopy>, phase: "provisioning" | "checking" | "activated" = "provisioning"): Observation => ({
   ...observed,
   run: { ...run, phase, revision: { ...revision, status: phase === "activated" ? "active" : "draft" } },
   podClass: { ...podClass, weightsCache: cache },
@@ -21,39 +21,39 @@ const seen = (change: Partial<ObservedCopy>, phase: "provisioning" | "checking" 
 
 describe("while the weights are copied to a node", () => {
   it("the run reports the progress, and is requeued soon", () => {
-    const decision = decide(seen({}), 1_000)
+    const decision = decide(observation({}), 1_000)
     assert.strictEqual(decision.message, "Copies the weights to the node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
     assert.strictEqual(decision.requeueAt, 1_000 + fetchInterval)
-    assert.strictEqual(decide(seen({ progress: null }), 1_000).message, "Copies the weights to the node.")
-    assert.match(decide(seen({ progress: { ...state, waiting: true } }), 1_000).message, /^Waits for another pod that copies the same weights/)
+    assert.strictEqual(decide(observation({ progress: null }), 1_000).message, "Copies the weights to the node.")
+    assert.match(decide(observation({ progress: { ...state, waiting: true } }), 1_000).message, /^Waits for another pod that copies the same weights/)
     assert.match(
-      decide(seen({ progress: { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 90 } }), 1_000).message,
+      decide(observation({ progress: { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 90 } }), 1_000).message,
       /nothing arrived for 2 min\.$/
     )
-    assert.match(decide(seen({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to the node: 1\.0 GiB/)
+    assert.match(decide(observation({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to the node: 1\.0 GiB/)
   })
 
   it("it has hours, and the engine's deadline starts afterward", () => {
-    assert.isNull(failureOf(decide(seen({}), provisioningDeadline + 1)))
-    assert.strictEqual(failureOf(decide(seen({}), copyDeadline))?.code, "provisioning_timeout")
-    assert.match(decide(seen({}), copyDeadline).message, /not copied to the node within 6 hours\. Deploy again, or choose another host class\.$/)
+    assert.isNull(failureOf(decide(observation({}), provisioningDeadline + 1)))
+    assert.strictEqual(failureOf(decide(observation({}), copyDeadline))?.code, "provisioning_timeout")
+    assert.match(decide(observation({}), copyDeadline).message, /not copied to the node within 6 hours\. Deploy again, or choose another host class\.$/)
     const done = { running: false, done: true, endedAt: copyDeadline }
-    assert.isNull(failureOf(decide(seen(done), copyDeadline + 1)))
-    assert.strictEqual(failureOf(decide(seen(done), copyDeadline + provisioningDeadline))?.code, "provisioning_timeout")
-    // Also where an engine is lost in its trial and another pod copies.
+    assert.isNull(failureOf(decide(observation(done), copyDeadline + 1)))
+    assert.strictEqual(failureOf(decide(observation(done), copyDeadline + provisioningDeadline))?.code, "provisioning_timeout")
+    // Also if an engine is lost in its trial and another pod copies the weights.
     const boot = podClass.bootDeadlineSeconds * 1_000
-    assert.match(decide(seen({}, "checking"), boot + 1).message, /^Copies the weights to the node: /)
-    assert.isNull(failureOf(decide(seen({}, "checking"), boot + 1)))
-    assert.isNull(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot - 1)))
-    assert.strictEqual(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot))?.code, "engine_lost")
+    assert.match(decide(observation({}, "checking"), boot + 1).message, /^Copies the weights to the node: /)
+    assert.isNull(failureOf(decide(observation({}, "checking"), boot + 1)))
+    assert.isNull(failureOf(decide(observation({ ...done, endedAt: boot }, "checking"), 2 * boot - 1)))
+    assert.strictEqual(failureOf(decide(observation({ ...done, endedAt: boot }, "checking"), 2 * boot))?.code, "engine_lost")
   })
 
   it("a failure is reported and retried, and fails the run with its cause and its host class if retries cannot help", () => {
-    const again = decide(seen({ running: false, failures: 1, failure: full }), 1_000)
+    const again = decide(observation({ running: false, failures: 1, failure: full }), 1_000)
     assert.isNull(failureOf(again))
     assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. The copy is retried.")
     for (const change of [{ failures: 3 }, { failures: 1, final: true }]) {
-      const decision = decide(seen({ running: false, failure: full, ...change }), 1_000)
+      const decision = decide(observation({ running: false, failure: full, ...change }), 1_000)
       assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
       assert.match(
         failureOf(decision)?.text ?? "",
@@ -64,7 +64,7 @@ describe("while the weights are copied to a node", () => {
 
   it("weights that changed in the store are downloaded again, once, and never served", () => {
     const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
-    const known = seen({ ...changed })
+    const known = observation({ ...changed })
     const look = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: false } }, 1_000)
     assert.deepStrictEqual(
       look.actions.map(({ _tag }) => _tag),
@@ -72,7 +72,7 @@ describe("while the weights are copied to a node", () => {
     )
     const own = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: true } }, 1_000)
     assert.strictEqual(failureOf(own)?.code, "weights_mismatch")
-    assert.match(decide(seen({ checks: true, progress: null }), 1_000).message, /^Checks whether the weights/)
+    assert.match(decide(observation({ checks: true, progress: null }), 1_000).message, /^Checks whether the weights/)
   })
 
   it("the weights of a serving revision are downloaded again whenever its store loses them, and its engine then starts", () => {
@@ -80,7 +80,7 @@ describe("while the weights are copied to a node", () => {
     const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
     const tags = (decision: Decision) => decision.actions.map(({ _tag }) => _tag)
     for (const change of [missing, changed, { ...missing, running: true }]) {
-      const lost = { ...seen(change, "activated"), weights: { own: true } }
+      const lost = { ...observation(change, "activated"), weights: { own: true } }
       assert.deepStrictEqual(tags(decide(lost, 1_000)), ["ForgetWeights", "EnsureFetch"])
       assert.match(decide(lost, 1_000).message, /^The engine cannot use its weights: (Gone|Changed)\. They are downloaded again\.$/)
       const forgotten = { ...lost, weights: null }
@@ -91,16 +91,16 @@ describe("while the weights are copied to a node", () => {
       assert.deepStrictEqual([tags(decide(failed, 2_000)), decide(failed, 2_000).requeueAt], [[], 1_000 + fetchAgain])
       assert.deepStrictEqual(tags(decide(failed, 1_000 + fetchAgain)), ["RemoveFetch"])
       assert.deepStrictEqual(tags(decide({ ...forgotten, fetch: ObservedFetch.Succeeded() }, 1_000)), ["RemovePod", "NoteWeights", "RemoveFetch"])
-      // Whatever else is the matter with it, nothing is downloaded for what does not serve, and nothing for a store that nobody knows.
+      // Nothing is downloaded for a model that does not serve, or for an unknown store.
       assert.notInclude(tags(decide({ ...lost, run: { ...lost.run, modelDisabled: true } }, 1_000)), "EnsureFetch")
       assert.notInclude(tags(decide({ ...lost, podClass: null }, 1_000)), "EnsureFetch")
     }
-    assert.notInclude(tags(decide({ ...seen({ running: false, failures: 1, failure: full }, "activated") }, 1_000)), "EnsureFetch")
+    assert.notInclude(tags(decide({ ...observation({ running: false, failures: 1, failure: full }, "activated") }, 1_000)), "EnsureFetch")
   })
 
   it("a store that has lost them is checked by one download", () => {
     const missing = { running: false, failures: 3, failure: { code: "weights_missing", text: "Gone." } } as const
-    const before = { ...seen(missing), weights: { own: false } }
+    const before = { ...observation(missing), weights: { own: false } }
     assert.deepStrictEqual(
       decide(before, 1_000).actions.map(({ _tag }) => _tag),
       ["ForgetWeights", "EnsureFetch"]
@@ -110,11 +110,11 @@ describe("while the weights are copied to a node", () => {
 
   it("no pod is created if its volume is smaller than the model", () => {
     const small = { ...podClass, weightsCache: { ...cache, claimName: null, sizeBytes: 1_000 } }
-    const decision = decide({ ...seen({}), podClass: small, pod: null }, 1_000)
+    const decision = decide({ ...observation({}), podClass: small, pod: null }, 1_000)
     assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
     assert.match(decision.message, /host class local allows 1000 B \(1000 bytes\) for the copy on its node \(weightsCache\.sizeBytes\)/)
     assert.deepStrictEqual(
-      decide({ ...seen({}), pod: null }, 1_000).actions.map(({ _tag }) => _tag),
+      decide({ ...observation({}), pod: null }, 1_000).actions.map(({ _tag }) => _tag),
       ["EnsurePod"]
     )
   })

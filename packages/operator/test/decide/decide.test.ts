@@ -17,7 +17,7 @@ const endpoint = { url, pod: pod.name, reachable: false }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
 const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
 const unready = { ...pod, ready: false }
-/** Being deleted, on a node that does not answer: nobody there confirms that it has ended. */
+/** Terminating on an unresponsive node: no kubelet confirms its end. */
 const stuck = { ...unready, deleting: true, nodeDownSince: 0 }
 const died = { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } }
 
@@ -30,8 +30,8 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       `EnsureResource, work screening, again ${10 * minute}`
     ],
-    ["recorded facts are what ends screening", observationOf("screening"), 0, "enter materializing"],
-    ["weights that are there need no download", observationOf("screening", { weights: { own: false } }), 0, "enter provisioning"],
+    ["recorded facts end screening", observationOf("screening"), 0, "enter materializing"],
+    ["complete weights need no download", observationOf("screening", { weights: { own: false } }), 0, "enter provisioning"],
     ["nor do they free a GPU", observationOf("screening", { weights: { own: false }, freeSlots: 0 }), 0, "enter queued"],
     ["the organization's turn counts all the same", observationOf("screening", { weights: { own: false } }, { olderRun: otherDeployment }), 0, "enter waiting"],
     [
@@ -50,16 +50,16 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed does_not_fit"
     ],
     [
-      "an object that somebody applied is not made again for that: a new one would be a wish to try again",
+      "an applied object is not created again for that: a new one would be a request to try again",
       observationOf("screening", { ...unavailable("screening", 9, 0), resource: null }, { revision: null, applied: theirs }),
       10 * minute,
       "keep log, enter failed hub_unavailable"
     ],
-    ["a hub that is away is asked again after a pause", observationOf("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
+    ["an unreachable hub is retried after a pause", observationOf("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
     ["the pause ends", observationOf("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
     ["pauses grow, up to half a minute", observationOf("screening", unavailable("screening", 9, 1000), { revision: null }), 1000, "again 31000"],
     [
-      "a hub that stays away ends the run at its deadline",
+      "a hub that stays unreachable ends the run at its deadline",
       observationOf("screening", unavailable("screening", 9, 0), { revision: null }),
       10 * minute,
       "keep log, enter failed hub_unavailable"
@@ -67,15 +67,15 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   materializing: [
     ["a download is started once", observationOf("materializing"), 0, "EnsureFetch"],
-    ["none is where another has brought the files meanwhile", observationOf("materializing", { weights: { own: true } }), 0, "enter provisioning"],
+    ["no download is needed if another one fetched the files meanwhile", observationOf("materializing", { weights: { own: true } }), 0, "enter provisioning"],
     [
-      "a running download is left alone, and asked again how it goes on",
+      "a running download is left alone, and its progress is read again later",
       observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress: null }) }),
       0,
       "again 10000"
     ],
     [
-      "a download that was told another address of the hub gives way to another",
+      "a download with an outdated address of the hub is replaced",
       observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress: null, outdated: true }) }),
       0,
       "RemoveFetch"
@@ -106,12 +106,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ]
   ],
   "while its host class is gone": [
-    ["no download goes to a store that nobody knows", observationOf("materializing", { podClass: null }), 0, ""],
-    ["and none is noted there", observationOf("materializing", { podClass: null, fetch: ObservedFetch.Succeeded() }), 0, ""],
-    ["nor looks for lost weights there", observationOf("booting", { podClass: null, pod: { ...unready, restarts: 2 } }), 0, ""],
+    ["nothing is downloaded to an unknown store", observationOf("materializing", { podClass: null }), 0, ""],
+    ["and nothing is recorded for it", observationOf("materializing", { podClass: null, fetch: ObservedFetch.Succeeded() }), 0, ""],
+    ["and no lost weights are downloaded to it", observationOf("booting", { podClass: null, pod: { ...unready, restarts: 2 } }), 0, ""],
     ["the trial waits for it", observationOf("checking", { podClass: null, pod }), 0, ""],
     [
-      "and what runs of it goes on",
+      "and its running work continues",
       observationOf("checking", { podClass: null, pod, sameStart: true, work: { running: "checking", ended: null } }),
       0,
       "work checking"
@@ -122,7 +122,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["its turn comes", observationOf("waiting"), 0, "enter provisioning"],
     ["its turn comes, but no GPU is free", observationOf("waiting", { freeSlots: 0 }), 0, "enter queued"],
     ["queues while runs that go first need all free GPUs", observationOf("queued", { freeSlots: 2, ahead: 2 }), 0, ""],
-    ["goes when there is room behind those that go first", observationOf("queued", { freeSlots: 3, ahead: 2 }), 0, "enter provisioning"],
+    ["continues if there is room behind the runs that go first", observationOf("queued", { freeSlots: 3, ahead: 2 }), 0, "enter provisioning"],
     ["a host class that is gone is waited for", observationOf("queued", { podClass: null }), 0, ""],
     ["an engine left by a crash is removed before it queues on", observationOf("queued", { freeSlots: 0, pod }), 0, "remove pod pod-1"],
     ["a place is not taken while the earlier engine is leaving", observationOf("queued", { pod: { ...pod, deleting: true } }), 0, ""],
@@ -136,10 +136,15 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ]
   ],
   provisioning: [
-    ["asks for its pod", observationOf("provisioning"), 0, "EnsurePod"],
-    ["goes on once the container runs", observationOf("provisioning", { pod: unready }), 0, "enter booting"],
+    ["requests its pod", observationOf("provisioning"), 0, "EnsurePod"],
+    ["continues once the container runs", observationOf("provisioning", { pod: unready }), 0, "enter booting"],
     ["waits for an earlier engine that is leaving", observationOf("provisioning", { pod: { ...pod, deleting: true } }), 0, ""],
-    ["which never leaves by itself where its node fell silent on the way", observationOf("provisioning", { pod: stuck }), hour, "remove pod pod-1 by force"],
+    [
+      "which is never replaced for its name alone if its node stopped responding",
+      observationOf("provisioning", { pod: stuck }),
+      hour,
+      "remove pod pod-1 by force"
+    ],
     [
       "a pod that finds no node is given patience",
       observationOf("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
@@ -147,7 +152,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "again 15000"
     ],
     [
-      "capacity that somebody else took sends it back to the queue",
+      "a run whose capacity was taken returns to the queue",
       observationOf("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
       15_000,
       "remove pod pod-1, enter queued"
@@ -183,7 +188,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed image_unavailable"
     ],
     [
-      "one that was pulled for a long while and fails then is given them too",
+      "a pull that fails after a long time gets the deadline too",
       observationOf("provisioning", { blockedSince: 9 * minute, pod: { ...unready, started: false, blocked: "ErrImagePull" } }),
       10 * minute,
       `again ${11 * minute}`
@@ -201,7 +206,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       `again ${70 * minute}`
     ],
     [
-      "a pod that has no node and no word about it is waited for, and not looked at all the time",
+      "a pod without a node and without a reason is waited for, with a pause between passes",
       observationOf("provisioning", { pod: { ...unready, scheduled: false, started: false } }),
       31 * minute,
       ""
@@ -235,7 +240,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed engine_start_failed"
     ],
     [
-      "an engine that does not start with weights of an earlier download has the store looked at first",
+      "an engine that does not start with weights of an earlier download has the store checked first",
       observationOf("booting", { weights: { own: false }, pod: died }),
       0,
       "ForgetWeights, EnsureFetch"
@@ -243,7 +248,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["also after a crash in between", observationOf("booting", { pod: died }), 0, "EnsureFetch"],
     ["it waits for that download", observationOf("booting", { pod: died, fetch: ObservedFetch.Active({ obstacle: null, progress: null }) }), 0, "again 10000"],
     [
-      "is started once more when all is there",
+      "is started again once everything is complete",
       observationOf("booting", { pod: died, fetch: ObservedFetch.Succeeded() }),
       0,
       "remove pod pod-1, NoteWeights, RemoveFetch"
@@ -255,7 +260,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed weights_mismatch"
     ],
     [
-      "and fails as itself where its weights are there and it dies again",
+      "and fails with its own failure if its weights are complete and it dies again",
       observationOf("booting", { weights: { own: true }, pod: died }),
       0,
       "keep log, enter failed engine_start_failed"
@@ -295,13 +300,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "NoteNodeFault, enter queued"
     ],
     [
-      "but not for ever",
+      "but not forever",
       observationOf("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }, { requeues: 3 }),
       0,
       "keep log, enter failed node_fault"
     ],
     [
-      "nor where the engine names what is its own",
+      "nor if the engine names its own cause",
       observationOf("booting", {
         bootLog: "No available memory for the cache blocks",
         pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true }
@@ -309,7 +314,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "keep log, enter failed out_of_memory"
     ],
-    ["a pod that went away does not blame the model", observationOf("booting"), 0, "enter queued"],
+    ["a pod that was deleted does not blame the model", observationOf("booting"), 0, "enter queued"],
     [
       "a lost node does not blame the model",
       observationOf("booting", { pod: { ...unready, lost: "its node is gone" } }),
@@ -322,13 +327,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["the phase and its work are one: other work stops", observationOf("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
     ["an engine that restarts is waited for", observationOf("checking", { pod: unready }), 0, `again ${10 * minute}`],
     [
-      "one that only answers its probes late is busy with its checks, which go on",
+      "an engine that only answers its probes late is busy with its checks, which continue",
       observationOf("checking", { pod: unready, ...busy("checking"), sameStart: true }),
       0,
       "work checking"
     ],
     ["so does its benchmark", observationOf("benchmarking", { pod: unready, ...busy("benchmarking"), sameStart: true }), 0, "work benchmarking"],
-    ["those of an engine that has started again end", observationOf("checking", { pod: unready, ...busy("checking") }), 0, `again ${10 * minute}`],
+    ["the checks of an engine that has restarted end", observationOf("checking", { pod: unready, ...busy("checking") }), 0, `again ${10 * minute}`],
     [
       "also for longer than it may take to start: its own exchanges show whether it hangs",
       observationOf("checking", { pod: unready, ...busy("checking"), sameStart: true }),
@@ -336,7 +341,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "work checking"
     ],
     [
-      "one that lost its place waits for a node that may be on its way",
+      "an engine that was evicted waits for a node that may be on its way",
       observationOf("checking", { podClass: { ...podClass, autoscaling: true }, pod: { ...unready, scheduled: false, scheduledAt: null, started: false } }),
       60 * minute,
       ""
@@ -364,7 +369,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed checks_failed"
     ],
     [
-      "checks that ran out of time while the engine computed blame nobody",
+      "checks that timed out while the engine computed do not blame the model",
       observationOf(
         "checking",
         { pod },
@@ -380,7 +385,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed trial_unavailable"
     ],
     [
-      "a capability that was withdrawn, and fingerprints that drifted, are told and end nothing",
+      "a withdrawn capability and drifted fingerprints are recorded as events and end nothing",
       observationOf(
         "checking",
         { pod },
@@ -403,7 +408,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "again 2000"
     ],
     [
-      "and is to blame where it was at every try",
+      "and is blamed if it was the cause at every attempt",
       observationOf("checking", { pod, ...unavailable("checking", 3, 0, true) }),
       9_000,
       "keep log, enter failed tokenizer_unreadable"
@@ -416,13 +421,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed kv_capacity"
     ],
     [
-      "a cache whose layout the fit does not know is told of, and fails nothing",
+      "a cache with a layout that the estimate does not know is reported, and fails nothing",
       observationOf("measuring", { pod }, found({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
       0,
       "Tell, enter benchmarking"
     ],
     [
-      "figures that the engine does not tell fail nothing",
+      "figures that the engine does not report fail nothing",
       observationOf("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: null } })),
       0,
       "enter benchmarking"
@@ -453,14 +458,14 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["traffic waits until a gateway has reached it", observationOf("activating", { pod }, { endpoints: [endpoint] }), 0, `again ${2 * minute}`],
     ["a reached engine takes the traffic", observationOf("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 0, "Activate"],
     [
-      "but not while its node is silent: what serves may be the only one that is alive",
+      "but not while its node is unresponsive: the serving engine may be the only healthy one",
       observationOf("activating", { pod: { ...pod, nodeDownSince: 0 } }, { endpoints: [{ ...endpoint, reachable: true }] }),
       59_999,
       "again 60000"
     ],
-    ["nor are gateways told of it", observationOf("activating", { pod: { ...pod, nodeDownSince: 0 } }), 0, "again 60000"],
+    ["nor is it published to gateways", observationOf("activating", { pod: { ...pod, nodeDownSince: 0 } }), 0, "again 60000"],
     [
-      "an engine that came back elsewhere is published anew",
+      "an engine that returned on another node is published again",
       observationOf("activating", { pod }, { endpoints: [{ ...endpoint, url: "http://127.0.9.9:1", reachable: true }] }),
       0,
       `publish ${url}, again ${2 * minute}`
@@ -486,7 +491,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ]
   ],
   "activated and active": [
-    ["what serves is published while it is ready", observationOf("activated", { pod }, serving), 0, `publish ${url}`],
+    ["a serving engine is published while it is ready", observationOf("activated", { pod }, serving), 0, `publish ${url}`],
     ["and written only on change", observationOf("activated", { pod }, { ...serving, endpoints: [endpoint] }), 0, ""],
     [
       "an engine that is not ready is withdrawn",
@@ -495,19 +500,19 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "publish nothing, again 600000"
     ],
     [
-      "one that hangs is given as long to come back as its class lets it start",
+      "a hanging engine has as long to return as its class allows for a start",
       observationOf("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
       11 * minute - 1,
       `again ${11 * minute}`
     ],
     [
-      "and is then replaced, which is told",
+      "and is then replaced, with an event",
       observationOf("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
       11 * minute,
       "Tell, remove pod pod-1"
     ],
     [
-      "one that started again meanwhile has its own time",
+      "an engine that restarted meanwhile has its own time",
       observationOf("activated", { pod: { ...unready, startedAt: 5 * minute } }, serving),
       11 * minute,
       "again 900000"
@@ -527,7 +532,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "again 60000"
     ],
     [
-      "but gets no traffic anew",
+      "but gets no new traffic",
       observationOf("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [{ ...endpoint, url: "http://127.0.9.9:8000" }] }),
       59_999,
       "publish nothing, again 60000"
@@ -544,9 +549,9 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "publish nothing, NoteNodeFault, remove pod pod-1, again 600000"
     ],
-    ["but not one that starts again", observationOf("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
+    ["but not a restarting one", observationOf("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
     [
-      "nor one that answers beside a card that failed",
+      "nor one that responds although another GPU of the node failed",
       observationOf("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
       0,
       ""
@@ -581,13 +586,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "again 3600000"
     ],
     [
-      "up to what gateways let a stream last",
+      "up to the gateways' limit for a stream",
       observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
       60 * minute,
       "remove pod pod-1"
     ],
     [
-      "what was withdrawn this moment gets its time too",
+      "an endpoint that was withdrawn just now gets its time too",
       observationOf("activated", { pod, withdrawnAt: null }, found({ status: "superseded" })),
       5_000,
       "again 15000"
@@ -606,7 +611,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     ["then gives its GPUs back", observationOf("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
     [
-      "also where its node fell silent before its pod was gone",
+      "also if its node became unresponsive before its pod was gone",
       observationOf("activated", { pod: stuck, withdrawnAt: 0 }, found({ status: "superseded" })),
       hour,
       "remove pod pod-1 by force"
@@ -615,7 +620,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   "activated as a candidate": [
     [
-      "gives its GPUs back in time also where the end of its run lies in the future, as after a clock that was set back",
+      "releases its GPUs in time even if the end of its run lies in the future, after a clock was set back",
       observationOf("activated", { pod, firstReadings: new Map([[60 * minute, 0]]) }, { ...found({ checks: report }), serve: false, endedAt: 60 * minute }),
       15 * minute,
       "remove pod pod-1"
@@ -662,13 +667,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       `again ${61 * minute}`
     ],
     [
-      "what serves may become ready again",
+      "a serving engine may become ready again",
       observationOf("activated", { leadingSince: 60 * minute, pod: unready }, serving),
       60 * minute,
       `again ${70 * minute}`
     ],
     [
-      "but what then exceeds its limit fails",
+      "but an engine that then exceeds its limit fails",
       observationOf("booting", { leadingSince: 60 * minute, pod: unready }),
       70 * minute,
       "keep log, enter failed boot_timeout"
@@ -676,7 +681,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   "failed and cancelled": [
     [
-      "a cancelled run is cleaned up, also of what no watch shows",
+      "a canceled run is cleaned up, including objects that no watch shows",
       observationOf(
         "cancelled",
         { pod, fetch: ObservedFetch.Active({ obstacle: null, progress: null }), resource: { uid: "mdep-1", shownPhase: "booting" } },
@@ -699,28 +704,28 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "remove pod pod-1"
     ],
     ["once nothing is left, that is said", observationOf("failed", { released: false, resource: { uid: "mdep-1", shownPhase: "failed" } }), 0, "Release"],
-    ["its object stays where it is kept for ever", observationOf("failed", { resource: shown("failed"), keepFinished: null }), 90 * minute, ""],
+    ["its object stays if it is kept forever", observationOf("failed", { resource: shown("failed"), keepFinished: null }), 90 * minute, ""],
     [
       "its object stays for as long as it is kept",
       observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }),
       0,
       `again ${61 * minute}`
     ],
-    ["its object goes then", observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }), 61 * minute, "RemoveResource"],
     [
-      "which counts from the last that it told",
+      "its object is deleted then",
+      observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }),
+      61 * minute,
+      "RemoveResource"
+    ],
+    [
+      "which counts from the last change of its status",
       observationOf("cancelled", { resource: shown("cancelled"), keepFinished: hour, shownSince: 5 * minute }, { endedAt: minute }),
       61 * minute,
       `again ${65 * minute}`
     ],
+    ["an applied object is never deleted", observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { applied: theirs }), 90 * minute, ""],
     [
-      "an object that somebody applied is theirs",
-      observationOf("failed", { resource: shown("failed"), keepFinished: hour }, { applied: theirs }),
-      90 * minute,
-      ""
-    ],
-    [
-      "an object goes only once it says how its run ended, which is said now",
+      "an object is deleted only after its status shows the end of its run",
       observationOf("failed", { resource: shown("booting"), keepFinished: hour }),
       90 * minute,
       "remove pod, RemoveFetch"
@@ -732,14 +737,19 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "remove pod pod-1"
     ],
     [
-      "the object of what serves stays",
+      "the object of a serving run stays",
       observationOf("activated", { resource: shown("activated"), keepFinished: 1, pod }, { ...serving, endpoints: [endpoint] }),
       90 * minute,
       ""
     ],
-    ["and where it idles", observationOf("activated", { resource: shown("activated"), keepFinished: 1 }, { ...serving, modelDisabled: true }), 90 * minute, ""],
     [
-      "the object of what was replaced goes once its engine has gone",
+      "also if the model is idle",
+      observationOf("activated", { resource: shown("activated"), keepFinished: 1 }, { ...serving, modelDisabled: true }),
+      90 * minute,
+      ""
+    ],
+    [
+      "the object of a replaced revision is deleted once its engine is gone",
       observationOf("activated", { resource: shown("activated"), keepFinished: hour }, { ...serving, ...found({ status: "superseded" }) }),
       90 * minute,
       "RemoveResource"
@@ -755,7 +765,7 @@ for (const [name, cases] of Object.entries(tables)) {
       it(promise, () => {
         const decision = decide(observation, now)
         assert.strictEqual(words(decision), expected)
-        // A time that has come already would be a loop without a pause.
+        // A time in the past would cause a loop without a pause.
         assert.isAbove(decision.requeueAt ?? Number.POSITIVE_INFINITY, now)
       })
     }
@@ -784,7 +794,7 @@ describe("a failure of the trial for which the model is not at fault", () => {
       /; deploy again\. The model hub cannot be reached\.$/
     ],
     [
-      "a gateway that is not there",
+      "a gateway that is unreachable",
       observationOf("activating", { pod }),
       10_000_000,
       /The previous revision continues to serve\. Deploy again; if the problem persists, contact the cluster's operator\.$/

@@ -12,7 +12,7 @@ const before = (code: string, at = 1_000) => ({ nodeFaults: [{ node: "node-1", c
 const later = { phaseSince: 5_000 }
 const broken = found({ benchmark: { ...benchmark, steps: [{ ...step, errors: 5 }] } })
 const unready = { ...pod, ready: false }
-/** An engine that has ended twice since the checks began. */
+/** An engine that ended twice since the checks began. */
 const crashed = { ...unready, restarts: 2, startedAt: 9_000, lastExit: { code: 139, reason: "Error" } }
 const failureOf = (observation: Observation, now = 10_000) =>
   decide(observation, now).actions.flatMap((action) => (action._tag === "Enter" && action.failure !== null ? [action.failure] : []))[0]
@@ -22,19 +22,19 @@ describe("the cause of a failure", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
     ["garbage on one node is tried on another", observationOf("checking", { pod, elsewhere: true }, garbage), elsewhere],
     ["answers that change by themselves too", observationOf("checking", { pod, elsewhere: true }, unsteady), elsewhere],
-    ["where there is no other node, the first one decides", observationOf("checking", { pod }, garbage), "keep log, enter failed output_garbage"],
+    ["if there is no other node, the first one decides", observationOf("checking", { pod }, garbage), "keep log, enter failed output_garbage"],
     [
       "on the second node it is the model's",
       observationOf("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later }),
       "keep log, enter failed output_garbage"
     ],
     [
-      "what was noted this time, before a restart of ours, is not a second node",
+      "a fault recorded this time, before a restart of the operator, is not a second node",
       observationOf("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage", 6_000), ...later }),
       elsewhere
     ],
     [
-      "another fault than on the first node is tried once more",
+      "a different fault than on the first node is tried again",
       observationOf("checking", { pod, elsewhere: true }, { ...unsteady, ...before("output_garbage"), ...later }),
       elsewhere
     ],
@@ -49,14 +49,10 @@ describe("the cause of a failure", () => {
       elsewhere
     ],
     ["and as requests of the benchmark that fail", observationOf("benchmarking", { pod: { ...pod, gpuFault: true } }, broken), elsewhere],
-    [
-      "which are the engine's where its card is well",
-      observationOf("benchmarking", { pod, elsewhere: true }, broken),
-      "keep log, enter failed benchmark_floor"
-    ],
+    ["which blame the engine if its GPU is healthy", observationOf("benchmarking", { pod, elsewhere: true }, broken), "keep log, enter failed benchmark_floor"],
     ["a card that failed is to blame before the model", observationOf("checking", { pod: { ...pod, gpuFault: true } }, garbage), elsewhere],
     [
-      "where cards failed too often nothing is said of the model",
+      "if GPUs failed too often the model is not blamed",
       observationOf("checking", { pod: { ...pod, gpuFault: true } }, { ...garbage, requeues: maxRequeues, ...before("gpu_fault"), ...later }),
       "keep log, enter failed node_fault"
     ],
@@ -106,7 +102,7 @@ describe("the cause of a failure", () => {
       elsewhere
     ],
     ["an engine that ends again and again under the checks is tried elsewhere", observationOf("checking", { pod: crashed, elsewhere: true }, later), elsewhere],
-    ["also where it is up again at the moment", observationOf("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
+    ["even if it is running again at the moment", observationOf("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
     [
       "on the second node it is the engine's",
       observationOf("benchmarking", { pod: crashed, elsewhere: true }, { ...found({}), ...before("engine_crashed"), ...later }),
@@ -117,7 +113,7 @@ describe("the cause of a failure", () => {
       observationOf("checking", { pod: crashed, elsewhere: true, bootLog: "No available memory for the cache blocks" }, later),
       "keep log, enter failed out_of_memory"
     ],
-    ["what ended it before the trial is over", observationOf("checking", { pod: { ...pod, restarts: 2, startedAt: 4_000 } }, later), "work checking"]
+    ["an end before the trial does not count", observationOf("checking", { pod: { ...pod, restarts: 2, startedAt: 4_000 } }, later), "work checking"]
   ]
   for (const [promise, observation, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, 10_000)), expected))
 

@@ -54,8 +54,8 @@ describe("why a trial ends the run", () => {
       "checks_failed"
     ],
     ["an engine that broke once has failed its checks", [{ name: "text_likelihood", ...broken, isReproduced: false }], "text_likelihood", "checks_failed"],
-    ["what failed and then passed is named", [{ name: "stop_strings", outcome: "flaky" }], "stop_strings", "nondeterministic_output"],
-    ["an answer of another request goes first, also on a slow machine", [{ name: "usage_exact", ...slow }, leak], "batch_equals_alone", "cross_request_leak"],
+    ["a check that failed and then passed is named", [{ name: "stop_strings", outcome: "flaky" }], "stop_strings", "nondeterministic_output"],
+    ["text of another request takes precedence, also on a slow machine", [{ name: "usage_exact", ...slow }, leak], "batch_equals_alone", "cross_request_leak"],
     ["a slow machine is no fault", [{ name: "template_agrees", ...slow }], "template_agrees", "trial_unavailable"],
     [
       "on a slow machine checks that judge by the clock are no fault either, nor is a silence after which the engine computed",
@@ -92,7 +92,7 @@ describe("why a trial ends the run", () => {
       "checks_failed"
     ],
     [
-      "what informs is never the reason",
+      "an informational check is never the reason",
       [
         { name: "golden_answers", class: "informs", outcome: "failed" },
         { name: "usage_exact", outcome: "failed" }

@@ -11,7 +11,7 @@ const free = { freeSlots: 1, freeGpus: 4, classGpus: 4 }
 const on = (phase: "queued" | "waiting", options: ReadonlyArray<ClassOption>, change: Partial<Observation> = {}, run: Partial<Run> = {}) =>
   observationOf(phase, { freeSlots: 0, options, ...change }, { servingRequest: { host_class: options.map(({ podClass }) => podClass.hostClass.name) }, ...run })
 
-/** Where a decision leads, and to which host class. */
+/** The phase that a decision enters, and the host class. */
 const outcome = ({ actions, message }: Decision): string => {
   const entered = actions.find((action) => action._tag === "Enter")
   return entered?._tag === "Enter" ? `${entered.to} ${entered.plan?.settings.host_class ?? "its own"}${entered.replaces ? " replaces" : ""}` : message
@@ -25,9 +25,9 @@ const large = (view: Partial<ClassOption> = {}) => optionOn("large", { freeSlots
 const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
   ["takes the first class that has free GPUs", on("queued", [optionOn("a"), optionOn("b", free), optionOn("c", free)]), "provisioning b"],
   ["takes the first class of several with free GPUs", on("queued", [optionOn("a", free), optionOn("b", free)]), "provisioning a"],
-  ["leaves a class to those that go first there", on("queued", [optionOn("a", { ...free, ahead: 1 }), optionOn("b", free)]), "provisioning b"],
-  ["takes free GPUs before it asks for a node", on("queued", [autoscaling(optionOn("a")), optionOn("b", free)]), "provisioning b"],
-  ["asks for a node if no GPUs are free", on("queued", [optionOn("a"), autoscaling(optionOn("b"))]), "provisioning b"],
+  ["leaves a class to the runs that go first there", on("queued", [optionOn("a", { ...free, ahead: 1 }), optionOn("b", free)]), "provisioning b"],
+  ["takes free GPUs before it requests a node", on("queued", [autoscaling(optionOn("a")), optionOn("b", free)]), "provisioning b"],
+  ["requests a node if no GPUs are free", on("queued", [optionOn("a"), autoscaling(optionOn("b"))]), "provisioning b"],
   [
     "waits for all of its classes",
     on("queued", [optionOn("a", { ahead: 3 }), optionOn("b", { freeGpus: 1, freeSlots: 1, ahead: 1 })]),
@@ -49,13 +49,13 @@ const cases: ReadonlyArray<readonly [promise: string, observation: Observation, 
     "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Class c has 4 free and fits: set spec.serving.hostClasses to [a, b, c], or hostClass to any."
   ],
   [
-    "names a class alone if the run may be placed there already and its weights are elsewhere",
+    "names a class alone if the run may be placed there already and its weights are in another store",
     on("queued", [optionOn("a"), optionOn("b")], { roomOn: { name: "c", freeGpus: 4, sameStore: false } }, { servingRequest: { host_class: "any" } }),
     "Waits for GPUs of class a (0 of 8 free) or b (0 of 8 free): first in the queue. Class c has 4 free and fits: cancel this run and deploy with host_class c."
   ],
-  ["goes on if its own class was deleted", on("queued", [optionOn("b", free)], { podClass: null }), "provisioning b"],
+  ["continues if its own class was deleted", on("queued", [optionOn("b", free)], { podClass: null }), "provisioning b"],
   [
-    "asks Kueue if only its queue may have room",
+    "requests GPUs from Kueue if only its queue may have room",
     on("queued", [optionOn("b")], { podClass: { ...podClass, queueName: "gpus" } }),
     "Requests its GPUs from Kueue's queue gpus."
   ],

@@ -15,32 +15,28 @@ const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]>> = {
   "a run whose revision was verified before": [
-    ["needs no download, no start and no trial where the engine is held", observationOf("screening", { pod }, draft), "enter activating"],
-    ["starts the engine where it is gone", observationOf("screening", {}, draft), "enter provisioning"],
-    ["goes on with an engine that still starts", observationOf("screening", { pod: { ...pod, ready: false } }, draft), "enter provisioning"],
-    ["starts another where that one is on its way out", observationOf("screening", { pod: { ...pod, deleting: true } }, draft), "enter provisioning"],
-    ["waits for GPUs where none is free", observationOf("screening", { freeSlots: 0 }, draft), "enter queued"],
+    ["needs no download, start or trial if the engine is held", observationOf("screening", { pod }, draft), "enter activating"],
+    ["starts the engine if it is gone", observationOf("screening", {}, draft), "enter provisioning"],
+    ["continues with an engine that is still starting", observationOf("screening", { pod: { ...pod, ready: false } }, draft), "enter provisioning"],
+    ["starts a new engine if the held one is terminating", observationOf("screening", { pod: { ...pod, deleting: true } }, draft), "enter provisioning"],
+    ["waits for GPUs if none is free", observationOf("screening", { freeSlots: 0 }, draft), "enter queued"],
     ["waits for its organization's limit", observationOf("screening", { organizationGpus: 1 }, { ...draft, gpuLimit: 1 }), "enter waiting"],
     [
-      "but for neither where the engine is held",
+      "but for neither if the engine is held",
       observationOf("screening", { pod, freeSlots: 0, organizationGpus: 1 }, { ...draft, gpuLimit: 1 }),
       "enter activating"
     ],
-    ["ends at once where nothing is to be served", observationOf("screening", {}, { ...draft, serve: false }), "Activate"],
-    ["touches nothing where it serves already", observationOf("screening", { pod }, active), "enter activating"],
-    ["is activated at once where it serves already, whatever its engine does", observationOf("activating", {}, active), "Activate"],
-    ["goes from its start straight to its traffic", observationOf("booting", { pod }, draft), "enter activating"],
+    ["ends at once if nothing is to be served", observationOf("screening", {}, { ...draft, serve: false }), "Activate"],
+    ["changes nothing if it serves already", observationOf("screening", { pod }, active), "enter activating"],
+    ["is activated at once if it serves already, whatever its engine's state is", observationOf("activating", {}, active), "Activate"],
+    ["goes from its start straight to traffic", observationOf("booting", { pod }, draft), "enter activating"],
     ["takes the place that its engine has", observationOf("queued", { pod, freeSlots: 0 }, draft), "enter provisioning"],
-    [
-      "removes an engine that is lost before it asks for another",
-      observationOf("queued", { pod: { ...pod, lost: "Evicted" } }, draft),
-      "remove pod pod-1 by force"
-    ],
-    ["and one that answers otherwise than what was verified", observationOf("queued", { pod, boot: otherwise }, draft), "remove pod pod-1"],
+    ["deletes a lost engine before it requests another", observationOf("queued", { pod: { ...pod, lost: "Evicted" } }, draft), "remove pod pod-1 by force"],
+    ["and an engine whose answers differ from the verified ones", observationOf("queued", { pod, boot: otherwise }, draft), "remove pod pod-1"],
     ["publishes the engine that it reuses", observationOf("activating", { pod, leadingSince: 1_000_000 }, draft), `publish ${url}, again 1120000`],
     ["leaves the engine alone once it is activated", observationOf("activated", { pod, resource: shown("activated") }, { ...active, endedAt: 0 }), ""],
     [
-      "leaves the engine alone where it failed, but takes a draft's endpoint back",
+      "leaves the engine alone if it failed, but withdraws a draft's endpoint",
       observationOf(
         "failed",
         { pod, resource: shown("failed") },
@@ -49,7 +45,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "publish nothing"
     ],
     [
-      "leaves what serves alone where it was cancelled",
+      "leaves the serving revision alone if it was canceled",
       observationOf("cancelled", { pod, resource: shown("cancelled"), released: false }, { ...active, endedAt: 0, endpoints: [endpoint] }),
       "Release"
     ]
@@ -92,14 +88,18 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       observationOf("activated", { resource: shown("activated"), released: false }, { ...served, modelDeleted: true }),
       "RemoveResource"
     ],
-    ["removes that of an old failed run too", observationOf("failed", { resource: shown("failed") }, { ...maker, modelDeleted: true }), "RemoveResource"],
     [
-      "cleans up after a cancelled run before its custom resource goes",
+      "deletes the resource of an old failed run too",
+      observationOf("failed", { resource: shown("failed") }, { ...maker, modelDeleted: true }),
+      "RemoveResource"
+    ],
+    [
+      "cleans up after a canceled run before its custom resource is deleted",
       observationOf("cancelled", { resource: shown("booting"), pod }, { ...maker, modelDeleted: true }),
       "remove pod, RemoveFetch"
     ],
     [
-      "and that of a run that reused another's engine",
+      "and the resource of a run that reused another run's engine",
       observationOf("activated", { pod, resource: shown("activated") }, { ...active, modelDeleted: true }),
       "RemoveResource"
     ],
@@ -114,8 +114,8 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       observationOf("materializing", { fetch: { _tag: "Succeeded" }, freeSlots: 0, organizationGpus: 2 }, { gpuLimit: 2 }),
       "NoteWeights, RemoveFetch, enter waiting"
     ],
-    ["does not send back who is in the pool's queue", observationOf("queued", { organizationGpus: 5 }, { gpuLimit: 2 }), "enter provisioning"],
-    ["does not stop what serves from starting again", observationOf("activated", { organizationGpus: 5, podClass }, { ...served, gpuLimit: 0 }), "EnsurePod"]
+    ["does not send back a run in the pool's queue", observationOf("queued", { organizationGpus: 5 }, { gpuLimit: 2 }), "enter provisioning"],
+    ["does not keep a serving engine from restarting", observationOf("activated", { organizationGpus: 5, podClass }, { ...served, gpuLimit: 0 }), "EnsurePod"]
   ]
 }
 

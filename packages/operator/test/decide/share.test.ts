@@ -16,22 +16,22 @@ const goes = (claim: Claim): boolean => {
 }
 
 const cases: ReadonlyArray<readonly [promise: string, claim: Claim, goes: boolean]> = [
-  ["a free engine is for who asks", ask("a", 1), true],
+  ["a free engine goes to the run that needs one", ask("a", 1), true],
   ["without a free engine everybody waits", ask("a", 0), false],
   ["older runs go first", ask("a", 1, {}, { b: 1 }), false],
-  ["as many as there are engines go", ask("a", 2, {}, { b: 1 }), true],
-  ["what another organization has set aside is not for others", ask("a", 1, { b: 1 }), false],
-  ["what is beyond that is", ask("a", 2, { b: 1 }), true],
-  ["what is set aside on other host classes of the same nodes is not for others either", ask("a", 1, {}, {}, 1), false],
+  ["as many runs continue as there are engines", ask("a", 2, {}, { b: 1 }), true],
+  ["another organization's reservation is not available", ask("a", 1, { b: 1 }), false],
+  ["the rest is", ask("a", 2, { b: 1 }), true],
+  ["a reservation on other host classes of the same nodes is not available either", ask("a", 1, {}, {}, 1), false],
   ["one's own reservation is used first, past older runs of others", ask("a", 1, { a: 1 }, { b: 3 }), true],
   ["one's own older runs go first on it", ask("a", 1, { a: 1 }, { a: 1 }), false],
   ["beyond its reservation an organization is like any other", ask("a", 2, { a: 1 }, { a: 1 }), true],
-  ["and stands behind older runs of others", ask("a", 2, { a: 1 }, { a: 1, b: 1 }), false],
-  ["an older run that has a reservation does not stand in the way", ask("a", 2, { b: 1 }, { b: 1 }), true],
-  ["one that asks for more than its organization's does", ask("a", 2, { b: 1 }, { b: 2 }), false],
-  ["a reservation makes no engines: where GPUs were lost, none is there", ask("a", 0, { a: 2 }), false],
-  ["where fewer are there than set aside, who has a reservation goes", ask("a", 1, { a: 2, b: 2 }), true],
-  ["and who has none does not", ask("c", 1, { a: 2, b: 2 }), false]
+  ["and goes behind older runs of other organizations", ask("a", 2, { a: 1 }, { a: 1, b: 1 }), false],
+  ["an older run with a reservation does not delay others", ask("a", 2, { b: 1 }, { b: 1 }), true],
+  ["a run beyond its organization's reservation does", ask("a", 2, { b: 1 }, { b: 2 }), false],
+  ["a reservation creates no engines: after GPUs were lost, none is available", ask("a", 0, { a: 2 }), false],
+  ["if fewer engines exist than are reserved, a run with a reservation continues", ask("a", 1, { a: 2, b: 2 }), true],
+  ["and a run without one does not", ask("c", 1, { a: 2, b: 2 }), false]
 ]
 
 describe("a share of the pool", () => {

@@ -3,7 +3,7 @@ import { isFinished, workingPhases } from "@seatrial/domain"
 import { Schema } from "effect"
 import { random, World } from "./world.ts"
 
-/** A world in which anything happens in any order for a while, with crashes in the middle of passes. */
+/** A world with random events in any order for a while, including crashes in the middle of passes. */
 const storm = (seed: number, steps: number): World => {
   const draw = random(seed)
   const world = new World(draw() < 0.8, draw() < 0.4, draw() < 0.4 ? Math.floor(draw() * 40) : null)
@@ -24,12 +24,12 @@ const storm = (seed: number, steps: number): World => {
   return world
 }
 
-/** Lets everything work again until nothing is left to do; the passes that it took. */
+/** Lets everything work again until nothing is left to do. Returns the number of passes. */
 const settle = (world: World): number => {
   for (const state of [world.old, world.next]) if (state.pod !== null) state.pod = { ...state.pod, nodeDownSince: null }
-  // From now on somebody asks all the time.
+  // From now on the model always has requests.
   world.hold = null
-  // Where there is one GPU, only who may take it comes to it.
+  // With one GPU, only the run that may take it gets there.
   world.next.free = !world.replace || !world.next.run.serve
   for (let pass = 1; pass <= 200; pass++) {
     const before = JSON.stringify([world.old, world.next])
@@ -146,7 +146,7 @@ describe("in random worlds", () => {
   for (const phase of workingPhases.filter((each) => each !== "waiting" && each !== "queued")) {
     for (const restarted of [false, true]) {
       it(`after an hour without any component in ${phase}, ${restarted ? "with restarted engines" : "with running engines"}, the run continues`, () => {
-        // One step at a time, so that every moment of the phase is met.
+        // One step at a time, to reach every moment of the phase.
         const steps: ReadonlyArray<(world: World) => void> = [
           (world) => world.reconcile("next"),
           (world) => world.finishWork("done"),

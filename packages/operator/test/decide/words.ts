@@ -1,6 +1,6 @@
 import type { Decision } from "../../src/decide/Decision.ts"
 
-/** A decision in one line: its actions in order, the background work, and the time to look again. */
+/** A decision in one line: its actions in order, the background work, and the time of the next pass. */
 export const words = (decision: Decision): string =>
   [
     ...decision.actions.map((action) => {

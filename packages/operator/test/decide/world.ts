@@ -6,7 +6,7 @@ import { isIdle } from "../../src/decide/idle.ts"
 import { type Observation, ObservedFetch, type ObservedPod, type WorkEnded, whichStart } from "../../src/decide/Observation.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 
-/** Numbers from 0 to 1 that follow from a seed (mulberry32). */
+/** Deterministic pseudorandom numbers from 0 to 1 for a seed (mulberry32). */
 export const random = (seed: number) => {
   let state = seed | 0
   return () => {
@@ -24,7 +24,7 @@ interface State {
   weights: Observation["weights"]
   pod: ObservedPod | null
   work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
-  /** Which start of the engine its work was begun with. */
+  /** The start of the engine with which its work began. */
   begunWith: string
   free: boolean
   withdrawnAt: number | null
@@ -32,8 +32,8 @@ interface State {
 }
 
 /**
- * A model that already serves (`old`) and a run that is to replace it (`next`), in a cluster, a hub and gateways where anything may happen at any time. With
- * `replace` there is one GPU, and the host class says that the one that serves gives it up.
+ * A serving model (`old`) and a run that is to replace it (`next`), in a cluster, a hub and gateways with faults at any
+ * time. With `replace` there is one GPU, and the host class lets the run take it from the serving revision.
  */
 export class World {
   now = 0
@@ -46,7 +46,7 @@ export class World {
   private pods = 0
 
   readonly replace: boolean
-  /** `hold_seconds` of what serves. */
+  /** `hold_seconds` of the serving model. */
   hold: number | null
 
   constructor(serve: boolean, replace = false, hold: number | null = null) {
@@ -79,13 +79,13 @@ export class World {
     this.next = { ...blank, run: { ...run, id: otherDeployment, engineRun: otherDeployment, serve }, pod: null }
   }
 
-  /** Whether the run that is to come has been given the GPUs of what serves. */
+  /** Whether the next run was granted the GPUs of the serving revision. */
   private get replaced(): boolean {
     const { next, old } = this
     return next.run.replaces && !isFinished(next.run.phase) && old.run.revision?.status === "active"
   }
 
-  /** Whether GPUs are free for the run now: what serves comes back to its own before anybody else has them. */
+  /** Whether GPUs are free for the run now. The serving revision gets its own back first. */
   private hasRoom(state: State): boolean {
     const { next, old } = this
     if (state.free) return true
@@ -125,12 +125,12 @@ export class World {
     return decide(this.observation(state), this.now)
   }
 
-  /** One pass; a crash may come after any of its writes. */
+  /** One pass. A crash may follow any of its writes. */
   reconcile(which: "old" | "next", crashAfter = Number.POSITIVE_INFINITY): Decision {
     const state = this[which]
     const decision = this.decide(state)
     if (decision.requeueAt !== null && decision.requeueAt <= this.now) this.violations.push(`looks again at once in ${state.run.phase}`)
-    // Callers would wait for its load, and its figures would be of theirs.
+    // A benchmark of a serving engine would slow callers down and measure their load.
     const { pod, run } = state
     const loads = decision.work === "checking" || decision.work === "measuring" || decision.work === "benchmarking" || decision.work === "fidelity"
     if (loads && run.endpoints.some((endpoint) => endpoint.url === pod?.url && endpoint.pod === pod.name))
@@ -233,7 +233,7 @@ export class World {
     }
   }
 
-  /** Whether an engine was given all the time to come back that its class allows. */
+  /** Whether an engine had all the time to return that its class allows. */
   private hangs({ createdAt, ready, readyChangedAt, started, startedAt }: ObservedPod): boolean {
     const since = Math.max(this.leadingSince, createdAt, readyChangedAt ?? 0, startedAt ?? 0)
     return started && !ready && this.now >= since + podClass.bootDeadlineSeconds * 1_000
@@ -252,7 +252,7 @@ export class World {
     if (!isFinished(this.next.run.phase)) this.move(this.next, "cancelled")
   }
 
-  /** Background work comes to its end. */
+  /** The background work ends. */
   finishWork(outcome: "done" | "refused" | "unavailable"): void {
     const { next } = this
     const kind = next.work.running
@@ -269,7 +269,7 @@ export class World {
     next.run = { ...next.run, revision: { ...(next.run.revision ?? revision), ...result } }
   }
 
-  /** The cluster does what it should with this run's objects. */
+  /** The cluster handles the objects of this run correctly. */
   advance(state: State): void {
     if (state.fetch._tag === "Active") state.fetch = ObservedFetch.Succeeded()
     const { pod: present } = state
@@ -283,19 +283,22 @@ export class World {
     else if (!present.ready && present.lost === null && present.nodeDownSince === null) state.pod = { ...present, ready: true, readyChangedAt: this.now }
   }
 
-  /** Somebody asks for the model: an engine that is published has a request more, one that is away is woken. */
+  /** A caller sends a request: a published engine gets one more, an idle one is woken. */
   ask(): void {
     const state = this.old.run.revision?.status === "active" ? this.old : this.next
     const taken = state.run.endpoints.length > 0 ? 1 : 0
     state.run = { ...state.run, lastUsedAt: this.now, inFlight: state.run.inFlight + taken }
   }
 
-  /** A request on the engine that served first comes to its end. */
+  /** A request on the engine that served first ends. */
   finishRequest(): void {
     for (const state of [this.old, this.next]) state.run = { ...state.run, inFlight: Math.max(0, state.run.inFlight - 1) }
   }
 
-  /** Nobody does anything for so long, and what only a program remembers is lost. `restarted`: the engines' processes ended too, as their node says once it is back. */
+  /**
+   * All components stop for this long, and state that exists only in memory is lost. `restarted`: the engines'
+   * processes have ended too, as their node reports when it returns.
+   */
   away(milliseconds: number, restarted: boolean): void {
     this.now += milliseconds
     this.leadingSince = this.now
@@ -310,13 +313,13 @@ export class World {
     }
   }
 
-  /** Every gateway probes what is published and answers. */
+  /** Every gateway reaches every published endpoint that responds. */
   reach(): void {
     const { next } = this
     if (next.pod?.ready === true) next.run = { ...next.run, endpoints: next.run.endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }
   }
 
-  /** Something goes wrong, somewhere. */
+  /** A random fault occurs. */
   fault(draw: () => number): void {
     const state = draw() < 0.5 ? this.old : this.next
     const faults: ReadonlyArray<() => void> = [

@@ -60,17 +60,17 @@ describe("the copies of the watches", () => {
       ownerReferences: []
     }
     const { labels: _, annotations: __, ownerReferences: ___, ...named } = metadata
-    const requestedEngines = { ...named, labels: { "seatrial.dev/role": "engine" }, annotations: { "seatrial.dev/made-from": "y" } }
+    const watchedMetadata = { ...named, labels: { "seatrial.dev/role": "engine" }, annotations: { "seatrial.dev/made-from": "y" } }
     const conditions = [{ type: "Complete", status: "True" }]
     const container = { name: "engine", image: "e:1" }
     const spec = { nodeName: "n", containers: [{ ...container, env: [{ name: "A", value: "b" }], volumeMounts: [] }], dnsPolicy: "ClusterFirst" }
     assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedPod.schema)({ metadata, spec, status: { phase: "Running", qosClass: "Burstable" } }), {
-      metadata: requestedEngines,
+      metadata: watchedMetadata,
       spec: { nodeName: "n", containers: [container] },
       status: { phase: "Running" }
     })
     const job = { metadata, spec: { template: { spec: { containers: [] } } }, status: { succeeded: 1, conditions } }
-    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedJob.schema)(job), { metadata: requestedEngines, status: { conditions } })
+    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedJob.schema)(job), { metadata: watchedMetadata, status: { conditions } })
     assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedBudget.schema)({ metadata, spec: { minAvailable: 1 }, status: {} }), { metadata: named })
   })
 

@@ -39,19 +39,19 @@ describe("a pod", () => {
       { scheduledAt: millis + 40 * 60_000, gpuFault: false }
     ],
     [
-      "on a node whose card failed tells of it",
+      "on a node with a failed GPU reports it",
       { metadata: made, spec, status: status({}) },
       { metadata: { name: "n" }, status: { conditions: [{ type: "XIDError", status: "True" }] } },
       { gpuFault: true }
     ],
     [
-      "tells of the driver's word on its card",
+      "reports the driver's message about its GPU",
       { metadata: made, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1" } } }) },
       node,
       { gpuFault: true }
     ],
     [
-      "but not of what an engine may bring about by itself",
+      "but not a fault that an engine may cause by itself",
       { metadata: made, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "CUDA error: an illegal memory access was encountered" } } }) },
       node,
       { gpuFault: false }
@@ -67,7 +67,7 @@ describe("a pod", () => {
       { unschedulable: { since: millis, message: "0/3 nodes" } }
     ],
     [
-      "that Kueue holds back is not one that finds no node",
+      "that Kueue holds back is not unschedulable",
       {
         metadata: made,
         spec: { containers: [], schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] },
@@ -77,7 +77,7 @@ describe("a pod", () => {
       { gated: true, unschedulable: null }
     ],
     [
-      "that Kueue has let go and the scheduler has not looked at yet is neither",
+      "that Kueue has admitted and the scheduler has not processed yet is neither",
       {
         metadata: made,
         spec: { containers: [] },
@@ -111,7 +111,7 @@ describe("a pod", () => {
       { blocked: null }
     ],
     [
-      "that ended tells its last exit, also while it waits to start again",
+      "that ended reports its last exit, also while it waits for a restart",
       {
         metadata: made,
         spec,
@@ -165,7 +165,7 @@ describe("a pod", () => {
       { ready: false }
     ],
     [
-      "that somebody's gate holds is not ready",
+      "with an unmet readiness gate is not ready",
       {
         metadata: made,
         spec,
@@ -213,7 +213,7 @@ describe("a download", () => {
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
-      "that is told of progress after its end still says what it found",
+      "with late progress in its log still reports its result",
       observeFetch(failed, [said("fetched 1\nweights_mismatch: 2 of 14 files differ.\nfetched 3\n")]),
       "weights_mismatch: 2 of 14 files differ."
     ],
@@ -223,7 +223,7 @@ describe("a download", () => {
       "access_required: token"
     ],
     [
-      "shows nothing of what it does not know",
+      "shows nothing if its state is unknown",
       observeFetch(failed, [said("Error: ENOENT: /weights/secret")]),
       "download_failed: The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
     ],
@@ -251,19 +251,23 @@ describe("the pool", () => {
     for (const pod of pods) ledger.setPod(pod.metadata.name, pod)
     return ledger
   }
-  const freeSlots = (requestedEngines: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<Pod>, except: string) =>
-    ledgerOf(nodes, pods).freeSlots(requestedEngines, except)
+  const freeSlots = (queriedClass: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<Pod>, except: string) =>
+    ledgerOf(nodes, pods).freeSlots(queriedClass, except)
   const cases: ReadonlyArray<readonly [promise: string, slots: number, expected: number]> = [
-    ["counts what nodes offer", freeSlots(podClass, [node], [], ""), 2],
-    ["less what pods hold", freeSlots(podClass, [node], [engine("a")], ""), 1],
-    ["but not what ended pods held", freeSlots(podClass, [node], [{ ...engine("a"), status: { phase: "Succeeded" } }], ""), 2],
+    ["counts the GPUs of nodes", freeSlots(podClass, [node], [], ""), 2],
+    ["less the GPUs of pods", freeSlots(podClass, [node], [engine("a")], ""), 1],
+    ["but not the GPUs of ended pods", freeSlots(podClass, [node], [{ ...engine("a"), status: { phase: "Succeeded" } }], ""), 2],
     ["nor the run's own pod", freeSlots(podClass, [node], [engine("a")], "a"), 2],
     ["a pod without a node holds a place already", freeSlots(podClass, [node], [{ metadata: engine("a").metadata, spec: { containers: [] } }], ""), 1],
     ["a cordoned node offers none", freeSlots(podClass, [cordoned], [], ""), 0],
     ["a silent node offers none", freeSlots(podClass, [silent], [], ""), 0],
     ["a tainted node offers none", freeSlots(podClass, [tainted], [], ""), 0],
     ["unless the class tolerates the taint", freeSlots(tolerant, [tainted], [], ""), 2],
-    ["whose value is empty where it says none", freeSlots({ ...podClass, tolerations: [{ key: "gpu", operator: "Equal", value: "" }] }, [tainted], [], ""), 2],
+    [
+      "with an empty value if the taint has none",
+      freeSlots({ ...podClass, tolerations: [{ key: "gpu", operator: "Equal", value: "" }] }, [tainted], [], ""),
+      2
+    ],
     ["a node of another kind offers none", freeSlots({ ...podClass, nodeSelector: { card: "h100" } }, [node], [], ""), 0],
     ["an engine's GPUs lie on one node", freeSlots(wide, [node, { ...node, metadata: { name: "m" } }], [engine("a")], ""), 1]
   ]
@@ -271,7 +275,7 @@ describe("the pool", () => {
 
   const mine: Run = { ...run, revision, phase: "queued", createdAt: 2 }
   const older: Run = { ...mine, id: otherDeployment, engineRun: otherDeployment, createdAt: 1 }
-  /** The answer where these pods are there and no others. */
+  /** The result if exactly these pods exist. */
   const ask = (pool: Pool, pods: ReadonlyArray<Pod>, question: PoolQuestion) => {
     pool.ledger.setNode(node.metadata.name, node)
     for (const pod of pods) pool.ledger.setPod(pod.metadata.name, pod)
@@ -322,7 +326,7 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, mine, [labelled("b", "beta")], beta).freeSlots, 1)
     assert.strictEqual(view(pool, { ...mine, orgSlug: "beta" }, [], beta).freeSlots, 1)
     assert.strictEqual(view(pool, { ...mine, orgSlug: "beta" }, [labelled("a", "acme")], beta).freeSlots, 1)
-    // Let through on its reservation, though its pod is not seen: the reservation is used and the GPU is taken.
+    // Granted from its reservation, and its pod is not visible: the reservation is used and the GPU is taken.
     pool.note({ ...older, orgSlug: "beta" }, "provisioning")
     assert.strictEqual(view(pool, mine, [], beta).freeSlots, 1)
   })
@@ -388,7 +392,7 @@ describe("the pool", () => {
     const other: Run = { ...mine, id: third, engineRun: third }
     pool.note(mine, "provisioning")
     assert.strictEqual(view(pool, other, []).freeSlots, 1)
-    // The one that was to replace it has ended: they are its predecessor's again, whoever waits.
+    // The run that was to replace it has ended, so its predecessor gets the GPUs back before any waiting run.
     pool.note(mine, "failed")
     assert.strictEqual(view(pool, other, []).freeSlots, 1)
     pool.note(serves(null), "activated")
@@ -434,7 +438,7 @@ describe("the pool", () => {
     for (const [index, id] of ids.entries()) pool.note(at(id, index), "queued")
     const oldest = [...ids].reverse()
     assert.sameMembers([...pool.queued()], oldest.slice(0, 32))
-    // Every one of them has its turn, in the order in which they were made.
+    // Each run has its turn, in the order of creation.
     const gone: Array<DeploymentId> = []
     while (pool.queued().length > 0) {
       for (const id of pool.queued().slice(0, 3)) {

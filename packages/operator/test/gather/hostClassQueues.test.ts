@@ -23,7 +23,7 @@ const slots = { a: 2, b: 1, c: 1 } as const satisfies Record<Name, number>
 const names = Name.literals
 const classes = names.map((name) => classNamed(name, gpusOf[name]))
 
-/** Runs that queue for host classes, each on nodes of its own, driven as the operator drives them. */
+/** Runs that queue for host classes, each on its own nodes, driven as the operator drives them. */
 const makeWorld = (gpuLimit: number | null) => {
   const pool = makePool()
   for (const name of names) {
@@ -48,7 +48,7 @@ const makeWorld = (gpuLimit: number | null) => {
     pool.note(entry.run, to?.to ?? "queued", false, { plan: to?.plan, open: openClasses(observation) })
     if (to === null) return
     const name = (to.plan ?? entry.run.revision)?.settings.host_class ?? ""
-    // Of the runs that go for the class, none that is older is passed over.
+    // No older run that competes for the class is overtaken.
     for (const other of waiting.values())
       assert.isFalse(
         gpuLimit === null && other.run.createdAt < entry.run.createdAt && other.classes.some((each) => each === name),
@@ -91,7 +91,7 @@ const makeWorld = (gpuLimit: number | null) => {
       pool.forget(ended.run.id)
       pool.ledger.setPod(enginePodName(ended.run.id), undefined)
     },
-    /** Passes over those that may go on until none does. */
+    /** Repeats the passes over the runs that may continue until none can. */
     settle: (): void => {
       for (let before = -1; before !== waiting.size; ) {
         before = waiting.size
@@ -124,7 +124,7 @@ describe("queues of several host classes", () => {
   it.prop("keep every organization within its limit", [Schema.Array(Step).check(Schema.isMaxLength(30))], ([steps]) => {
     const world = makeWorld(3)
     for (const step of steps) {
-      // A queued run of one class was counted before it came here, as `waiting` decides.
+      // A queued run of one class was counted before it got here, in `waiting`.
       const counted = [...world.serving.map(({ name, run }) => ({ org: run.orgSlug, gpus: gpusOf[Schema.decodeUnknownSync(Name)(name)] }))]
       const queuedGpus = [...world.waiting.values()].map(({ classes, run }) => ({ org: run.orgSlug, gpus: Math.min(...classes.map((name) => gpusOf[name])) }))
       const held = (org: string) => [...counted, ...queuedGpus].reduce((sum, each) => sum + (each.org === org ? each.gpus : 0), 0)
@@ -146,7 +146,7 @@ describe("queues of several host classes", () => {
     for (let index = 0; index < 5; index++) world.add(["c", "b"], "acme")
     world.end(3)
     world.settle()
-    // The one that went first has ended too; those of several classes that came later wait behind the run of one.
+    // The run that went first has ended too. Later runs of several classes wait behind the run of one.
     world.end(3)
     world.settle()
     assert.deepStrictEqual(world.serving.map(({ name, run }) => `${run.orgSlug} ${name}`).slice(-1), ["beta c"])

@@ -40,16 +40,16 @@ const podOf = (step: PodStep): Pod => ({
   }
 })
 
-/** The same answers, counted from everything that is there. */
-const counted = (requestedEngines: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<PodStep>, except: string) => {
+/** The same result, counted from all objects. */
+const counted = (queriedClass: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<PodStep>, except: string) => {
   const there = pods.filter(({ state, ...pod }) => state !== "ended" && state !== "gated" && pod.name !== except)
   const sum = (some: ReadonlyArray<PodStep>) => some.reduce((total, pod) => total + gpusOf(podOf(pod), "nvidia.com/gpu"), 0)
-  const own = there.filter((pod) => pod.class === requestedEngines.hostClass.name)
+  const own = there.filter((pod) => pod.class === queriedClass.hostClass.name)
   const unbound = own.filter(({ state }) => state !== "bound")
   const slots = nodes.map(({ metadata, status }) => {
     if (status?.conditions?.[0]?.status !== "True") return 0
     const held = sum(there.filter((pod) => pod.state === "bound" && pod.node === metadata.name))
-    return Math.max(0, Math.floor((Number(status.allocatable?.["nvidia.com/gpu"]) - held) / requestedEngines.hostClass.gpu_count))
+    return Math.max(0, Math.floor((Number(status.allocatable?.["nvidia.com/gpu"]) - held) / queriedClass.hostClass.gpu_count))
   })
   return {
     free: slots.reduce((total, free) => total + free, 0) - unbound.length,
@@ -75,22 +75,22 @@ describe("the ledger of GPUs", () => {
         else pods.set(step.name, step)
         ledger.setPod(step.name, step.state === "gone" ? undefined : podOf(step))
       }
-      for (const requestedEngines of classes) {
+      for (const queriedClass of classes) {
         for (const except of ["", "a"]) {
           const said = {
-            free: ledger.freeSlots(requestedEngines, except),
-            used: ledger.usedGpus(requestedEngines, except),
-            ofAcme: ledger.usedGpus(requestedEngines, except, "acme"),
-            unplaced: ledger.unplaced(requestedEngines, except),
-            onTheirWay: ledger.onTheirWay(requestedEngines, except)
+            free: ledger.freeSlots(queriedClass, except),
+            used: ledger.usedGpus(queriedClass, except),
+            ofAcme: ledger.usedGpus(queriedClass, except, "acme"),
+            unplaced: ledger.unplaced(queriedClass, except),
+            onTheirWay: ledger.onTheirWay(queriedClass, except)
           }
-          assert.deepStrictEqual(said, counted(requestedEngines, [...nodes.values()], [...pods.values()], except))
+          assert.deepStrictEqual(said, counted(queriedClass, [...nodes.values()], [...pods.values()], except))
         }
       }
     }
   })
 
-  /** Nodes and pods that are looked at to answer after one pod was bound, of so many. */
+  /** The number of nodes and pods that are read to answer after one pod was bound, out of this many. */
   const lookedAt = (count: number) => {
     let looks = 0
     const watched = <A extends object>(object: A): A =>

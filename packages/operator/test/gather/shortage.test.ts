@@ -32,7 +32,7 @@ const pod: Pod = {
 
 describe("why no node can take an engine", () => {
   const cases: ReadonlyArray<readonly [what: string, given: ReadonlyArray<Given>, gpus: number, words: string | null]> = [
-    ["nothing, where one can", [{}, { cordoned: true }], 1, null],
+    ["nothing, if one can", [{}, { cordoned: true }], 1, null],
     ["no nodes", [], 1, "the cluster has no node"],
     ["labels that no node has", [{ card: "a100" }, { card: "l4" }], 1, "no node has the class's labels card=h100 (nodes checked: 2)"],
     ["a resource that no node offers", [{ offers: "amd.com/gpu" }], 1, "no node with the class's labels offers nvidia.com/gpu (nodes checked: 1)"],
@@ -59,12 +59,12 @@ describe("why no node can take an engine", () => {
 
 describe("the place of an engine that would be stopped for another", () => {
   const cases: ReadonlyArray<readonly [what: string, given: Given, words: string | null]> = [
-    ["is one, where its node takes the other", {}, null],
-    ["is none on a node that was cordoned", { cordoned: true }, "its node takes no new pods (cordoned)"],
-    ["is none on a node that is silent", { silent: true }, "its node takes no new pods (not ready)"],
-    ["is none on a node with a taint", { taint: "dedicated" }, "its node takes no new pods (tainted)"],
-    ["is none where the class has other nodes now", { card: "a100" }, "its node does not have the class's labels"],
-    ["is none where the node's cards are gone", { gpus: 0 }, "its node would not have enough nvidia.com/gpu"]
+    ["is available if its node accepts the other engine", {}, null],
+    ["is not available on a cordoned node", { cordoned: true }, "its node takes no new pods (cordoned)"],
+    ["is not available on an unresponsive node", { silent: true }, "its node takes no new pods (not ready)"],
+    ["is not available on a tainted node", { taint: "dedicated" }, "its node takes no new pods (tainted)"],
+    ["is not available if the class now has other nodes", { card: "a100" }, "its node does not have the class's labels"],
+    ["is not available if the node's GPUs are gone", { gpus: 0 }, "its node would not have enough nvidia.com/gpu"]
   ]
   for (const [what, given, words] of cases) {
     it(what, () => {

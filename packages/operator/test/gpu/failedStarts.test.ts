@@ -7,7 +7,7 @@ const decodePod = Schema.decodeUnknownSync(Pod.schema)
 const at = (seconds: number) => new Date(Date.parse("2026-03-01T00:00:00Z") + seconds * 1_000).toISOString()
 const millis = (seconds: number) => Date.parse(at(seconds))
 
-/** A pod whose container is in that state, and has not been ready since `unready`. */
+/** A pod whose container is in that state, and that is not ready since `unready`. */
 const podOf = (container: object, unready = 0, ready = false) =>
   decodePod({
     metadata: { name: "p", uid: "u", namespace: "n", creationTimestamp: at(0) },
@@ -21,26 +21,30 @@ const backOff = (message: string) => ({ waiting: { reason: "CrashLoopBackOff", m
 
 describe("an engine's failed starts", () => {
   const seen: ReadonlyArray<readonly [string, Parameters<typeof podOf>, ReturnType<typeof failedStarts>]> = [
-    ["none of one that starts for the first time", [{ state: { running: { startedAt: at(5) } } }], null],
+    ["none for a container that starts for the first time", [{ state: { running: { startedAt: at(5) } } }], null],
     [
       "by the kubelet's own back-off",
       [{ restartCount: 3, state: backOff("back-off 1m20s restarting failed container=engine pod=p_n(u)"), lastState: ended(100, 130) }],
       { ends: 4, nextStartAt: millis(210) }
     ],
-    ["one that has just ended", [{ restartCount: 1, state: ended(20, 30) }], { ends: 2, nextStartAt: null }],
+    ["one for a container that has just ended", [{ restartCount: 1, state: ended(20, 30) }], { ends: 2, nextStartAt: null }],
     [
-      "one that is being started again",
+      "one for a container that is restarting",
       [{ restartCount: 4, state: { running: { startedAt: at(220) } }, lastState: ended(100, 130) }],
       { ends: 4, nextStartAt: null }
     ],
     ["a back-off that says no time", [{ restartCount: 1, state: backOff("no words of it"), lastState: ended(10, 20) }], { ends: 2, nextStartAt: null }],
-    ["none of one that ended at its work", [{ restartCount: 1, state: backOff("back-off 10s restarting"), lastState: ended(10, 5_000) }, 5_000], null],
     [
-      "one that ended at its work and then at its start",
+      "none for a container that ended after it was ready",
+      [{ restartCount: 1, state: backOff("back-off 10s restarting"), lastState: ended(10, 5_000) }, 5_000],
+      null
+    ],
+    [
+      "one for a container that ended after it was ready and then at its start",
       [{ restartCount: 2, state: backOff("back-off 20s restarting"), lastState: ended(5_010, 5_030) }, 5_000],
       { ends: 3, nextStartAt: millis(5_050) }
     ],
-    ["none of one that is ready by now", [{ restartCount: 3, state: { running: { startedAt: at(220) } }, lastState: ended(100, 130) }, 230, true], null]
+    ["none for a container that is ready now", [{ restartCount: 3, state: { running: { startedAt: at(220) } }, lastState: ended(100, 130) }, 230, true], null]
   ]
   for (const [what, pod, expected] of seen) it(`are ${what}`, () => assert.deepStrictEqual(failedStarts(podOf(...pod)), expected))
 })

@@ -28,7 +28,7 @@ it.effect("GPU-seconds are counted for each organization and deployment, and a d
     assert.deepStrictEqual(yield* deployments, [ofDeployment(deploymentId, 40), ofDeployment(otherDeployment, 10)])
     assert.deepStrictEqual(yield* samples("seatrial_gpu_seconds_total"), ['organization="counted",host_class="h" 50'])
 
-    // What a silent node held is not known, and the other gave them back.
+    // The holds on an unresponsive node are unknown, and the other deployment released its own.
     held = [{ ...hold, silent: true }]
     yield* TestClock.adjust("599 seconds")
     yield* count

@@ -20,7 +20,7 @@ const layerStore = Layer.mergeAll(GpuHolds.layerSql, Deployments.layerSql, Organ
 const start = Date.parse("2026-03-01T23:59:00Z")
 const iso = (at: number) => new Date(at).toISOString()
 
-/** A cache that shows what a test puts there. */
+/** A cache with the objects of a test. */
 const cacheOf = <A extends KubeObject>() => {
   const objects = new Map<string, A>()
   const reflector: Reflector<A> = {
@@ -38,16 +38,16 @@ interface Truth {
   readonly uid: string
   readonly name: string
   placedAt: number | null
-  /** When its containers ended, where it says so. */
+  /** When its containers ended, if it reports that. */
   finishedAt: number | null
   goneAt: number | null
-  /** Whether an operator ever saw it with its GPUs. */
+  /** Whether an operator ever observed it with its GPUs. */
   seen: boolean
-  /** Whether an operator saw when its containers ended, and lived. */
+  /** Whether an operator observed the end of its containers, and lived. */
   endSeen: boolean
-  /** Since when its node was silent as an operator saw it, and has been since. */
+  /** Since when an operator has observed its node as unresponsive. */
   lostAt: number | null
-  /** The last time at which an operator saw that it held its GPUs and said so. */
+  /** The last time at which an operator observed and recorded that it held its GPUs. */
   provenAt: number
 }
 
@@ -192,7 +192,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           })
         const show = (truth: Truth) => shown.objects.set(truth.name, podOf(truth))
 
-        // Counts down the writes until the operator dies behind one; it never comes to know whether that write was made.
+        // The number of writes until the operator dies behind one. It never learns whether that write was made.
         let writesLeft = Number.POSITIVE_INFINITY
         const dying = <A>(write: Effect.Effect<A>) =>
           Effect.flatMap(write, (value) => (--writesLeft < 0 ? Effect.die("the operator died") : Effect.succeed(value)))
@@ -229,7 +229,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             else if (truth.placedAt !== null && silentSince !== null) truth.lostAt = Math.max(truth.placedAt, silentSince)
           }
         }
-        /** A pass over everything, as after a start; false where the operator died in it. */
+        /** A pass over everything, as after a start; false if the operator died in it. */
         const passAll = Effect.gen(function* () {
           const names = new Set([...truths.map(({ name }) => name), ...keeper.held().map(({ pod }) => pod)])
           return yield* Effect.forEach(names, keeper.pass, { discard: true }).pipe(
@@ -298,7 +298,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             writesLeft = seconds % 3
           } else if (step === "die") up = false
         }
-        // At last everything goes, and an operator looks until all is told.
+        // At the end all pods go, and an operator runs until everything is recorded.
         for (const truth of current.values()) {
           truth.goneAt = now
           shown.objects.delete(truth.name)
@@ -319,7 +319,8 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             continue
           }
           if (row === undefined) {
-            // Only what came and went while no operator was there, or died before it wrote that, is unknown.
+            // Only a pod that appeared and went while no operator was running, or before its record was written, is
+            // unknown.
             assert.isFalse(truth.seen, `${truth.uid} was seen, and is lost`)
             continue
           }

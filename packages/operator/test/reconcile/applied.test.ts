@@ -8,7 +8,7 @@ import { makeStage } from "./stage.ts"
 const spec = { source: { repo: "seatrial/tiny-chat" }, serving: { hostClass: "local" } }
 const idle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
 
-/** A cluster into which somebody applies `tiny`, and no run of the API. */
+/** A cluster into which `tiny` is applied, without API runs. */
 const makeDoor = () => {
   const stage = makeStage()
   stage.forget()
@@ -219,7 +219,7 @@ describe("an applied object", () => {
       yield* door.operate(
         Effect.gen(function* () {
           yield* door.until(() => door.status().deploymentId === door.second)
-          // The engine of a run that nobody knows goes once no object shows it.
+          // The engine of an unknown run is deleted once no object shows it.
           yield* TestClock.adjust("10 seconds")
           yield* door.served(door.second)
         })
@@ -316,7 +316,7 @@ describe("an applied object", () => {
           yield* TestClock.adjust("2 minutes")
           yield* refuse(2)
           assert.deepInclude(event(), { count: 2, firstTimestamp: "1970-01-01T00:00:00Z", lastTimestamp: "1970-01-01T00:02:00Z" })
-          // Told, and its operator died before it was shown: the same is not counted twice.
+          // The event was recorded, and the operator died before the status was written: it is not counted twice.
           const { status: _, ...before } = door.object() ?? {}
           door.kube.add("ModelDeployment", "tiny", before)
           yield* door.until(() => door.condition("Accepted").observedGeneration === 2)
@@ -379,7 +379,7 @@ describe("an applied object", () => {
           yield* door.served(door.first)
           yield* idle
           assert.strictEqual(door.made(), 1)
-          // What is changed from now on is a change.
+          // Later differences are changes.
           door.apply({ source: spec.source, modelId, serving: { hostClass: "local", maxContext: 256 } }, 2)
           yield* door.until(() => door.made() === 2)
         })

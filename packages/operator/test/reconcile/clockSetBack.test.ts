@@ -6,7 +6,7 @@ import { makeStage } from "./stage.ts"
 
 const hour = 3_600_000
 
-/** A stage whose operator has a clock that can be set back; its own time goes on. */
+/** A stage whose operator's clock can be set back, while real time goes on. */
 const withClock = <A, E>(play: (stage: ReturnType<typeof makeStage>, setBack: () => void) => Effect.Effect<A, E>) =>
   Effect.gen(function* () {
     yield* TestClock.adjust("10 hours")
@@ -41,7 +41,7 @@ describe("after the operator's clock was set back by an hour", () => {
         yield* stage.until(() => stage.row().phase === "booting")
         setBack()
         yield* TestClock.adjust("60 seconds")
-        // Whatever has it looked at.
+        // Any change triggers a pass.
         stage.change((row) => row)
         yield* TestClock.adjust("60 seconds")
         yield* stage.until(() => stage.released() > 0)

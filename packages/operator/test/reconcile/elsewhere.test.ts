@@ -10,11 +10,11 @@ const trial = ["provisioning", "booting", "checking"]
 
 type Stage = ReturnType<typeof makeStage>
 const phasesOf = (stage: Stage) => stage.row().history.map(({ phase }) => phase)
-/** Two nodes, of which one gives garbage. */
-const twoNodes = (spoilt: (node: string) => boolean) => {
+/** Two nodes, one of which gives garbage. */
+const twoNodes = (mutations: (node: string) => boolean) => {
   const stage = makeStage()
   stage.kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
-  stage.setReport((node) => (spoilt(node) ? garbage : report))
+  stage.setReport((node) => (mutations(node) ? garbage : report))
   return stage
 }
 const isOver = (stage: Stage) => () => stage.mirrored()?.message === "Serves." || stage.row().phase === "failed"
@@ -53,7 +53,7 @@ describe("a run whose checks found a possible fault of its node", () => {
 })
 
 describe("an engine whose checks make it busy", () => {
-  /** Its pod's status says that it is ready, or not; `restarts`: its container has ended so often. */
+  /** Sets the pod's readiness and the restart count of its container. */
   const says = (stage: Stage, ready: boolean, restarts = 0) =>
     stage.kube.setStatus("Pod", enginePodName(run.id), {
       phase: "Running",

@@ -5,7 +5,7 @@ import { makeStage } from "./stage.ts"
 
 type Stage = ReturnType<typeof makeStage>
 
-/** Somebody patches the host class's image. */
+/** Patches the image of the host class. */
 const patchImage = (stage: Stage, image: string) =>
   stage.kube.add("HostClass", "local", {
     spec: {
@@ -70,7 +70,7 @@ describe("the image of an engine", () => {
         yield* stage.until(() => stage.mirrored()?.engineDigest === tried)
         assert.strictEqual(imageOf(stage), "reference:1")
         const before = stage.published.length
-        // Its container started again, of another image.
+        // Its container restarted with another image.
         runs(moved)
         yield* stage.until(() => imageOf(stage) === `reference@${tried}`)
         assert.strictEqual(stage.published[before], 0)
@@ -91,7 +91,7 @@ describe("the image of an engine", () => {
         yield* stage.until(() => stage.row().phase === "provisioning" && imageOf(stage) === "reference:1")
         patchImage(stage, "reference:2")
         yield* stage.until(() => imageOf(stage) === "reference:2")
-        // Until what was written is seen.
+        // Until the write is observed.
         yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
         stage.setStory("ready")
         patchImage(stage, "reference:3")
@@ -120,7 +120,7 @@ describe("a model that serves", () => {
         stage.setStory("starting")
         stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
         yield* stage.until(() => readyOf(stage, follower) === "False" && stage.mirrored()?.message === "The engine is not ready: It loads the model.")
-        // One by each object.
+        // One for each object.
         yield* stage.until(() => told("EngineNotReady").length === 2)
         assert.deepInclude(told("EngineNotReady")[0], { type: "Warning" })
         const [name = ""] = stage.kube.names("Pod")

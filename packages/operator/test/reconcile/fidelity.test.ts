@@ -11,12 +11,12 @@ const compared = "checking of the model, which is compared"
 type Stage = ReturnType<typeof makeStage>
 const serves = (stage: Stage) => () => stage.mirrored()?.message === "Serves."
 const phasesOf = (stage: Stage) => stage.row().history.map(({ phase }) => phase)
-/** A removal may be repeated before the watch has told of it. */
+/** A deletion may be repeated before the watch has shown it. */
 const podWrites = (stage: Stage) =>
   stage.writes
     .filter((write, at, all) => / Pod /.test(write) && write !== all.slice(0, at).findLast((other) => / Pod /.test(other)))
     .map((write) => write.split(" ")[0])
-/** Containers that come before the engine of the pod that there is. */
+/** The init containers of the current pod. */
 const before = (stage: Stage) => JSON.stringify(Option.getOrNull(stage.kube.find("Pod", stage.kube.names("Pod")[0] ?? "")))
 
 describe("an adapter", () => {

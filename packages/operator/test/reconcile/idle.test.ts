@@ -22,7 +22,7 @@ it.effect("a served model without requests releases its engine, stays activated,
       }))
       yield* TestClock.adjust("60 seconds")
       assert.isTrue(says("Serves.")())
-      // Gateways may tell late, and then they have time to hear that it is withdrawn.
+      // Gateways may report late, and then need time to learn of the withdrawal.
       yield* TestClock.adjust("15 seconds")
       yield* stage.until(() => stage.row().endpoints.length === 0)
       assert.strictEqual(kube.names("Pod").length, 1)

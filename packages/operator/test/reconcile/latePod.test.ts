@@ -6,7 +6,7 @@ import { makeStage } from "./stage.ts"
 it.effect("a pod that was created while its run ended is deleted, even if its watch shows it only after the run was released", () => {
   const stage = makeStage()
   stage.setStory("gated")
-  // No object shows it any more: the specification that it was made for has changed.
+  // No object shows the run any more, because the specification has changed.
   stage.change((row) => ({ ...row, phase: "provisioning", revision, applied: { namespace: "seatrial", name: "tiny", current: null } }))
   stage.kube.beLate("Pod")
   stage.kube.onWrite((write) => {

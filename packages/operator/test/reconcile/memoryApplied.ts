@@ -12,7 +12,7 @@ interface Records {
 
 const idOf = (count: number) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4c${String(count).padStart(3, "0")}`)
 
-/** The door for applied objects over rows in memory: the organization `acme`, of which some names are taken. */
+/** The store of applied objects over rows in memory: the organization `acme`, with some names taken. */
 export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
   const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel">>()
   const keys = new Map<string, DeploymentId>()
@@ -60,7 +60,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         id,
         engineRun: id,
         model: modelId === null ? `acme/${name}` : run.model,
-        // Of a model that it names, what it leaves out is that model's.
+        // Omitted settings are those of the named model.
         source: modelId === null || source.ref !== undefined ? source : { ...source, ref: "main" },
         servingRequest: modelId === null || Object.keys(serving).length > 0 ? serving : { max_context: 512 },
         keptChoices: null,
@@ -100,7 +100,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
     service,
     bindings,
     taken,
-    /** How many runs were made. */
+    /** The number of created runs. */
     made: () => made,
     setAway: (next: boolean) => {
       away = next

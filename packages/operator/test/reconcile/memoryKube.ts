@@ -6,7 +6,7 @@ type Json = Record<PropertyKey, unknown>
 const decode = <A extends KubeObject>(resource: Resource<A>, json: Json): A => Schema.decodeUnknownSync(resource.schema)(json)
 const metaOf = (json: Json): Json => (Predicate.isObject(json.metadata) ? json.metadata : {})
 
-/** A JSON merge patch, of objects. */
+/** Applies a JSON merge patch to objects. */
 const merged = (before: Json, patch: unknown): Json => {
   if (!Predicate.isObject(patch)) return before
   const next: Json = { ...before }
@@ -17,22 +17,25 @@ const merged = (before: Json, patch: unknown): Json => {
   return next
 }
 
-/** An API server in memory: watches, server-side apply as a merge of the top level, uids, versions, the status subresource. `onWrite` runs after every write that changed something. */
+/**
+ * An API server in memory: watches, server-side apply as a merge of the top level, uids, versions, the status
+ * subresource. `onWrite` runs after every write that changed something.
+ */
 export const makeMemoryKube = () => {
   const objects = new Map<string, { readonly kind: string; json: Json }>()
   const watchers = new Set<{ readonly kind: string; readonly queue: Queue.Queue<Json | { readonly gone: Json }> }>()
   const log: Array<string> = []
   let version = 0
   let listeners: ReadonlyArray<(write: string) => void> = []
-  /** Called before a write answers; may never end. */
+  /** Called before a write returns; may never end. */
   let gate: (write: string) => Effect.Effect<void> = () => Effect.void
-  /** What a creation of that kind is answered instead; null: nothing. */
+  /** The error for a creation of that kind; null for none. */
   let refusal: (kind: string) => KubeError | null = () => null
 
   const keyOf = (kind: string, name: string) => `${kind}/${name}`
-  /** Namespaces of which no list is answered. */
+  /** Namespaces whose lists fail. */
   const unlisted = new Set<string>()
-  /** What no watch tells of yet, by kind. */
+  /** Changes that no watch has shown yet, by kind. */
   const late = new Map<string, Array<Json | { readonly gone: Json }>>()
   const tell = (kind: string, message: Json | { readonly gone: Json }) => {
     const waiting = late.get(kind)
@@ -66,7 +69,7 @@ export const makeMemoryKube = () => {
     const { finalizers } = metaOf(json)
     return Array.isArray(finalizers) && finalizers.length > 0
   }
-  /** What a deletion does: an object with finalizers stays until they are gone. */
+  /** Deletes an object. With finalizers it stays until they are gone. */
   const remove = (kind: string, name: string, write: string) => {
     const before = objects.get(keyOf(kind, name))?.json
     if (before === undefined || !isHeld(before)) return drop(kind, name, write)
@@ -194,26 +197,26 @@ export const makeMemoryKube = () => {
     add: (kind: string, name: string, json: Json) =>
       put(kind, name, (made) => ({ ...made, ...json, metadata: { ...metaOf(made), ...metaOf(json) } }), `cluster ${kind} ${name}`),
     drop: (kind: string, name: string) => drop(kind, name, `cluster removes ${kind} ${name}`),
-    /** As `kubectl delete`. */
+    /** Like `kubectl delete`. */
     remove: (kind: string, name: string) => remove(kind, name, `somebody removes ${kind} ${name}`),
     onWrite: (listener: (write: string) => void) => {
       listeners = [...listeners, listener]
     },
-    /** Creations of that kind are refused, so many times. */
+    /** Refuses this many creations of that kind. */
     refuse: (kind: string, status: number, reason: KubeError["reason"], times = Number.POSITIVE_INFINITY) => {
       let left = times
       refusal = (asked) => (asked === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null)
     },
-    /** Nothing of that namespace can be read by operators that start from now on; or it can again. */
+    /** Whether operators that start from now on fail to read that namespace. */
     setUnlisted: (namespace: string, not: boolean) => void (not ? unlisted.add(namespace) : unlisted.delete(namespace)),
-    /** The watches of that kind tell of nothing until `tellLate`. */
+    /** The watches of that kind show nothing until `tellLate`. */
     beLate: (kind: string) => void late.set(kind, []),
     tellLate: (kind: string) => {
       const messages = late.get(kind) ?? []
       late.delete(kind)
       for (const message of messages) tell(kind, message)
     },
-    /** Each nth creation of that kind is answered as by a server that is busy, also where the object is there. */
+    /** Each nth creation of that kind fails as on a busy server, although the object may have been created. */
     refuseEach: (kind: string, nth: number) => {
       let asked = 0
       refusal = (of) => (of === kind && ++asked % nth === 0 ? new KubeError({ reason: "Retryable", message: "the server is busy", status: 429 }) : null)

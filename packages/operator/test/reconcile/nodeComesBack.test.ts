@@ -25,7 +25,7 @@ it.effect("a serving engine stays while its node is missing for less than a minu
       kube.add("Node", "node-1", { status: node.status })
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual([uid(), stage.published], [engine, [1]])
-      // One that stays away is lost.
+      // A node that stays away is lost.
       kube.drop("Node", "node-1")
       yield* TestClock.adjust("1 minute")
       yield* stage.until(() => stage.published.includes(0))

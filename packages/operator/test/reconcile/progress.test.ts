@@ -18,7 +18,7 @@ describe("the progress of a run", () => {
         assert.deepInclude(stage.row().progress, { phase: "booting", message: "The engine loads the model.", queue: null, download: null })
         assert.strictEqual(stage.mirrored()?.message, "The engine loads the model.")
         const before = records(stage)
-        // Less than its host class lets an engine load.
+        // Less than the boot deadline of the host class.
         yield* TestClock.adjust("40 seconds")
         yield* settle
         assert.strictEqual(records(stage), before)

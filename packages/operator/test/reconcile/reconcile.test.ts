@@ -83,7 +83,7 @@ describe("a run", () => {
     const stage = makeStage()
     stage.kube.refuse("PodDisruptionBudget", 409, "Conflict", 2)
     return Effect.gen(function* () {
-      // Less than a budget that was made is believed in without a sign of it.
+      // Less than the time for which an unobserved budget is trusted.
       yield* stage.operate(
         Effect.gen(function* () {
           yield* stage.until(() => stage.row().phase === "activated")
@@ -99,11 +99,12 @@ describe("a run", () => {
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
       const shown = stage.writes.filter((write) => write.startsWith("status ModelDeployment"))
-      // When it begins, when its object is applied once more since no watch has told of it yet, and when it serves.
+      // When it begins, when its object is applied again because no watch has shown it yet, and when it serves.
       assert.isAtMost(shown.length, 3)
       const { phases } = stage.mirrored() ?? {}
       assert.strictEqual(Array.isArray(phases) ? phases.length : 0, whole.length)
-      // Of each phase the pass that enters it, and at most one more: what was written of the run is no news. And one in which the image is noted.
+      // For each phase the pass that enters it, and at most one more: the operator's own writes trigger none. And one
+      // that records the image.
       assert.isAtMost(stage.reads.length, 2 * whole.length + 1)
     })
   })
@@ -114,7 +115,7 @@ describe("a run", () => {
       const settled = stage.until(() => stage.mirrored()?.message === "Serves.")
       yield* stage.operate(settled)
       const before = stage.writes.length
-      // A new operator looks at everything again.
+      // A new operator makes a pass over everything again.
       yield* stage.operate(
         Effect.andThen(
           settled,
@@ -138,7 +139,7 @@ describe("a run", () => {
         const allocatable = { "nvidia.com/gpu": "1" }
         const xid = { type: "XIDError", status: "True", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." }
         stage.kube.add("Node", "node-1", { status: { allocatable, conditions: [{ type: "Ready", status: "True" }, xid] } })
-        // It answers on: the card may be another pod's.
+        // The engine still responds: the GPU may be another pod's.
         yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
         assert.deepStrictEqual(causeOf(), {})
         const unready = { type: "Ready", status: "False" }
@@ -169,7 +170,7 @@ describe("a run", () => {
           yield* TestClock.adjust("2 minutes")
           yield* stage.until(() => stage.kube.names("ModelDeployment").length === 0)
           yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
-          // Its going is nothing that anybody has to answer to.
+          // Its deletion triggers no pass.
           assert.deepStrictEqual(
             stage.writes.slice(before).filter((write) => write !== "status HostClass local" && !write.startsWith("release")),
             [`remove ModelDeployment ${stage.row().id.replace("_", "-")}`]
@@ -254,7 +255,8 @@ describe("a run", () => {
     const stage = makeStage(Option.some("hf_secret_token"))
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
-      // It is there before the Job and gone when that is done: the second time with the Job itself, before anything else runs.
+      // It exists before the Job and is gone when the Job is done; the second time with the Job itself, before anything
+      // else runs.
       const order = stage.writes.filter((write) => /^\w+ (Secret|Job|Pod)\b/.test(write)).map((write) => write.split(" ").slice(0, 2).join(" "))
       assert.deepStrictEqual(order.slice(0, 6), ["create Secret", "apply Job", "remove Secret", "remove Secret", "remove Job", "create Pod"])
       for (const kind of ["Pod", "ModelDeployment", "Event"]) {
@@ -283,13 +285,13 @@ describe("a run", () => {
 
   it.effect("continues within ten minutes if the only event that it waits for is lost", () => {
     const stage = makeStage()
-    // Its checks never end, and no pass asks for a time.
+    // Its checks never end, and no pass requests a time.
     stage.setPatience(Effect.never)
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
           yield* stage.until(() => stage.row().phase === "screening" && stage.worked.length > 0)
-          // Until its status is written, which asks for passes too.
+          // Until its status is written, which triggers passes too.
           yield* TestClock.adjust("1 minute")
           stage.cancelUnheard(0)
           yield* TestClock.adjust("8 minutes")
@@ -333,7 +335,7 @@ describe("a run", () => {
           yield* settled
         })
       )
-      // What serves was not touched.
+      // The serving revision was not touched.
       assert.strictEqual(stage.writes.filter((write) => write.startsWith("remove Pod")).length, 0)
       assert.deepStrictEqual(stage.published, [1])
       assert.deepStrictEqual(phasesOf(stage), whole)
@@ -453,7 +455,7 @@ describe("a host class in the cluster", () => {
         assert.deepInclude(statusOf(stage), { nodes: 1, openNodes: 1, gpus: 1, freeGpus: 0, models: 1, modelNames: ["acme/tiny-chat"], writtenBy: "seatrial" })
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual(written(), 1)
-        // Another installation's operator tells of it now.
+        // Another installation's operator writes its status now.
         stage.kube.setStatus("HostClass", "local", { writtenBy: "other" })
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual([written(), statusOf(stage)], [1, { writtenBy: "other" }])

@@ -11,7 +11,7 @@ it.effect("a serving run gets a new engine even if the cluster refuses its custo
     yield* stage.operate(
       Effect.gen(function* () {
         yield* serves
-        // As by a quota that was set since.
+        // For example by a new quota.
         kube.refuse("ModelDeployment", 403, "Denied")
         kube.drop("ModelDeployment", kube.names("ModelDeployment")[0] ?? "")
         kube.drop("Pod", kube.names("Pod")[0] ?? "")

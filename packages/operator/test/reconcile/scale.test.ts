@@ -9,7 +9,10 @@ const ids = (count: number) =>
   Array.from({ length: count }, (_, index) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4d${String(index).padStart(3, "0")}`))
 const settle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow, { discard: true })
 
-/** Passes and writes that an engine causes which becomes unready, and ready again, while that many other models serve. */
+/**
+ * The passes and writes that one engine causes when it becomes unready and ready again, while this many other models
+ * serve.
+ */
 const costOfOneChange = Effect.fnUntraced(function* (others: number) {
   const stage = makeStage()
   const { kube } = stage

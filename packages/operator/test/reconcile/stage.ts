@@ -34,41 +34,47 @@ const settings = {
 const containerRuns = { name: "engine", ready: true, restartCount: 0, state: { running: {} } }
 const scheduled = { type: "PodScheduled", status: "True" }
 
-/** What the cluster does with pods: ready at once, or held where a test says so; `gated`: nothing, as while Kueue has not admitted it. */
+/**
+ * What the cluster does with pods: ready at once, or held if a test requires it. `gated`: nothing, as before Kueue
+ * admits it.
+ */
 export type PodStory = "ready" | "starting" | "unschedulable" | "gated"
 
-/** A whole world in memory around the real controller: rows, an API server, a cluster that runs what it is given, gateways. Any write can be its last. */
+/**
+ * A whole world in memory around the real controller: rows, an API server, a cluster that runs its pods, gateways. Any
+ * write can be the operator's last.
+ */
 export const makeStage = (token: Option.Option<string> = Option.none(), facts: RunRevision["facts"] = revision.facts) => {
   const kube = makeMemoryKube()
   const rows = new Map<string, Run>([[run.id, run]])
   const changed: Array<Queue.Queue<Run["id"]>> = []
   const changes = Latch.makeUnsafe(false)
   const writes: Array<string> = []
-  /** Runs as they were read, one for each pass. */
+  /** The runs that were read, one for each pass. */
   const reads: Array<Run["id"]> = []
   const published: Array<number> = []
-  /** What was done in the background, with the containers that came before that engine. */
+  /** The background work that was done, with the init containers of that engine. */
   const worked: Array<string> = []
   const classes: Array<string> = []
   let released = 0
-  /** Whether Another operator leads., so that none of this one's writes to Postgres changes anything. */
+  /** Whether another operator leads, so that this one's writes to Postgres change nothing. */
   let superseded = false
-  /** Whether, as in Postgres, no write of the operator itself notifies it of the run. */
+  /** Whether the operator's own writes notify it of nothing, as in Postgres. */
   let isQuiet = false
   let story: PodStory = "ready"
-  /** What the checks find on that node. */
+  /** The report of the checks on that node. */
   let reportOn: (node: string) => CheckReport = () => report
-  /** Whether an engine that has started again answers as it was verified. */
+  /** Whether the answers of a restarted engine match the verified ones. */
   let answersOf: (pod: ObservedPod) => "same" | "differs" = () => "same"
-  /** What happens between the reading of a run and what its pass does next. */
+  /** Runs between the reading of a run and the next step of its pass. */
   let afterRead: Effect.Effect<void> = Effect.void
-  /** What comes before work in the background has a result. */
+  /** Runs before background work has a result. */
   let patience: Effect.Effect<void> = Effect.void
   let crashAt = Number.POSITIVE_INFINITY
   let crashed = Deferred.makeUnsafe<void>()
 
   const wake = () => changes.openUnsafe()
-  /** Every write passes here after it was made; the one at which the operator dies never answers. */
+  /** Every write passes through here after it was made. The write at which the operator dies never returns. */
   const gate = (write: string) =>
     Effect.suspend(() => {
       writes.push(write)
@@ -113,7 +119,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   }
   const revised = (id: Run["id"], part: Partial<RunRevision>) => changeOwn(id, (row) => ({ ...row, revision: { ...(row.revision ?? revision), ...part } }))
 
-  /** The node that the run's pod is on. */
+  /** The node of the run's pod. */
   const nodeOf = (id: Run["id"]): string => {
     const spec = Option.getOrUndefined(kube.find("Pod", enginePodName(id)))?.spec
     return Predicate.isObject(spec) ? String(spec.nodeName) : ""
@@ -162,7 +168,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         const row = rows.get(id)
         const { engineDigest = null, engineImage = null } = row?.revision ?? {}
         if (row === undefined || (engineImage !== null && (engineImage !== image || engineDigest !== null || digest === null))) return false
-        // Who writes it goes on by itself: nobody is told.
+        // The writer continues by itself, without a notification.
         rows.set(id, { ...row, revision: { ...(row.revision ?? revision), engineImage: image, engineDigest: digest } })
         yield* gate("record image")
         return true
@@ -218,7 +224,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         if (row?.phase !== from || row.revision === null) return false
         const active: RunRevision = { ...row.revision, status: row.serve ? "active" : "draft" }
         changeOwn(id, (current) => ({ ...move(current, "activated", now, "Serving", null), revision: active }))
-        // What the model served before has an engine to give back.
+        // The model's previous serving revision has an engine to give up.
         const isEarlier = (other: Run) => row.serve && other.id !== id && other.model === row.model && other.revision?.status === "active"
         for (const other of isQuiet ? [...rows.values()].filter(isEarlier) : [])
           change(other.id, (current) => ({ ...current, revision: { ...(current.revision ?? revision), status: "superseded" } }))
@@ -229,7 +235,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
         const row = rows.get(id)
-        // Nobody is told of it.
+        // Without a notification.
         if (row !== undefined) rows.set(id, { ...row, progress: { ...progress, at } })
         yield* gate("record progress")
       }),
@@ -299,7 +305,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     if (kind === "Pod" && story !== "gated") {
       const pod = kube.find("Pod", name)
       const spec = Option.isSome(pod) && Predicate.isObject(pod.value.spec) ? pod.value.spec : {}
-      // As a scheduler does: what a pod had better not come to is taken where there is nothing else.
+      // Like a scheduler: avoided nodes are used only if there are no others.
       const avoided = JSON.stringify(spec.affinity ?? "")
       const nodeName = kube.names("Node").find((node) => !avoided.includes(`"${node}"`)) ?? "node-1"
       if (story !== "unschedulable") kube.add("Pod", name, { spec: { ...spec, nodeName } })
@@ -333,7 +339,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     FetchHttpClient.layer
   )
 
-  /** Waits until the world is so. Checked after every write. */
+  /** Waits until the condition holds. Checked after every write. */
   const until = Effect.fnUntraced(function* (holds: () => boolean) {
     while (!holds()) {
       yield* changes.await
@@ -349,12 +355,12 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     worked,
     classes,
     row: () => rows.get(run.id) ?? run,
-    /** Further runs of other models, and a node of GPUs for them. */
+    /** Adds runs of other models, and a node with GPUs for them. */
     grow: (ids: ReadonlyArray<Run["id"]>) => {
       for (const id of ids) rows.set(id, { ...run, id, engineRun: id })
       kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": String(ids.length) }, conditions: [{ type: "Ready", status: "True" }] } })
     },
-    /** A run that is there by now. */
+    /** Adds a run. */
     add: (row: Run) => {
       rows.set(row.id, row)
       notify(row.id)
@@ -382,7 +388,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     setStory: (next: PodStory) => {
       story = next
     },
-    /** The engines that start become ready. */
+    /** All starting engines become ready. */
     finishStarts: () => {
       for (const name of kube.names("Pod")) {
         const status = Option.getOrUndefined(kube.find("Pod", name))?.status
@@ -391,7 +397,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       }
     },
     change: (next: (row: Run) => Run) => change(run.id, next),
-    /** The database holds nothing of the run, as where it is another one. */
+    /** The database no longer contains the run, as if it were another one. */
     forget: () => {
       rows.clear()
       applied.bindings.clear()
@@ -399,21 +405,21 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     rows: () => [...rows.values()],
     applied,
     made: applied.made,
-    /** A cancel of which no notification comes. */
+    /** A cancel without a notification. */
     cancelUnheard: (now: number) => {
       const row = rows.get(run.id)
       if (row !== undefined) rows.set(run.id, move(row, "cancelled", now, "cancelled", null))
     },
     cancel: (now: number) => change(run.id, (row) => move(row, "cancelled", now, "cancelled", null)),
     until,
-    /** The phase that the custom resource shows. */
+    /** The status that the custom resource shows. */
     mirrored: () => {
       const status = Option.getOrUndefined(kube.find("ModelDeployment", kube.names("ModelDeployment")[0] ?? ""))?.status
       return Predicate.isObject(status) ? status : null
     },
     /** Runs an operator until `effect` ends, then stops it. */
     operate: <A, E>(effect: Effect.Effect<A, E>) => Effect.raceFirst(effect, Effect.orDie(Effect.scoped(control(settings, start)))).pipe(Effect.provide(layer)),
-    /** Runs an operator that dies right after its nth write from now. False where it came to `done` before. */
+    /** Runs an operator that dies right after its nth write from now. Returns false if it reached `done` before. */
     operateUntilWrite: Effect.fnUntraced(function* (count: number, done: () => boolean) {
       crashAt = writes.length + count
       crashed = Deferred.makeUnsafe<void>()

@@ -7,7 +7,9 @@ import { makeStage } from "./stage.ts"
 const stories = Number(process.env.SEATRIAL_STANDSTILL_STORIES ?? 12)
 const firstSeed = Number(process.env.SEATRIAL_STANDSTILL_SEED ?? 1)
 
-/** Longer than any step of a story takes, with all that is withdrawn and drained in it, and shorter than a boot deadline, at which a run has a pass anyway. */
+/**
+ * Longer than any step of a story including all drains, and shorter than a boot deadline, which causes a pass anyway.
+ */
 const patienceMillis = 55_000
 const tickMillis = 250
 const kinds = ["Pod", "Job", "ModelDeployment", "PodDisruptionBudget", "Node", "HostClass"] as const
@@ -15,7 +17,10 @@ const settle = Effect.forEach(Array.from({ length: 40 }), () => Effect.yieldNow,
 
 type Stage = ReturnType<typeof makeStage>
 
-/** Brings one step of a story to its end through operators that die of their writes, while watches are late. Dies if the step stands still. */
+/**
+ * Finishes one step of a story with operators that die of their writes, while watches are late. Dies if the step
+ * stalls.
+ */
 const play = Effect.fnUntraced(function* (stage: Stage, name: string, isDone: () => boolean) {
   const lateKinds = new Set<(typeof kinds)[number]>()
   const tellLate = () => {
@@ -26,7 +31,7 @@ const play = Effect.fnUntraced(function* (stage: Stage, name: string, isDone: ()
   const live = Effect.gen(function* () {
     for (let left = yield* Random.nextIntBetween(0, 8); left > 0; left--) {
       const died = yield* stage.operateUntilWrite(yield* Random.nextIntBetween(1, 16), isDone)
-      // What the watches of a dead operator had still to tell is in the lists of the next one.
+      // The lists of the next operator contain the changes that the dead operator's watches had not shown.
       tellLate()
       if (!died) return
       deaths++
@@ -55,11 +60,11 @@ const play = Effect.fnUntraced(function* (stage: Stage, name: string, isDone: ()
   return deaths
 })
 
-/** An object that someone applies, edits, once it serves or in the middle of its first run, and deletes. */
+/** An object that someone applies, edits (while it serves or during its first run), and deletes. */
 const tell = Effect.gen(function* () {
   const stage = makeStage()
   stage.setQuiet()
-  // So that work ends when nothing else has a pass come.
+  // So that work ends when nothing else triggers a pass.
   stage.setPatience(Effect.flatMap(Random.nextIntBetween(0, 3_000), (millis) => Effect.sleep(millis)))
   stage.setStory("starting")
   stage.forget()

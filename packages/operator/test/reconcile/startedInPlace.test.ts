@@ -7,7 +7,7 @@ import { makeStage } from "./stage.ts"
 
 type Stage = ReturnType<typeof makeStage>
 
-/** One model that serves, with something that its starts are compared with. */
+/** A serving model with recorded fingerprints. */
 const verified = () => {
   const stage = makeStage()
   stage.setReport(() => ({ ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }))
@@ -17,7 +17,7 @@ const uidOf = (stage: Stage) => {
   const metadata = Option.getOrUndefined(stage.kube.find("Pod", enginePodName(run.id)))?.metadata
   return Predicate.isObject(metadata) ? metadata.uid : undefined
 }
-/** The container ends and runs again in its pod. */
+/** The container ends and restarts in its pod. */
 const startAgain = (stage: Stage) =>
   Effect.gen(function* () {
     for (const ready of [false, true]) {
@@ -70,7 +70,7 @@ describe("an engine whose container restarted in its pod with different answers"
           yield* startAgain(stage)
           yield* stage.until(() => readyOf(stage) === "False AnswersDiffer" && pods(stage) === 2 && told(stage) === 2)
           for (let turn = 0; turn < 300; turn++) yield* Effect.yieldNow
-          // What an alert is made from.
+          // The metric of an alert.
           assert.match(yield* PrometheusMetrics.format(), /^seatrial_operator_models_unavailable 1$/m)
         })
       )

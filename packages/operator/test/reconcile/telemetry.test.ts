@@ -17,7 +17,7 @@ const Export = Schema.fromJsonString(
   Schema.Struct({ resourceSpans: Schema.Array(Schema.Struct({ scopeSpans: Schema.Array(Schema.Struct({ spans: Schema.Array(Span) })) })) })
 )
 
-/** Takes spans as a collector does, on a real socket. */
+/** Receives spans like a collector, on a real socket. */
 const collector = Effect.acquireRelease(
   Effect.callback<{ readonly port: number; readonly spans: Array<typeof Span.Type>; readonly close: () => void }>((resume) => {
     const spans: Array<typeof Span.Type> = []

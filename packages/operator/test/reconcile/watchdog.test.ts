@@ -10,7 +10,10 @@ import { deploymentId, observationOf } from "../observations.ts"
 
 const delay = Duration.seconds(10)
 
-/** Passes over one run that each ask for another one after ten seconds. `lost`: the one that the queue forgets to do again; 0 for none. */
+/**
+ * Passes over one run that each request another one after ten seconds. `lost`: the number of the pass that the queue
+ * forgets; 0 for none.
+ */
 const begin = Effect.fnUntraced(function* (lost: number) {
   const logged: Array<string> = []
   let passes = 0
@@ -61,7 +64,7 @@ describe("the watchdog", () => {
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual(passes(), 61)
       assert.deepStrictEqual(logged, [])
-      // As after failures: the queue itself waits for longer than the last pass asked for.
+      // As after failures: the queue waits longer than the last pass requested.
       const other = yield* makeWatchdog({ enqueue: () => Effect.die("enqueued"), isScheduled: queue.isScheduled })
       yield* other.expect(deploymentId, Duration.zero)
       yield* queue.addAfter(deploymentId, "1 hour")
@@ -78,7 +81,7 @@ describe("the watchdog", () => {
       yield* watchdog.expect(deploymentId, delay)
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(enqueued, [])
-      // The timer of the queue comes right after that of the watchdog.
+      // The timer of the queue fires right after that of the watchdog.
       yield* watchdog.expect(deploymentId, delay)
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(enqueued, [])

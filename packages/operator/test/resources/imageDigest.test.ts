@@ -12,11 +12,11 @@ describe("the digest of a container's image", () => {
     ["by cri-dockerd", "vllm/vllm-openai", `docker-pullable://vllm/vllm-openai@${digest}`, digest],
     ["of a registry with a port", "registry.local:5000/engine:1", `registry.local:5000/engine@${digest}`, digest],
     ["by its own name, whatever the node calls it", `quay.io/vllm/vllm@${digest}`, `mirror.example/vllm@${other}`, digest],
-    ["by nobody where it was never pulled", "engine:1", digest, null],
-    ["by nobody where it was never pulled, by cri-dockerd", "engine:1", `docker://${digest}`, null],
-    ["by nobody where the node knows it from elsewhere, where it may be another one", "quay.io/vllm/vllm:v1", `docker.io/vllm/vllm@${digest}`, null],
-    ["by nobody while it does not run", "engine:1", "", null],
-    ["by nobody where there is no status", "engine:1", undefined, null]
+    ["is unknown if it was never pulled", "engine:1", digest, null],
+    ["is unknown if it was never pulled, with cri-dockerd", "engine:1", `docker://${digest}`, null],
+    ["is unknown if the node has it from another repository, because it may differ", "quay.io/vllm/vllm:v1", `docker.io/vllm/vllm@${digest}`, null],
+    ["is unknown while the container does not run", "engine:1", "", null],
+    ["is unknown without a status", "engine:1", undefined, null]
   ])("is told %s", (_, image, imageId, expected) => {
     assert.strictEqual(imageDigest(image, imageId), expected)
   })

@@ -4,7 +4,7 @@ import { deploymentId, modelId } from "../observations.ts"
 
 const tiny: ModelDeployment["spec"] = { source: { repo: "seatrial/tiny-chat" } }
 
-/** Specifications, by the name of their object, and what is said of them; null for nothing. */
+/** Specifications by the name of their object, with the expected message; null if they are valid. */
 export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: ModelDeployment["spec"], broken: string | null]> = [
   ["rule-plain", tiny, null],
   ["rule-model", { ...tiny, model: "rule-model" }, null],

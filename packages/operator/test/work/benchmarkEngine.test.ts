@@ -31,15 +31,15 @@ describe("the key of a benchmark", () => {
       { "nvidia.com/cuda.driver.major": "535", "nvidia.com/cuda.driver.minor": "104", "nvidia.com/cuda.driver.rev": "05" },
       "535.104.05"
     ],
-    ["by nothing where a part is missing", { "nvidia.com/cuda.driver.major": "535" }, null]
+    ["by nothing if a part is missing", { "nvidia.com/cuda.driver.major": "535" }, null]
   ])("names the driver %s", (_, labels, driver) => assert.strictEqual(keyOf({}, node("n", labels)).driver, driver))
 
   it.each([
-    ["are its own where nobody says otherwise", {}, false],
-    ["are its own as whole cards and as slices", { "nvidia.com/gpu.sharing-strategy": "none", "nvidia.com/gpu.replicas": "1" }, false],
+    ["are not shared by default", {}, false],
+    ["are not shared as whole GPUs and as slices", { "nvidia.com/gpu.sharing-strategy": "none", "nvidia.com/gpu.replicas": "1" }, false],
     ["are shared in turns", { "nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4" }, true],
     ["are shared at once", { "nvidia.com/gpu.sharing-strategy": "mps" }, true],
-    ["are shared where there are more of them than cards", { "nvidia.com/gpu.replicas": "2" }, true]
+    ["are shared if there are more replicas than GPUs", { "nvidia.com/gpu.replicas": "2" }, true]
   ])("says whether its GPUs %s", (_, labels, shared) => assert.strictEqual(sharesGpus(node("n", labels)), shared))
 })
 

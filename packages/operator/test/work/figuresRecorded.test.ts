@@ -25,7 +25,7 @@ const nothing: Measured = {
   load_seconds: null
 }
 
-/** An engine of which this is read, whose estimate was 8 to 12 GiB of KV cache. Nothing listens at its address. */
+/** An engine with these figures, whose estimate was 8 to 12 GiB of KV cache. Nothing listens at its address. */
 const trialOf = (told: Partial<Measured>): EngineUnderTrial => {
   const engine = engineFor("reference")
   if (engine === undefined) throw new Error("there is no reference engine")
@@ -64,7 +64,7 @@ describe("the findings of a trial", () => {
         [10 * gib, 20 * gib, null]
       )
       const shown = yield* PrometheusMetrics.format()
-      // The middle of the estimate; half of 20 GiB beside it; and nothing of an engine that does not tell.
+      // The middle of the estimate; an error of half of 20 GiB; and no sample for an engine without figures.
       assert.match(shown, /^seatrial_fit_error_ratio_sum\{host_class="figures",inside="true"\} 0$/m)
       assert.match(shown, /^seatrial_fit_error_ratio_sum\{host_class="figures",inside="false"\} 0\.5$/m)
       for (const inside of [true, false]) assert.include(shown, `seatrial_fit_error_ratio_count{host_class="figures",inside="${inside}"} 1\n`)
@@ -76,7 +76,7 @@ describe("the findings of a trial", () => {
       const engine = engineFor("sglang")
       if (engine === undefined) return assert.fail()
       const began = "[2026-11-21 07:59:13 TP0] Load weight end. elapsed=12.50 s, type=LlamaForCausalLM, avail mem=60.00 GB, mem usage=15.00 GB."
-      // A line for each prompt that is read.
+      // One line for each prompt.
       const since = Array.from({ length: 5_000 }, () => "[2026-11-21 08:09:13 TP0] Prefill batch, #new-seq: 1, #new-token: 64")
       const lines = [began, ...since]
       const kept: Array<Measured> = []

@@ -6,7 +6,7 @@ import { ConfigProvider, Effect, Layer, Option, Redacted } from "effect"
 import { screenRepository } from "../../src/work/screenRepository.ts"
 import { hostClass, run } from "../observations.ts"
 
-/** A hub that answers every request so, with the code in `x-error-code`. */
+/** A hub that answers every request with this status, and with the code in `x-error-code`. */
 const hubThatSays = (status: number, code: string | null) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly address: string; readonly close: () => void }>((resume) => {
@@ -39,13 +39,13 @@ describe("a repository that the hub does not show, for the run of an applied obj
       ]
     ],
     [
-      "not there or private, without one",
+      "missing or private, without a token",
       404,
       "RepoNotFound",
       Option.none(),
       ["repository_not_found", "the hub token that the organization shares", "hub-connections share --org acme"]
     ],
-    ["not there or private, with one", 404, "RepoNotFound", shared, ["repository_not_found", "the hub token that the organization shares"]],
+    ["missing or private, with a token", 404, "RepoNotFound", shared, ["repository_not_found", "the hub token that the organization shares"]],
     [
       "gated, to the shared token",
       403,

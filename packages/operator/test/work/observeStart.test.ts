@@ -34,7 +34,7 @@ describe("a start of an engine", () => {
       kind: "warm",
       parts: { image_pull: 2, weights_to_node: null, process_to_loaded: null, loaded_to_ready: null, first_token: null }
     })
-    // A check of the weights in the store brings none of them.
+    // A check of the weights in the store transfers no weights.
     const checked = pod({ conditions: conditions(20), initContainerStatuses: [first("check-weights", 1, 9)], containerStatuses: [engine(10)] })
     assert.deepInclude(startOf(checked, null, null).parts, { image_pull: 1, weights_to_node: null })
   })

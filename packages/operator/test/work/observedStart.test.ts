@@ -13,7 +13,7 @@ const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets:
 const engine = engineFor("reference") ?? assert.fail()
 const looked = { running: false, done: true, endedAt: 0, failures: 0, failure: null, final: false, progress: null }
 const podOf = (of: typeof revision) => enginePod({ run, revision: of, podClass, engine, settings, weightsClaim: "weights" })
-/** How a pod of that text was started, as its API server would tell. */
+/** The start of a pod with that JSON text, as its API server would return it. */
 const startOf = (text: string, of = revision, change: Partial<typeof pod> = {}) =>
   observedStart(Schema.decodeUnknownSync(Pod.schema)(JSON.parse(text)), { ...pod, copy: looked, ...change }, of)
 const spelled = (of = revision) => JSON.stringify(podOf(of))
@@ -21,13 +21,13 @@ const spelled = (of = revision) => JSON.stringify(podOf(of))
 describe("how an engine was started", () => {
   it("is read from its pod: files that were verified against the commit, mounted read-only, offline, from the commit's folder", () => {
     assert.deepStrictEqual(startOf(spelled()), { verifiedFiles: 1, readOnly: true, offline: true, localPath: true, ownImage: null })
-    // Of an adapter both commits' files.
+    // The files of both commits of an adapter.
     assert.strictEqual(startOf(spelled(adapted), adapted).verifiedFiles, 2)
   })
 
   const commit = revision.facts.commit
   const changes: ReadonlyArray<readonly [what: string, from: string | RegExp, to: string, lost: "verifiedFiles" | "readOnly" | "offline" | "localPath"]> = [
-    ["another list of files was looked at", /manifest=[0-9a-f]{64}/, `manifest=${"0".repeat(64)}`, "verifiedFiles"],
+    ["another list of files was checked", /manifest=[0-9a-f]{64}/, `manifest=${"0".repeat(64)}`, "verifiedFiles"],
     ["its files can be written to", /,"readOnly":true\},\{"name":"scratch"/, '},{"name":"scratch"', "readOnly"],
     ["it may read from the hub", '"HF_HUB_OFFLINE","value":"1"', '"HF_HUB_OFFLINE","value":"0"', "offline"],
     ["it was given another folder", `--model=/models/seatrial/tiny-chat/${commit}`, `--model=/models/seatrial/tiny-chat/${"f".repeat(40)}`, "localPath"]

@@ -112,7 +112,7 @@ describe("background work", () => {
         message: "Away.",
         byRepository: false
       })
-      // Another time in the phase has its own tries.
+      // Another stay in the phase has its own attempts.
       yield* background.want(deploymentId, { kind: "checking", about: "2", with: "pod-1" }, away)
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.state(deploymentId)).ended, { about: "2", attempts: 1 })
@@ -198,16 +198,16 @@ describe("background work", () => {
 })
 
 describe("comparing a restarted engine", () => {
-  /** All fingerprints differ, or but one of four, while the hub is away. */
+  /** All fingerprints differ, or all but one of four, while the hub is unreachable. */
   const compare = Effect.fnUntraced(function* (
     last: boolean,
     same: number,
     count = 4,
     likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]],
-    // Of each text that is scored, by its turn; none where the engine tells none.
+    // The score of each text, by its index; absent if the engine returns none.
     score?: (turn: number) => number,
     paths: ReadonlyArray<string> = ["tokenizer.json"],
-    // How often its container was started again in its pod.
+    // The restart count of its container.
     restarts = 0,
     suiteVersion: number = suite.version
   ) {
@@ -274,17 +274,17 @@ describe("comparing a restarted engine", () => {
       const inPlace = (shift: number, restarts: number, suiteVersion?: number) =>
         compare(false, 4, 4, kept, (turn) => sound(turn) - shift, [], restarts, suiteVersion)
       assert.deepStrictEqual(yield* inPlace(0, 1), [true, "same"])
-      // A card's rounding.
+      // Rounding of a GPU.
       assert.deepStrictEqual(yield* inPlace(0.001, 1), [true, "same"])
       assert.deepStrictEqual(yield* inPlace(0.2, 1), [true, "differs"])
-      // In a pod of its own, something has looked at its weights first.
+      // In a new pod, an init container has checked its weights first.
       assert.deepStrictEqual(yield* inPlace(0.2, 0), [true, "same"])
-      // What was kept is of other texts.
+      // The recorded likelihoods belong to other texts.
       assert.deepStrictEqual(yield* inPlace(0.2, 1, suite.textsSince - 1), [true, "same"])
     })
   )
 
-  it.effect("where texts could not be compared to the last try, or none were kept, equal fingerprints are enough", () =>
+  it.effect("is decided by equal fingerprints if the texts could not be compared at the last attempt, or none were recorded", () =>
     Effect.gen(function* () {
       const inPlace = (last: boolean, likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]]) =>
         compare(last, 4, 4, likelihood, undefined, ["tokenizer.json"], 1)
@@ -294,7 +294,7 @@ describe("comparing a restarted engine", () => {
     })
   )
 
-  it.effect("without a tokenizer that we read nothing is asked of the hub: its texts were sent as they are", () =>
+  it.effect("does not read the hub if the tokenizer is unsupported: the texts were sent as they are", () =>
     Effect.gen(function* () {
       const kept = Array.from({ length: 8 }, () => [-1])
       const sound = (turn: number) => (turn === 8 ? -3 : -1)
@@ -307,7 +307,7 @@ describe("comparing a restarted engine", () => {
 })
 
 describe("check suites", () => {
-  it.effect("wait for no other's: one tokenizer is read at a time, and what is slow to be checked holds nobody up", () =>
+  it.effect("do not wait for each other: one tokenizer is read at a time, and slow checks delay no other suite", () =>
     Effect.gen(function* () {
       const [begun, reading] = [yield* Ref.make(0), yield* Ref.make(0)]
       const engine = engineFor("reference")
@@ -333,7 +333,7 @@ describe("check suites", () => {
           Ref.update(reading, (n) => n + 1),
           Effect.as(Deferred.await(gate), new Map<string, Uint8Array>())
         )
-      // What a suite asks for once it has read its repository; it never gets an answer.
+      // The request of a suite after it has read its repository. It never gets a response.
       const earlierTrials = () =>
         Effect.andThen(
           Ref.update(begun, (n) => n + 1),
@@ -386,7 +386,7 @@ describe("screening", () => {
   }
   const nothing = Ref.make(Option.none<Recorded>())
 
-  it.effect("records the pinned facts, the settings that were chosen, and the engine", () =>
+  it.effect("records the pinned facts, the chosen settings, and the engine", () =>
     Effect.gen(function* () {
       const recorded = yield* nothing
       yield* screen(() => Effect.succeed({ ...revision.facts, chat_template: "{{ messages }}" }), recorded)
@@ -405,7 +405,7 @@ describe("screening", () => {
     })
   )
 
-  it.effect("records who chose each setting, also of those that a redeploy keeps", () =>
+  it.effect("records who chose each setting, including those that a redeploy keeps", () =>
     Effect.gen(function* () {
       const recorded = yield* nothing
       const servingRequest = { runtime: "reference", host_class: "local" } as const
@@ -416,7 +416,7 @@ describe("screening", () => {
     })
   )
 
-  it.effect("chooses a host class within the organization's limit of GPUs, and where there is none a run may wait for another limit", () =>
+  it.effect("chooses a host class within the organization's GPU limit; if there is none, the run may wait for a higher limit", () =>
     Effect.gen(function* () {
       const wide = { ...hostClass, name: "wide", gpu_count: 2, price_per_gpu_hour_micros: "0" }
       for (const [gpuLimit, expected] of [
@@ -431,7 +431,7 @@ describe("screening", () => {
     })
   )
 
-  it.effect("outlasts a database that is away", () =>
+  it.effect("continues after the database was unavailable", () =>
     Effect.gen(function* () {
       const recorded = yield* nothing
       const fibre = yield* Effect.forkChild(screen(() => Effect.succeed(revision.facts), recorded, 6))
@@ -462,7 +462,7 @@ describe("screening", () => {
     )
   }
 
-  it.effect("leaves a hub that is away for later", () =>
+  it.effect("retries later if the hub is unreachable", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(screen(() => Effect.fail(new HubUnavailable({ message: "Away." })), yield* nothing))
       assert.strictEqual(error._tag, "WorkUnavailable")
