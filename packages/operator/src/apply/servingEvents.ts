@@ -40,12 +40,12 @@ export const servingEvents = ({ now, pod, resource, run, status }: Input): Reado
   const name = (kind: string) => `${objectName(run.id)}.${kind}`
   const again = String(Math.floor(now / eventIntervalMillis))
   if (outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")) {
-    const anew =
+    const newPod =
       before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
         ? "The engine's pod was deleted, and a new one was created. "
         : ""
     const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
-    const message = `${anew}${status.message ?? after.message}${why}`
+    const message = `${newPod}${status.message ?? after.message}${why}`
     return [aboutResource(resource, { name: name(after.reason.toLowerCase()), type: "Warning", reason: after.reason, message, at: now, again })]
   }
   if (after.status === "True" && outages.has(before.reason)) {

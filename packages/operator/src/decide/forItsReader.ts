@@ -1,21 +1,17 @@
 import type { Run } from "@seatrial/store"
 
-type Words = (organization: string) => string
+type Replacement = (organization: string) => string
 
 /**
  * Texts of the hub's refusals that mention the caller's API key, and their replacements if there is no caller. The
  * first match counts.
  */
-const instead: ReadonlyArray<readonly [said: RegExp, words: Words]> = [
-  [
-    /the user whose API key asks has no connection to the hub/gu,
-    (slug) => `the organization ${slug} shares no hub token with the objects that somebody applies`
-  ],
+const replacements: ReadonlyArray<readonly [pattern: RegExp, replacement: Replacement]> = [
+  [/the user whose API key asks has no connection to the hub/gu, (slug) => `the organization ${slug} shares no hub token with applied objects`],
   [/(the) hub token of the user whose API key asks/giu, (slug) => `the hub token that the organization ${slug} shares`],
   [
     /to the user whose API key asks/gu,
-    (slug) =>
-      `to the objects that somebody applies for ${slug}: they read it with the hub token that the organization shares, or as anybody where it shares none`
+    (slug) => `to the applied objects of ${slug}, which use the hub token that the organization shares, or no token if it shares none`
   ],
   [
     /connect a new hub token to that user( \(`seatrial admin hub-connections set`\))?/giu,
@@ -39,4 +35,4 @@ const likeThe = (said: string, words: string) => (/^\p{Lu}/u.test(said) ? words.
  * that the organization shares.
  */
 export const forItsReader = ({ orgSlug, startedBy }: Pick<Run, "orgSlug" | "startedBy">, text: string): string =>
-  startedBy === null ? instead.reduce((result, [said, words]) => result.replace(said, (found) => likeThe(found, words(orgSlug))), text) : text
+  startedBy === null ? replacements.reduce((result, [said, words]) => result.replace(said, (found) => likeThe(found, words(orgSlug))), text) : text

@@ -4,13 +4,13 @@ const text = (description: string) => Schema.String.annotate({ description })
 
 /** A Kubernetes condition. */
 export const Condition = Schema.Struct({
-  type: text("What is told of."),
+  type: text("Type of the condition."),
   status: Schema.Literals(["True", "False", "Unknown"]).annotate({ description: "Whether the condition holds." }),
-  reason: text("One word for the state, for programs."),
-  message: text("What is so, and why, for people."),
+  reason: text("Machine-readable reason for the last transition."),
+  message: text("Human-readable details."),
   lastTransitionTime: Schema.String.annotate({ description: "When the status last changed.", format: "date-time" }),
   observedGeneration: Schema.optionalKey(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "The generation of the specification that this was said of." })
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description: "Generation of the specification that the condition describes." })
   )
 })
 export type Condition = typeof Condition.Type

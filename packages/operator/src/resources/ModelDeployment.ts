@@ -228,11 +228,11 @@ export const ModelDeploymentStatus = Schema.Struct({
           goodputPerSecond: optional(
             Schema.Finite.annotate({ description: "Answers among them with a first token within 2 s and at most 100 ms for each further token." })
           ),
-          steady: optional(yes("Whether the standard error of the throughput's blocks is at most 5%. Absent where there are too few."))
+          steady: optional(yes("Whether the standard error of the throughput's blocks is at most 5%. Absent if there are too few."))
         })
       ).annotate({ description: "One entry for each number of concurrent requests." }),
       scale: optional(Schema.Finite.annotate({ description: "Share of the full workload's duration that benchmarkSeconds allows." })),
-      missing: optional(text("Why the figures are void, by no fault of the model. Absent where they are not.")),
+      missing: optional(text("Why the figures are not valid; the model is not at fault. Absent if they are valid.")),
       slow: optional(
         Schema.Finite.annotate({
           description: "Throughput relative to the median of earlier benchmarks of the same model and settings; absent if it is at least 0.7."
