@@ -1,19 +1,34 @@
-import type { ReceiptDigests, RequestId } from "@seatrial/domain"
+import type { RequestId } from "@seatrial/domain"
 import { Metering, type RequestStart } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
-import { type Admitted, makeAskEngine, type Work } from "./askEngine.ts"
+import { makeAskEngine } from "./askEngine.ts"
 import { closeDigests, deliver, handedOver } from "./deliver.ts"
 import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { EventStream } from "./EventStream.ts"
-import { elapsed, round } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
-import { failed, type Outcome, requestError } from "./Outcome.ts"
+import { failed } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
 import { PendingInsert } from "./PendingInsert.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
+import { makeRecordOutcome } from "./recordOutcome.ts"
 import { faultOf } from "./refusals.ts"
+import type { Admitted, Work } from "./Work.ts"
+
+const startOf = ({ caller, checked, id, routedRequest: { route } }: Admitted): RequestStart => ({
+  id,
+  orgId: caller.orgId,
+  keyId: caller.keyId,
+  endpoint: checked.endpoint,
+  streamed: checked.stream,
+  modelId: route.modelId,
+  model: route.model,
+  revisionId: route.revisionId
+})
+
+const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
+  Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
 
 /**
  * Sends an admitted request to an engine and its answer to the caller. The record is committed to Postgres before the
@@ -29,48 +44,14 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const observer = yield* Observer
       const running = yield* Running.make
 
-      const { ask, departed } = makeAskEngine(config, engine)
+      const { ask, abortedOutcome } = makeAskEngine(config, engine)
 
-      const record = (
-        { routedRequest: { route }, startedAt }: Admitted,
-        start: RequestStart,
-        { error, finishReason, note, state, status, usage }: Outcome,
-        firstContentAt: number | null,
-        digests: ReceiptDigests | null
-      ) =>
-        state === "refused" && error !== null
-          ? metering.refuse({
-              id: start.id,
-              orgId: start.orgId,
-              keyId: start.keyId,
-              endpoint: start.endpoint,
-              streamed: start.streamed,
-              modelId: start.modelId,
-              model: start.model,
-              statusCode: status,
-              latencyMs: elapsed(startedAt),
-              error: requestError(error)
-            })
-          : metering.end({
-              ...start,
-              statusCode: status,
-              usage,
-              ttftMs: firstContentAt === null ? null : round(firstContentAt - startedAt),
-              latencyMs: elapsed(startedAt),
-              finishReason,
-              error: error === null ? null : requestError(error),
-              note: usage.clipped ? [note, "The engine reported more cached tokens than the prompt has."].filter((part) => part !== null).join(" ") : note,
-              receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion, digests }
-            })
-
-      const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
-        Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
+      const record = makeRecordOutcome(metering)
 
       // Defined once: V8 gives the generators of each function their own shape, and a new shape costs many times more
       // than the work.
       const serveMasked = Effect.fnUntraced(function* (admitted: Admitted, restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
         const { caller, checked, requestAbort, id, routedRequest, response } = admitted
-        const { model, modelId, revisionId } = routedRequest.route
         const dialect = dialects[checked.endpoint]
         const observed = { id, endpoint: checked.endpoint, traceparent: admitted.traceparent, startedAt: admitted.startedAt }
         const observation = observer.begin(observed, caller, routedRequest.route)
@@ -80,16 +61,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const stream = checked.stream
           ? new EventStream({ response, heartbeatMillis, keepAlive: dialect.heartbeat, writeStallMillis, onStall, digests: admitted.digests })
           : null
-        const start: RequestStart = {
-          id,
-          orgId: caller.orgId,
-          keyId: caller.keyId,
-          endpoint: checked.endpoint,
-          streamed: checked.stream,
-          modelId,
-          model,
-          revisionId
-        }
+        const start = startOf(admitted)
         const pendingInsert = new PendingInsert()
         let over = false
         metering.enter(start, (exit) => {
@@ -115,7 +87,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const outcome = yield* restore(ask(work)).pipe(
           Effect.catchCause((cause) => {
             requestAbort.abort("stopped")
-            if (Cause.hasInterruptsOnly(cause)) return departed(work)
+            if (Cause.hasInterruptsOnly(cause)) return abortedOutcome(work)
             return Effect.map(logged(id, "inference failed")(cause), (error) => failed(error, "The gateway failed.", progress))
           })
         )

@@ -2,7 +2,6 @@ import { digestHeader } from "@seatrial/domain"
 import { type Caller, type Route, Routes } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import type { Admission } from "./Admission.ts"
-import type { Admitted } from "./askEngine.ts"
 import type { Concurrency } from "./Concurrency.ts"
 import { makeCheckBody } from "./checkBody.ts"
 import { traceparentOf } from "./Exchange.ts"
@@ -19,6 +18,7 @@ import { Routing } from "./routing/Routing.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
 import { type LargeBodies, LargeBody, largeBody } from "./vocabulary/LargeBodies.ts"
 import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
+import type { Admitted } from "./Work.ts"
 
 /** Placeholder for a body that was released. */
 const unparsed: ParsedBody = { model: "", members: {} }

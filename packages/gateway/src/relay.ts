@@ -16,7 +16,7 @@ export type Relayed =
   | { readonly _tag: "Broken"; readonly first: boolean }
   | { readonly _tag: "Silent" }
   /** `signal` was aborted. */
-  | { readonly _tag: "Departed" }
+  | { readonly _tag: "Aborted" }
 
 export interface RelayOptions {
   readonly upstream: EngineAnswer
@@ -134,7 +134,7 @@ export const relay = ({
       else if (requestAbort.aborted && isMetered()) onAbort()
     }
     const onEnd = () => settle(upstream.complete && reader.finished ? { _tag: "Done" } : { _tag: "Broken", first })
-    const onAbort = () => settle({ _tag: "Departed" })
+    const onAbort = () => settle({ _tag: "Aborted" })
     const onRequestAbort = () => {
       if (isMetered()) onAbort()
       else if (waiting) onDrain()

@@ -1,13 +1,12 @@
 import { toTraceparent } from "@seatrial/domain"
 import type { Caller, Route } from "@seatrial/store"
-import { Config, Context, Effect, Exit, Layer, Option, Tracer } from "effect"
+import { Config, Context, Effect, Layer, Tracer } from "effect"
 import { elapsed, round } from "../elapsed.ts"
 import type { Outcome } from "../Outcome.ts"
 import type { Refusal } from "../refusals.ts"
 import { AccessLog } from "./AccessLog.ts"
 import { inferenceMetrics, type ModelSeries } from "./InferenceMetrics.ts"
-
-const wellFormed = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
+import { endSpan, makeStartSpan, traceIdOf, wellFormed } from "./requestSpan.ts"
 
 /** The data of a request that are observed. */
 export interface Observed {
@@ -38,8 +37,6 @@ export interface Ended {
   readonly firstContentAt: number | null
 }
 
-const nanos = (at: number) => BigInt(Math.round((performance.timeOrigin + at) * 1_000)) * 1_000n
-
 /** Counts, traces and logs requests. Uses plain calls instead of effects, to keep the cost per request negligible. */
 export class Observer extends Context.Service<
   Observer,
@@ -63,33 +60,7 @@ export class Observer extends Context.Service<
       const tracer = yield* Effect.tracer
       const isTraced = tracer !== Tracer.nativeTracer
 
-      const startSpan = ({ endpoint, traceparent, id, startedAt }: Observed) => {
-        const [, traceId, spanId, flags] = traceparent === undefined ? [] : (wellFormed.exec(traceparent) ?? [])
-        const parent =
-          traceId === undefined || spanId === undefined
-            ? Option.none<Tracer.AnySpan>()
-            : Option.some(Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags ?? "0", 16) & 1) === 1 }))
-        const span = tracer.span({
-          name: `POST ${endpoint}`,
-          parent,
-          annotations: Context.empty(),
-          links: [],
-          startTime: nanos(startedAt),
-          kind: "server",
-          root: Option.isNone(parent),
-          sampled: Option.match(parent, { onNone: () => true, onSome: ({ sampled }) => sampled })
-        })
-        span.attribute("seatrial.request_id", id)
-        span.attribute("url.path", endpoint)
-        return span
-      }
-      const endSpan = (span: Tracer.Span, status: number, code: string | null) => {
-        span.attribute("http.response.status_code", status)
-        if (code !== null) span.attribute("error.type", code)
-        span.end(nanos(performance.now()), status >= 500 ? Exit.fail(code) : Exit.void)
-      }
-      const traceId = (traceparent: string | undefined, span: Tracer.Span | null) =>
-        span?.traceId ?? (traceparent === undefined ? undefined : wellFormed.exec(traceparent)?.[1])
+      const startSpan = makeStartSpan(tracer)
 
       return Observer.of({
         begin: (request, caller, route) => {
@@ -118,7 +89,7 @@ export class Observer extends Context.Service<
           }
           log?.write({
             request_id: id,
-            trace_id: traceId(traceparent, span),
+            trace_id: traceIdOf(traceparent, span),
             endpoint,
             status: refusal?.status ?? status,
             code: error?.code ?? null,
@@ -136,7 +107,7 @@ export class Observer extends Context.Service<
           const span = isTraced ? startSpan(request) : null
           if (span !== null) endSpan(span, status, code)
           const { endpoint, traceparent, id, startedAt } = request
-          log?.write({ request_id: id, trace_id: traceId(traceparent, span), endpoint, status, code, latency_ms: elapsed(startedAt) })
+          log?.write({ request_id: id, trace_id: traceIdOf(traceparent, span), endpoint, status, code, latency_ms: elapsed(startedAt) })
         }
       })
     })

@@ -32,21 +32,24 @@ const maxConcurrent = 16
 /** Largest size of an engine's metrics, in bytes. */
 const largest = 4 * 1024 * 1024
 
+/** Gets a page of an engine; null if it did not answer with status 200. */
+const makeGet = (engine: EngineClient["Service"]) => (url: string, path: "/metrics" | "/health" | "/ready") =>
+  Effect.suspend(() => {
+    const { signal } = new AbortController()
+    return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout: timeoutMillis, signal }), (answer) =>
+      Effect.map(readWhole(answer, largest, timeoutMillis, signal), (body) =>
+        answer.statusCode === 200 && typeof body !== "string" ? body.toString("latin1") : null
+      )
+    )
+  }).pipe(Effect.orElseSucceed(() => null))
+
 /**
  * Polls engines of models with traffic. Other models need no polling: their first request uses only what the gateway
  * itself knows. Metrics are read at each interval and ignored when they are old. Health is checked only if the model
  * has another engine to move requests to. These are three loops, however much traffic there is.
  */
 export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
-  const get = (url: string, path: "/metrics" | "/health" | "/ready") =>
-    Effect.suspend(() => {
-      const { signal } = new AbortController()
-      return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout: timeoutMillis, signal }), (answer) =>
-        Effect.map(readWhole(answer, largest, timeoutMillis, signal), (body) =>
-          answer.statusCode === 200 && typeof body !== "string" ? body.toString("latin1") : null
-        )
-      )
-    }).pipe(Effect.orElseSucceed(() => null))
+  const get = makeGet(engine)
 
   const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
 
