@@ -24,7 +24,7 @@ import { leastContext } from "./trial.ts"
 const proposedYarnFactor = 4
 
 /** Why the request is refused, and what to do about it. */
-interface RequestRefusal {
+export interface RequestRefusal {
   readonly reason: { readonly code: RefusalCode; readonly message: string }
   readonly remedy: { readonly message: string; readonly serving: ServingSettings | null }
 }
