@@ -6,58 +6,58 @@ import { RequestAbort } from "../src/RequestAbort.ts"
 const afterTicks = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
 
 const heard = () => {
-  const told: Array<string> = []
-  const answer = new EngineAnswer(200, { pause: () => told.push("pause"), resume: () => told.push("resume"), hangUp: () => told.push("hang up") })
+  const events: Array<string> = []
+  const answer = new EngineAnswer(200, { pause: () => events.push("pause"), resume: () => events.push("resume"), hangUp: () => events.push("hang up") })
   answer
-    .on("data", (bytes) => told.push(bytes.toString()))
-    .on("end", () => told.push("end"))
-    .on("close", () => told.push("close"))
-  return { answer, told }
+    .on("data", (bytes) => events.push(bytes.toString()))
+    .on("end", () => events.push("end"))
+    .on("close", () => events.push("close"))
+  return { answer, events }
 }
 
 describe("an engine's answer", () => {
   it.effect("that arrived before any listener is emitted completely and in order", () =>
     Effect.gen(function* () {
-      const { answer, told } = heard()
+      const { answer, events } = heard()
       answer.push(Buffer.from("a"))
       answer.push(Buffer.from("b"))
       answer.finish()
       yield* afterTicks
-      assert.deepStrictEqual(told, [])
+      assert.deepStrictEqual(events, [])
       answer.resume()
       yield* afterTicks
-      assert.deepStrictEqual(told, ["a", "b", "end", "close"])
+      assert.deepStrictEqual(events, ["a", "b", "end", "close"])
       assert.isTrue(answer.complete && answer.destroyed)
     })
   )
 
   it.effect("pauses with its reader, and buffers a limited part of the connection's data", () =>
     Effect.gen(function* () {
-      const { answer, told } = heard()
+      const { answer, events } = heard()
       answer.resume()
       answer.once("data", () => answer.pause())
       yield* afterTicks
       answer.push(Buffer.from("a"))
       answer.push(Buffer.from("b"))
       yield* afterTicks
-      assert.deepStrictEqual(told, ["resume", "a", "pause"])
+      assert.deepStrictEqual(events, ["resume", "a", "pause"])
       answer.push(Buffer.alloc(65_536, "x"))
-      assert.deepStrictEqual(told.splice(0), ["resume", "a", "pause", "pause"])
+      assert.deepStrictEqual(events.splice(0), ["resume", "a", "pause", "pause"])
       answer.resume()
       answer.finish()
       yield* afterTicks
-      assert.deepStrictEqual(told, ["resume", "b", "x".repeat(65_536), "end", "close"])
+      assert.deepStrictEqual(events, ["resume", "b", "x".repeat(65_536), "end", "close"])
     })
   )
 
   it.effect("that broke off emits only close", () =>
     Effect.gen(function* () {
-      const { answer, told } = heard()
+      const { answer, events } = heard()
       answer.push(Buffer.from("a"))
       answer.fail()
       answer.resume()
       yield* afterTicks
-      assert.deepStrictEqual(told, ["close"])
+      assert.deepStrictEqual(events, ["close"])
       assert.isFalse(answer.complete)
     })
   )
@@ -65,14 +65,14 @@ describe("an engine's answer", () => {
   it.effect("that is destroyed closes the connection only if it is not complete", () =>
     Effect.gen(function* () {
       for (const complete of [false, true]) {
-        const { answer, told } = heard()
+        const { answer, events } = heard()
         answer.push(Buffer.from("a"))
         if (complete) answer.finish()
         answer.destroy()
-        assert.deepStrictEqual(told, complete ? [] : ["hang up"], "whoever hangs up is told later")
+        assert.deepStrictEqual(events, complete ? [] : ["hang up"], "whoever hangs up is events later")
         yield* afterTicks
-        assert.strictEqual(told.at(-1), "close")
-        assert.notInclude(told, "a")
+        assert.strictEqual(events.at(-1), "close")
+        assert.notInclude(events, "a")
       }
     })
   )
@@ -80,18 +80,18 @@ describe("an engine's answer", () => {
 
 describe("the abort signal of a request", () => {
   it("notifies each remaining listener once, with the first reason", () => {
-    const told: Array<string> = []
+    const reasons: Array<string> = []
     const requestAbort = new RequestAbort()
-    const second = () => told.push("second")
+    const second = () => reasons.push("second")
     requestAbort.addEventListener("abort", () => {
-      told.push("first")
+      reasons.push("first")
       requestAbort.removeEventListener("abort", second)
     })
     requestAbort.addEventListener("abort", second)
-    requestAbort.addEventListener("abort", () => told.push("third"))
+    requestAbort.addEventListener("abort", () => reasons.push("third"))
     assert.isNull(requestAbort.reason)
     requestAbort.abort("stopped")
     requestAbort.abort("gone")
-    assert.deepStrictEqual([told, requestAbort.reason, requestAbort.aborted], [["first", "third"], "stopped", true])
+    assert.deepStrictEqual([reasons, requestAbort.reason, requestAbort.aborted], [["first", "third"], "stopped", true])
   })
 })
