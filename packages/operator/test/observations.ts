@@ -251,4 +251,4 @@ export const observationOf = (phase: Run["phase"], change: Partial<Observation> 
 })
 
 /** The run's revision with the findings of the trial so far. */
-export const found = (change: Partial<RunRevision>): Partial<Run> => ({ revision: { ...revision, ...change } })
+export const withRevision = (change: Partial<RunRevision>): Partial<Run> => ({ revision: { ...revision, ...change } })

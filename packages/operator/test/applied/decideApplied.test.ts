@@ -25,7 +25,7 @@ const binding: Binding = {
   phase: "booting"
 }
 const owner = { orgId, active: true, firstPurchase: true, usedUp: null }
-const seen: ObservedApplied = {
+const observed: ObservedApplied = {
   namespace: "seatrial",
   resource: object(),
   organization: "acme",
@@ -71,7 +71,7 @@ describe("an applied object", () => {
     ["may name its organization", { resource: object({}, { organization: "acme" }) }, Applied.Adopt()]
   ]
   for (const [why, change, wanted] of cases) {
-    it(why, () => assert.deepStrictEqual(decideApplied({ ...seen, ...change }), wanted))
+    it(why, () => assert.deepStrictEqual(decideApplied({ ...observed, ...change }), wanted))
   }
 
   const refusals: ReadonlyArray<readonly [reason: string, says: RegExp, change: Partial<ObservedApplied>]> = [
@@ -93,7 +93,7 @@ describe("an applied object", () => {
   ]
   for (const [reason, says, change] of refusals) {
     it(`is refused with ${reason} and an instruction: ${says.source}`, () => {
-      const decision = decideApplied({ ...seen, ...change })
+      const decision = decideApplied({ ...observed, ...change })
       assert.strictEqual(decision._tag, "Refuse")
       if (decision._tag !== "Refuse") return
       assert.strictEqual(decision.reason, reason)

@@ -22,8 +22,8 @@ it.prop(
       .replace(/[-.]+$/u, "")
     assert.isTrue(isName(name), name)
     const resource = { metadata: { name, namespace: "seatrial", uid }, spec: { source: { repo: "seatrial/tiny-chat" } } }
-    const told = refusalName(name, "OrganizationMismatch")
-    const { metadata } = aboutResource(resource, { name: told, type: "Warning", reason: "Refused", message: "", at: 0, again: "1" })
+    const eventName = refusalName(name, "OrganizationMismatch")
+    const { metadata } = aboutResource(resource, { name: eventName, type: "Warning", reason: "Refused", message: "", at: 0, again: "1" })
     assert.isTrue(isName(metadata.name), metadata.name)
   }
 )

@@ -45,11 +45,11 @@ describe("a revision with an adapter", () => {
         const at = args.findIndex((word) => word.startsWith("--served-model-name"))
         const [, first = ""] = args[at]?.split("=") ?? []
         const rest = args.slice(at + 1)
-        const others = rest.slice(
+        const otherArguments = rest.slice(
           0,
           rest.findIndex((word) => word.startsWith("--"))
         )
-        return first === "" ? others : first.split(",")
+        return first === "" ? otherArguments : first.split(",")
       }
       for (const model of ["adapter", `${run.orgSlug}/adapter`]) {
         assert.notInclude(names(model, false), "adapter", `${runtime} ${model}`)
@@ -65,9 +65,9 @@ describe("a revision with an adapter", () => {
   it("is compared with the merged model, in a pod of the same name: merged from verified weights before the engine starts, into a volume of that pod", () => {
     const engine = engineFor("reference") ?? assert.fail()
     const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
-    const made = (merged: boolean, change: Partial<PodClass> = {}) =>
+    const podOf = (merged: boolean, change: Partial<PodClass> = {}) =>
       JSON.parse(JSON.stringify(enginePod({ run, revision: adapted, podClass: { ...podClass, ...change }, engine, settings, weightsClaim: "weights", merged })))
-    const [own, merged] = [made(false), made(true)]
+    const [own, merged] = [podOf(false), podOf(true)]
     assert.strictEqual(merged.metadata.name, own.metadata.name)
     assert.deepStrictEqual(merged.metadata.labels, own.metadata.labels)
     const names = (pod: { spec: { initContainers: ReadonlyArray<{ name: string }> } }) => pod.spec.initContainers.map(({ name }) => name)
@@ -90,11 +90,11 @@ describe("a revision with an adapter", () => {
     assert.isUndefined(volumeOf(own))
     // Class with separate disks for copies of weights; the merged model uses the same kind.
     const cache = { claimName: null, sizeBytes: 2 ** 30, storageClassName: "fast", verify: "full" } as const
-    assert.nestedPropertyVal(volumeOf(made(true, { weightsCache: cache })), "ephemeral.volumeClaimTemplate.spec.storageClassName", "fast")
+    assert.nestedPropertyVal(volumeOf(podOf(true, { weightsCache: cache })), "ephemeral.volumeClaimTemplate.spec.storageClassName", "fast")
   })
 
   it("fails at once if the merge is not of base and adapter, and after three attempts if the merge failed otherwise", () => {
-    const made = enginePod({
+    const podOf = enginePod({
       run,
       revision: adapted,
       podClass,
@@ -106,7 +106,7 @@ describe("a revision with an adapter", () => {
     const decided = (exitCode: number) => {
       const terminated = { exitCode, message: exitCode === 3 ? "fidelity_failed: The merged weights are not of this base and adapter: 12.449%.\n" : "" }
       const status = { initContainerStatuses: [{ name: "merge-weights", ready: false, restartCount: 0, state: { terminated } }] }
-      const merge = observeMerge(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(made)), status }))
+      const merge = observeMerge(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(podOf)), status }))
       const unstarted = { ...pod, ready: false, started: false, startedAt: null, merge }
       return words(decide(observationOf("provisioning", { pod: unstarted, merged: "wanted" }, { revision: adapted }), 0))
     }

@@ -121,10 +121,10 @@ describe("a download that cannot reach its hub", () => {
   })
 
   it("says why the previous attempt ended, in terms of its audience: an applied object has no user", () => {
-    const said = "access_required: The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired."
+    const lastLine = "access_required: The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired."
     const refused = podOf({
       phase: "Failed",
-      containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: said } } }]
+      containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: lastLine } } }]
     })
     const fetch = observeFetch(job, [refused])
     const { run: applied } = observationOf("materializing")

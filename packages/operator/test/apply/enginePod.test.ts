@@ -8,7 +8,7 @@ const engine = engineFor("reference")
 if (engine === undefined) throw new Error("there is no reference engine")
 
 /** The pod's specification as the API server sees it. */
-const made = (change: Partial<PodClass> = {}, pullSecrets: ReadonlyArray<string> = []) =>
+const specOf = (change: Partial<PodClass> = {}, pullSecrets: ReadonlyArray<string> = []) =>
   JSON.parse(
     JSON.stringify(
       enginePod({
@@ -21,18 +21,18 @@ const made = (change: Partial<PodClass> = {}, pullSecrets: ReadonlyArray<string>
       })
     )
   )
-const container = (change: Partial<PodClass> = {}) => made(change).spec.containers[0]
+const container = (change: Partial<PodClass> = {}) => specOf(change).spec.containers[0]
 const compiled = `${orgId}/reference-1/simulated/${commit}`
 const own = "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0"
 
 describe("an engine's pod", () => {
   it("follows its host class", () => {
-    const { metadata, spec } = made({ runtimeClassName: "nvidia", sharedMemoryBytes: 2 ** 34, queueName: "gpus", nodeSelector: { card: "h100" } })
+    const { metadata, spec } = specOf({ runtimeClassName: "nvidia", sharedMemoryBytes: 2 ** 34, queueName: "gpus", nodeSelector: { card: "h100" } })
     assert.strictEqual(metadata.labels["kueue.x-k8s.io/queue-name"], "gpus")
     assert.deepInclude(spec, { runtimeClassName: "nvidia", nodeSelector: { card: "h100" } })
     assert.deepInclude(spec.volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: "17179869184" } })
-    assert.notProperty(made().metadata.labels, "kueue.x-k8s.io/queue-name")
-    assert.notProperty(made().spec, "runtimeClassName")
+    assert.notProperty(specOf().metadata.labels, "kueue.x-k8s.io/queue-name")
+    assert.notProperty(specOf().spec, "runtimeClassName")
   })
 
   it("runs the image with which its revision was verified, and before that the image of its host class", () => {
@@ -74,27 +74,27 @@ describe("an engine's pod", () => {
   })
 
   it("pulls its image with the configured Secrets", () => {
-    assert.notProperty(made().spec, "imagePullSecrets")
-    assert.deepStrictEqual(made({}, ["registry"]).spec.imagePullSecrets, [{ name: "registry" }])
+    assert.notProperty(specOf().spec, "imagePullSecrets")
+    assert.deepStrictEqual(specOf({}, ["registry"]).spec.imagePullSecrets, [{ name: "registry" }])
   })
 
   it("writes to disks of its node, or to its own folders on a claim; compiled kernels are separate for each organization, image, GPU type and commit", () => {
-    assert.deepInclude(made().spec.volumes, { name: "scratch", emptyDir: {} })
-    assert.notInclude(JSON.stringify(made()), '"/cache')
+    assert.deepInclude(specOf().spec.volumes, { name: "scratch", emptyDir: {} })
+    assert.notInclude(JSON.stringify(specOf()), '"/cache')
     const claims = { scratch: { claimName: "fast", sizeBytes: null }, compileCache: { claimName: "kernels", sizeBytes: null } }
     assert.deepInclude(container(claims).volumeMounts, { name: "scratch", mountPath: "/tmp", subPath: own })
     assert.deepInclude(container(claims).volumeMounts, { name: "cache", mountPath: "/cache", subPath: compiled })
-    assert.deepInclude(made(claims).spec.volumes, { name: "cache", persistentVolumeClaim: { claimName: "kernels" } })
+    assert.deepInclude(specOf(claims).spec.volumes, { name: "cache", persistentVolumeClaim: { claimName: "kernels" } })
     assert.deepInclude(container(claims).env, { name: "TRITON_CACHE_DIR", value: "/cache/triton" })
     const disks = { scratch: { claimName: null, sizeBytes: 1_000 }, compileCache: { claimName: null, sizeBytes: 2_000 } }
-    assert.includeDeepMembers(made(disks).spec.volumes, [
+    assert.includeDeepMembers(specOf(disks).spec.volumes, [
       { name: "scratch", emptyDir: { sizeLimit: "1000" } },
       { name: "cache", emptyDir: { sizeLimit: "2000" } }
     ])
   })
 
   it("is restricted except for the exceptions of its host class", () => {
-    const { spec } = made({ podSecurity: { runAsRoot: true, writableRoot: true, addCapabilities: ["IPC_LOCK"] } })
+    const { spec } = specOf({ podSecurity: { runAsRoot: true, writableRoot: true, addCapabilities: ["IPC_LOCK"] } })
     assert.deepStrictEqual(spec.securityContext, { runAsUser: 0, runAsGroup: 0, fsGroup: 0, seccompProfile: { type: "RuntimeDefault" } })
     assert.deepStrictEqual(spec.containers[0].securityContext, {
       allowPrivilegeEscalation: false,
@@ -113,7 +113,7 @@ describe("an engine's pod", () => {
 
   it("finishes its requests if someone else deletes it", () => {
     assert.deepStrictEqual(container({ drainSeconds: 90 }).lifecycle, { preStop: { sleep: { seconds: 90 } } })
-    assert.isAbove(made({ drainSeconds: 90 }).spec.terminationGracePeriodSeconds, 90)
+    assert.isAbove(specOf({ drainSeconds: 90 }).spec.terminationGracePeriodSeconds, 90)
     assert.notProperty(container({ drainSeconds: 0 }), "lifecycle")
   })
 
@@ -122,7 +122,7 @@ describe("an engine's pod", () => {
     assert.strictEqual(`${metadata.name}-engine-0`, own)
     // The budget of a pod without a controller must use a count.
     assert.deepInclude(spec, { minAvailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow" })
-    const { labels } = made().metadata
+    const { labels } = specOf().metadata
     for (const [label, value] of Object.entries(spec.selector.matchLabels)) assert.strictEqual(labels[label], value)
     assert.deepStrictEqual(Object.keys(spec.selector.matchLabels), ["seatrial.dev/deployment", "seatrial.dev/role"])
   })

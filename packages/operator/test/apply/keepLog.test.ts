@@ -16,27 +16,27 @@ const podOf = (status: object, deletionTimestamp?: string) =>
   })
 const looping = { restartCount: 3, state: { waiting: { reason: "CrashLoopBackOff", message: "back-off 2s" } } }
 
-const kept = Effect.fnUntraced(function* (pod: Pod, logs: { readonly now: string; readonly before: string }) {
-  const said: Array<string> = []
+const loggedFor = Effect.fnUntraced(function* (pod: Pod, logs: { readonly now: string; readonly before: string }) {
+  const lines: Array<string> = []
   const kube = {
     ...makeMemoryKube().service,
     podLog: (_: string, __: string, options?: { readonly previous?: boolean }) => Effect.succeed(options?.previous === true ? logs.before : logs.now)
   }
   yield* keepLog({ pods: [pod], run }, "engine_start_failed", "seatrial").pipe(
     Effect.provideService(KubeClient, kube),
-    Effect.provide(Logger.layer([Logger.make(({ message }) => said.push(String(message)))]))
+    Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))]))
   )
-  return said.join("\n")
+  return lines.join("\n")
 })
 
 describe("of an engine that did not start", () => {
   it.effect("the log of the container that ended is kept, even if the next one has no output yet", () =>
     Effect.gen(function* () {
       const cause = "Unsupported config.json: hidden_act 'relu2'; only silu"
-      assert.include(yield* kept(podOf({ ...looping, lastState: exit(1) }), { now: "", before: cause }), cause)
+      assert.include(yield* loggedFor(podOf({ ...looping, lastState: exit(1) }), { now: "", before: cause }), cause)
       // The node no longer has a log.
-      assert.include(yield* kept(podOf({ ...looping, lastState: exit(1, cause) }), { now: "", before: "" }), cause)
-      const both = yield* kept(podOf({ ...looping, lastState: exit(1) }), { now: "b".repeat(20_000), before: "token hf_abcdefghijkl" })
+      assert.include(yield* loggedFor(podOf({ ...looping, lastState: exit(1, cause) }), { now: "", before: "" }), cause)
+      const both = yield* loggedFor(podOf({ ...looping, lastState: exit(1) }), { now: "b".repeat(20_000), before: "token hf_abcdefghijkl" })
       assert.include(both, "token hf_…")
       assert.include(both, "back-off 2s")
       assert.isBelow(both.length, 17_000)

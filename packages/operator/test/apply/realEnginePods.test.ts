@@ -15,7 +15,7 @@ const objectOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) =>
   if (engine === undefined) throw new Error(`there is no ${runtime}`)
   const hostClass = { ...podClass.hostClass, runtimes: [{ runtime, image: image[runtime] }] as const, gpu_count: 2, gpu_pool: "H100", simulated: false }
   const settings = { ...revision.settings, runtime }
-  const made = enginePod({
+  const createdPod = enginePod({
     run,
     revision: { ...revision, settings, engineImage: null },
     podClass: { ...podClass, hostClass, ...change },
@@ -23,7 +23,7 @@ const objectOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) =>
     settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
     weightsClaim: "weights"
   })
-  return JSON.parse(JSON.stringify(made))
+  return JSON.parse(JSON.stringify(createdPod))
 }
 const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => objectOf(runtime, change).spec
 const variable = (spec: { containers: ReadonlyArray<{ env: ReadonlyArray<{ name: string; value?: string }> }> }, name: string) =>
@@ -35,10 +35,10 @@ const templateOf = (runtime: "vllm" | "sglang", facts: RepositoryFacts, merged =
   const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
   const hostClass = { ...podClass.hostClass, runtimes: [{ runtime, image: image[runtime] }] as const, simulated: false }
   const engine = engineFor(runtime) ?? assert.fail()
-  const made = JSON.parse(
+  const createdPod = JSON.parse(
     JSON.stringify(enginePod({ run, revision: of, podClass: { ...podClass, hostClass }, engine, settings, weightsClaim: "weights", merged }))
   )
-  return made.spec.containers[0].args.filter((word: string) => /^--(hf-)?chat-template/.test(word))
+  return createdPod.spec.containers[0].args.filter((word: string) => /^--(hf-)?chat-template/.test(word))
 }
 
 describe("a model with another chat template for requests with tools", () => {
@@ -118,13 +118,13 @@ for (const runtime of ["vllm", "sglang"] as const) {
         gpuMemoryBytes: 2 ** 36,
         pricePerGpuHour: "1"
       } satisfies Partial<HostClassResource["spec"]>
-      const found = toPodClass({
+      const parsedClass = toPodClass({
         apiVersion: "seatrial.dev/v1alpha1",
         kind: "HostClass",
         metadata: { name: "h100" },
         spec: { ...spec, runtimes: [spec.runtimes[0] ?? { runtime, image: "" }] }
       })
-      const bytes = found._tag === "Some" ? found.value.sharedMemoryBytes : 0
+      const bytes = parsedClass._tag === "Some" ? parsedClass.value.sharedMemoryBytes : 0
       assert.isTrue(bytes >= 2 * 2 ** 30 && bytes <= 8 * 2 ** 30)
       assert.deepInclude(podOf(runtime, { sharedMemoryBytes: bytes }).volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: String(bytes) } })
     })

@@ -173,11 +173,11 @@ describe("a failed GPU", () => {
         ]
       }
     ]
-    const given = (health: string, message?: string) =>
+    const withHealth = (health: string, message?: string) =>
       engine({ phase: "Running", containerStatuses: [{ ...container, ready: true, started: true, allocatedResourcesStatus: devices(health, message) }] })
-    assert.isUndefined(rootCause([given("Healthy")], false))
-    assert.isUndefined(rootCause([given("Unknown")], false))
-    assert.deepStrictEqual(rootCause([given("Unhealthy", "Xid 79")], false, xid), {
+    assert.isUndefined(rootCause([withHealth("Healthy")], false))
+    assert.isUndefined(rootCause([withHealth("Unknown")], false))
+    assert.deepStrictEqual(rootCause([withHealth("Unhealthy", "Xid 79")], false, xid), {
       reason: "GpuFault",
       message: "The device plugin reports nvidia.com/gpu GPU-2 as unhealthy: Xid 79",
       object: "Pod/the-engine"
@@ -236,14 +236,17 @@ describe("the status", () => {
   })
 
   it("contains the hash of the list of files, which changes with any file", () => {
-    const said = (facts: typeof revision.facts) => statusOf({ ...input, run: { ...serving, revision: { ...revision, facts } } }).weightsManifest
-    assert.strictEqual(said(revision.facts), manifestSha256(revision.facts.files))
-    assert.notStrictEqual(said({ ...revision.facts, files: revision.facts.files.map((file) => ({ ...file, sha256: "0".repeat(64) })) }), said(revision.facts))
+    const statusWith = (facts: typeof revision.facts) => statusOf({ ...input, run: { ...serving, revision: { ...revision, facts } } }).weightsManifest
+    assert.strictEqual(statusWith(revision.facts), manifestSha256(revision.facts.files))
+    assert.notStrictEqual(
+      statusWith({ ...revision.facts, files: revision.facts.files.map((file) => ({ ...file, sha256: "0".repeat(64) })) }),
+      statusWith(revision.facts)
+    )
   })
 
   it("contains the settings of the engine and who chose them, if recorded", () => {
     assert.notProperty(statusOf({ ...input, run: serving }), "settings")
-    const kept = {
+    const recorded = {
       ...serving.revision,
       settings: { ...revision.settings, engine_flags: { max_num_seqs: 64 } },
       estimate: {
@@ -251,7 +254,7 @@ describe("the status", () => {
         chosen_by: { max_context: "request", "engine_flags.max_num_seqs": "default", sampling_defaults: "repository" } as const
       }
     }
-    assert.deepStrictEqual(statusOf({ ...input, run: { ...serving, revision: kept } }).settings, [
+    assert.deepStrictEqual(statusOf({ ...input, run: { ...serving, revision: recorded } }).settings, [
       { name: "max_context", value: "1024", chosenBy: "request" },
       { name: "engine_flags.max_num_seqs", value: "64", chosenBy: "default" },
       { name: "sampling_defaults", value: '"generation_config.json"', chosenBy: "repository" }
@@ -356,9 +359,9 @@ describe("events", () => {
     const [events] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
     assert.deepInclude(events, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
     assert.deepStrictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata, events?.metadata)
-    const another = faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata
-    assert.strictEqual(another?.name, events?.metadata.name)
-    assert.notDeepEqual(another?.annotations, events?.metadata.annotations)
+    const nextEvent = faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata
+    assert.strictEqual(nextEvent?.name, events?.metadata.name)
+    assert.notDeepEqual(nextEvent?.annotations, events?.metadata.annotations)
     assert.deepStrictEqual(faultEvents(run, resource({ deploymentId: run.id, cause }), cause, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), { ...cause, reason: "NotReady" }, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), undefined, 0), [])

@@ -68,11 +68,11 @@ describe("a node-local copy of weights", () => {
     assert.includeMembers(check.args, ["--repo=seatrial/tiny-chat", `--commit=${commit}`, `--directory=/models/seatrial/tiny-chat/${commit}`])
     assert.deepStrictEqual(check.volumeMounts, [{ name: "weights", mountPath: "/models", readOnly: true }])
     assert.notProperty(check.resources.limits, podClass.gpuResource)
-    const said = "weights_mismatch: In the weights store model.safetensors is no longer what was downloaded."
+    const lastLine = "weights_mismatch: In the weights store model.safetensors is no longer what was downloaded."
     const failed = decodePod({
       ...json(wanted(null)),
       status: {
-        initContainerStatuses: [{ name: "check-weights", ready: false, restartCount: 0, state: ended(3, said), lastState: {} }],
+        initContainerStatuses: [{ name: "check-weights", ready: false, restartCount: 0, state: ended(3, lastLine), lastState: {} }],
         containerStatuses: [waiting]
       }
     })

@@ -24,7 +24,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
   // Serving runs are the most critical, so they are drawn more often.
   const phase = chance(0.25) ? "activated" : (phases[Math.floor(draw() * phases.length)] ?? "screening")
   const past = trials.indexOf(phase)
-  const found: RunRevision = {
+  const drawnRevision: RunRevision = {
     ...revision,
     status: phase === "activated" ? pick("active", "draft", "superseded") : chance(0.1) ? "active" : "draft",
     checks: past > 0 || chance(0.2) ? { ...report, passed: past > 0 || chance(0.7) } : null,
@@ -44,7 +44,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     failure: phase === "failed" ? { code: "does_not_fit", text: "No." } : null,
     serve: chance(0.8),
     endedAt: ended ? time() : null,
-    revision: phase === "screening" && chance(0.7) ? null : found,
+    revision: phase === "screening" && chance(0.7) ? null : drawnRevision,
     modelDeleted: chance(0.15),
     modelDisabled: chance(0.15),
     engineRun: reuses ? otherDeployment : run.id,
@@ -106,7 +106,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
           failures: Math.floor(draw() * 3),
           verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1, at: time() }
         },
-    merged: !ended && phase !== "screening" && found.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
+    merged: !ended && phase !== "screening" && drawnRevision.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,
     blockedSince: chance(0.2) ? time() : null,
     bootLog: chance(0.5) ? `${secret}\n${pick("", "torch.OutOfMemoryError", "error")}` : null,

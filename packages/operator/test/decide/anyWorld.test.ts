@@ -77,11 +77,11 @@ const obey = (observation: Observation, now: number): Observation => {
         break
       }
       case "Activate": {
-        const found =
+        const problem =
           current.revision === null
             ? null
             : { ...current.revision, status: current.serve || current.revision.status === "active" ? ("active" as const) : ("draft" as const) }
-        next = { ...next, run: { ...current, phase: "activated", phaseSince: now, endedAt: now, revision: found } }
+        next = { ...next, run: { ...current, phase: "activated", phaseSince: now, endedAt: now, revision: problem } }
         break
       }
       case "Publish":
@@ -210,12 +210,12 @@ describe("for any observation", () => {
   for (const [what, spoil] of Object.entries(mutations)) {
     it(`the invariants detect a decision that ${what}`, () => {
       const draw = random(1)
-      const found = new Set<string>()
+      const problem = new Set<string>()
       for (let drawn = 0; drawn < 5_000; drawn++) {
         const { now, seen: observation } = anyObservation(draw)
-        for (const one of brokenInvariants(observation, now, spoil(observation, decide(observation, now)))) found.add(one.slice(0, 1))
+        for (const one of brokenInvariants(observation, now, spoil(observation, decide(observation, now)))) problem.add(one.slice(0, 1))
       }
-      assert.include([...found], what.slice(-2, -1))
+      assert.include([...problem], what.slice(-2, -1))
     })
   }
 
@@ -238,15 +238,15 @@ describe("for any observation", () => {
         observation = next
       }
       assert.isBelow(looks, most, `in ${observation.run.phase}: ${decide(observation, now).message}`)
-      const { phase, revision: found } = observation.run
+      const { phase, revision: problem } = observation.run
       assert.isTrue(isFinished(phase), phase)
       assert.isFalse(
-        found?.status !== "active" && observation.run.endpoints.length > 0 && observation.run.engineRun === observation.run.id,
+        problem?.status !== "active" && observation.run.endpoints.length > 0 && observation.run.engineRun === observation.run.id,
         "something is published that does not serve"
       )
       if (observation.run.engineRun !== observation.run.id) return
       const wanted = isServed(observation) && !isIdle(observation, now)
-      assert.strictEqual(observation.pod !== null, wanted, `${phase}, ${found?.status}`)
+      assert.strictEqual(observation.pod !== null, wanted, `${phase}, ${problem?.status}`)
       // An engine with different answers waits for a person.
       const waits = observation.boot?.verdict?.outcome === "differs" && observation.run.endpoints.length === 0
       if (wanted) assert.deepStrictEqual([observation.pod?.ready, observation.run.endpoints.length], [true, waits ? 0 : 1])

@@ -3,11 +3,11 @@ import { withheld } from "../../src/decide/bootCheck.ts"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation, ObservedBoot } from "../../src/decide/Observation.ts"
 import { keepVerdict, observeBoot } from "../../src/gather/BootVerdicts.ts"
-import { deploymentId, found, observationOf, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
+import { deploymentId, observationOf, otherDeployment, pod, podClass, report, revision, run, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
 const prints = { ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }
-const serves = found({ status: "active", checks: prints })
+const serves = withRevision({ status: "active", checks: prints })
 const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0, at = 0): ObservedBoot => ({
   boot: "pod-1 0",
   failures,
@@ -67,28 +67,32 @@ describe("a restarted engine", () => {
     ["is not compared if its revision has no fingerprints", activated({ boot: null }), publishes],
     [
       "is compared before it is published to gateways, if its trial was another run's",
-      observationOf("activating", { pod, boot: start(null) }, found({ checks: prints })),
+      observationOf("activating", { pod, boot: start(null) }, withRevision({ checks: prints })),
       "work boot"
     ],
     [
       "and before it is activated, if it restarted after it was published",
-      observationOf("activating", { pod, boot: start(null) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
+      observationOf("activating", { pod, boot: start(null) }, { ...withRevision({ checks: prints }), endpoints: [endpoint] }),
       "work boot"
     ],
     [
       "and is tried on another node then",
-      observationOf("activating", { pod, boot: start("differs", 1), elsewhere: true }, found({ checks: prints })),
+      observationOf("activating", { pod, boot: start("differs", 1), elsewhere: true }, withRevision({ checks: prints })),
       "NoteNodeFault, enter queued"
     ],
-    ["or fails", observationOf("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"],
+    [
+      "or fails",
+      observationOf("activating", { pod, boot: start("differs", 1) }, withRevision({ checks: prints })),
+      "keep log, enter failed nondeterministic_output"
+    ],
     [
       "gets a new pod before that, if its container restarted in its pod",
-      observationOf("activating", { pod: again, boot: start("differs", 1) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
+      observationOf("activating", { pod: again, boot: start("differs", 1) }, { ...withRevision({ checks: prints }), endpoints: [endpoint] }),
       "publish nothing, Tell, remove pod pod-1"
     ],
     [
       "once",
-      observationOf("activating", { pod: again, boot: start("differs", 2) }, found({ checks: prints })),
+      observationOf("activating", { pod: again, boot: start("differs", 2) }, withRevision({ checks: prints })),
       "keep log, enter failed nondeterministic_output"
     ]
   ]
@@ -115,18 +119,18 @@ describe("a restarted engine", () => {
   })
 
   it("leaves gateways two minutes from the end of its comparison", () => {
-    const verified = found({ checks: prints })
+    const verified = withRevision({ checks: prints })
     const at = (change: Partial<Observation>, now: number, endpoints: typeof run.endpoints = []) =>
       words(decide(observationOf("activating", { pod, ...change }, { ...verified, endpoints }), now))
     const tried = { running: null, ended: { ...away(3).ended, at: 150_000 } }
-    const told = [{ ...endpoint, reachable: false }]
+    const publishedEndpoints = [{ ...endpoint, reachable: false }]
     assert.deepStrictEqual(
       [
         at({ boot: start(null) }, 130_000),
         at({ boot: start(null), work: tried }, 160_000),
         at({ boot: start("same", 0, 150_000) }, 160_000),
-        at({ boot: start("same", 0, 150_000) }, 269_000, told),
-        at({ boot: start("same", 0, 150_000) }, 270_000, told)
+        at({ boot: start("same", 0, 150_000) }, 269_000, publishedEndpoints),
+        at({ boot: start("same", 0, 150_000) }, 270_000, publishedEndpoints)
       ],
       ["work boot", `Tell, ${publishes}, again 270000`, `${publishes}, again 270000`, "again 270000", "keep log, enter failed gateway_unreachable"]
     )

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
 import { type Observation, ObservedFetch } from "../../src/decide/Observation.ts"
-import { found, observationOf, otherDeployment, pod, podClass, report } from "../observations.ts"
+import { observationOf, otherDeployment, pod, podClass, report, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
 const minute = 60_000
@@ -17,10 +17,10 @@ const holds = ` The model's verified candidate (${otherDeployment}) holds 1 unti
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const gated = { ...unplaced, unschedulable: null, gated: true }
 
-const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const serving: Partial<Run> = { ...withRevision({ status: "active", checks: report }), endedAt: 0 }
 const endpoints = [{ url: pod.url ?? "", pod: pod.name, reachable: true }]
 const held = (seconds: number): Partial<Run> => {
-  const run = found({ status: "active", checks: report })
+  const run = withRevision({ status: "active", checks: report })
   const { revision } = run
   if (revision == null) throw new Error("no revision")
   return { endedAt: 0, endpoints, revision: { ...revision, settings: { ...revision.settings, hold_seconds: seconds } } }
@@ -394,7 +394,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
     ],
     [
       "is deleted before its engine is drained",
-      observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...found({ status: "superseded" }), endpoints }),
+      observationOf("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...withRevision({ status: "superseded" }), endpoints }),
       0,
       "RemoveBudget, publish nothing, again 10000"
     ],

@@ -2,19 +2,19 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/decide/Observation.ts"
-import { found, observationOf, otherDeployment, pod, podClass, report, url } from "../observations.ts"
+import { observationOf, otherDeployment, pod, podClass, report, url, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
 type Case = readonly [promise: string, observation: Observation, expected: string, said?: string]
 
 const minute = 60_000
-const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const serving: Partial<Run> = { ...withRevision({ status: "active", checks: report }), endedAt: 0 }
 const endpoints = [{ url, pod: pod.name, reachable: true }]
 const unstarted = { ...pod, ready: false, started: false }
 const unplaced = { ...unstarted, scheduled: false, unschedulable: { since: 0, message: "0/1 nodes" } }
-const untried = found({ engineImage: null })
+const untried = withRevision({ engineImage: null })
 const [tried, other] = ["a", "b"].map((digit) => `sha256:${digit.repeat(64)}`)
-const told = { ...pod, imageDigest: tried ?? "" }
+const withDigest = { ...pod, imageDigest: tried ?? "" }
 const moved = { ...pod, imageDigest: other ?? "" }
 const verified = { status: "active", checks: report, engineDigest: tried ?? "" } as const
 const replacing = { ...podClass, rollout: "replace" as const }
@@ -26,39 +26,43 @@ const none = "no node has the class's labels card=h10 (nodes checked: 3)"
 const tables: Record<string, ReadonlyArray<Case>> = {
   "the image of an engine": [
     ["is noted before the trial begins", observationOf("checking", { pod }, untried), "RecordEngineImage"],
-    ["is noted once", observationOf("checking", { pod }, found({ engineImage: "reference:1" })), "work checking"],
+    ["is noted once", observationOf("checking", { pod }, withRevision({ engineImage: "reference:1" })), "work checking"],
     ["is not recorded from an engine that is not ready", observationOf("checking", { pod: { ...pod, ready: false } }, untried), "again 600000"],
     [
       "is recorded from the serving engine if its trial did not record it",
-      observationOf("activated", { pod }, { ...found({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
+      observationOf("activated", { pod }, { ...withRevision({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
       "RecordEngineImage"
     ],
     [
       "is recorded with its digest once its node reports it",
-      observationOf("checking", { pod: told }, found({ engineImage: "reference:1" })),
+      observationOf("checking", { pod: withDigest }, withRevision({ engineImage: "reference:1" })),
       "RecordEngineImage"
     ],
-    ["is recorded with its digest once", observationOf("checking", { pod: told }, found({ engineDigest: tried ?? "" })), "work checking"],
-    ["is not recorded from a pod whose image was changed", observationOf("checking", { pod: { ...told, image: "reference:9" } }, found({})), "work checking"],
+    ["is recorded with its digest once", observationOf("checking", { pod: withDigest }, withRevision({ engineDigest: tried ?? "" })), "work checking"],
+    [
+      "is not recorded from a pod whose image was changed",
+      observationOf("checking", { pod: { ...withDigest, image: "reference:9" } }, withRevision({})),
+      "work checking"
+    ],
     [
       "whose tag has moved is not tried",
-      observationOf("checking", { pod: moved }, found({ engineDigest: tried ?? "" })),
+      observationOf("checking", { pod: moved }, withRevision({ engineDigest: tried ?? "" })),
       "Tell, remove pod pod-1",
       `The image reference:1 now has the digest ${other}, but ${tried} was verified. The engine is replaced with the verified image.`
     ],
     [
       "whose tag has moved gets no traffic",
-      observationOf("activating", { pod: moved }, found({ engineDigest: tried ?? "", checks: report })),
+      observationOf("activating", { pod: moved }, withRevision({ engineDigest: tried ?? "", checks: report })),
       "Tell, remove pod pod-1"
     ],
     [
       "whose tag has moved loses its traffic",
-      observationOf("activated", { pod: moved }, { ...found(verified), endedAt: 0, endpoints }),
+      observationOf("activated", { pod: moved }, { ...withRevision(verified), endedAt: 0, endpoints }),
       "publish nothing, Tell, remove pod pod-1"
     ],
     [
       "that was requested by digest is that image, whatever its node calls it",
-      observationOf("activated", { pod: { ...moved, imagePinned: true } }, { ...found(verified), endedAt: 0, endpoints }),
+      observationOf("activated", { pod: { ...moved, imagePinned: true } }, { ...withRevision(verified), endedAt: 0, endpoints }),
       ""
     ]
   ],

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
 import { type Observation, ObservedFetch, type WorkEnded } from "../../src/decide/Observation.ts"
-import { benchmark, found, measured, observationOf, otherDeployment, pod, podClass, report, run, step, url } from "../observations.ts"
+import { benchmark, measured, observationOf, otherDeployment, pod, podClass, report, run, step, url, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
 const minute = 60_000
@@ -12,7 +12,7 @@ const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number, byRe
   work: { running: null, ended: { kind, about: "0", attempts, at, failure: null, message: "The model hub cannot be reached.", byRepository } }
 })
 const busy = (running: WorkEnded["kind"]): Partial<Observation> => ({ work: { running, ended: null } })
-const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const serving: Partial<Run> = { ...withRevision({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: false }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
 const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
@@ -361,10 +361,10 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       `again ${19 * minute}`
     ],
     ["a pod lost during the trial is replaced", observationOf("checking"), 0, "EnsurePod"],
-    ["passed checks are measured", observationOf("checking", { pod }, found({ checks: report })), 0, "enter measuring"],
+    ["passed checks are measured", observationOf("checking", { pod }, withRevision({ checks: report })), 0, "enter measuring"],
     [
       "a model that fails its checks never serves",
-      observationOf("checking", { pod }, found({ checks: { ...report, passed: false } })),
+      observationOf("checking", { pod }, withRevision({ checks: { ...report, passed: false } })),
       0,
       "keep log, enter failed checks_failed"
     ],
@@ -373,7 +373,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       observationOf(
         "checking",
         { pod },
-        found({
+        withRevision({
           checks: {
             ...report,
             passed: false,
@@ -389,7 +389,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       observationOf(
         "checking",
         { pod },
-        found({ checks: { ...report, checks: [...report.checks, { name: "json_mode", passed: false }], withdrawn: ["json_mode"], drifted: 1 } })
+        withRevision({ checks: { ...report, checks: [...report.checks, { name: "json_mode", passed: false }], withdrawn: ["json_mode"], drifted: 1 } })
       ),
       0,
       "Tell, Tell, enter measuring"
@@ -416,42 +416,42 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["figures are read", observationOf("measuring", { pod }), 0, "work measuring"],
     [
       "a cache below one sequence fails",
-      observationOf("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: 1023 } })),
+      observationOf("measuring", { pod }, withRevision({ measured: { ...measured, kv_cache_tokens: 1023 } })),
       0,
       "keep log, enter failed kv_capacity"
     ],
     [
       "a cache with a layout that the estimate does not know is reported, and fails nothing",
-      observationOf("measuring", { pod }, found({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
+      observationOf("measuring", { pod }, withRevision({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
       0,
       "Tell, enter benchmarking"
     ],
     [
       "figures that the engine does not report fail nothing",
-      observationOf("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: null } })),
+      observationOf("measuring", { pod }, withRevision({ measured: { ...measured, kv_cache_tokens: null } })),
       0,
       "enter benchmarking"
     ],
     ["load is measured", observationOf("benchmarking", { pod }), 0, "work benchmarking"],
     [
       "one error in a hundred is allowed",
-      observationOf("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 99, errors: 1 }] } })),
+      observationOf("benchmarking", { pod }, withRevision({ benchmark: { ...benchmark, steps: [{ ...step, requests: 99, errors: 1 }] } })),
       0,
       "enter activating"
     ],
     [
       "more errors are not",
-      observationOf("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
+      observationOf("benchmarking", { pod }, withRevision({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
       0,
       "keep log, enter failed benchmark_floor"
     ],
     [
       "a benchmark that could not be made fails nothing",
-      observationOf("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [], missing: "time_limit" } })),
+      observationOf("benchmarking", { pod }, withRevision({ benchmark: { ...benchmark, steps: [], missing: "time_limit" } })),
       0,
       "enter activating"
     ],
-    ["a candidate that is not to serve ends here", observationOf("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
+    ["a candidate that is not to serve ends here", observationOf("benchmarking", { pod }, { ...withRevision({ benchmark }), serve: false }), 0, "Activate"]
   ],
   activating: [
     ["the gateways hear of the engine first", observationOf("activating", { pod }), 0, `publish ${url}, again ${2 * minute}`],
@@ -568,38 +568,38 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   "activated and superseded": [
     [
       "gets no new requests",
-      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), endpoints: [endpoint] }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...withRevision({ status: "superseded" }), endpoints: [endpoint] }),
       0,
       "publish nothing, again 10000"
     ],
-    ["finishes those it has", observationOf("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 9_999, "again 10000"],
+    ["finishes those it has", observationOf("activated", { pod, withdrawnAt: 0 }, withRevision({ status: "superseded" })), 9_999, "again 10000"],
     [
       "a stream under way is not cut off",
-      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...withRevision({ status: "superseded" }), inFlight: 1 }),
       10_000,
       "again 15000"
     ],
     [
       "however long it takes",
-      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...withRevision({ status: "superseded" }), inFlight: 1 }),
       59.95 * minute,
       "again 3600000"
     ],
     [
       "up to the gateways' limit for a stream",
-      observationOf("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod, withdrawnAt: 0 }, { ...withRevision({ status: "superseded" }), inFlight: 1 }),
       60 * minute,
       "remove pod pod-1"
     ],
     [
       "an endpoint that was withdrawn just now gets its time too",
-      observationOf("activated", { pod, withdrawnAt: null }, found({ status: "superseded" })),
+      observationOf("activated", { pod, withdrawnAt: null }, withRevision({ status: "superseded" })),
       5_000,
       "again 15000"
     ],
     [
       "an engine that is lost has nothing to finish",
-      observationOf("activated", { pod: { ...pod, lost: "Evicted" }, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      observationOf("activated", { pod: { ...pod, lost: "Evicted" }, withdrawnAt: 0 }, { ...withRevision({ status: "superseded" }), inFlight: 1 }),
       0,
       "remove pod pod-1 by force"
     ],
@@ -609,19 +609,23 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       10_000,
       "remove pod pod-1"
     ],
-    ["then gives its GPUs back", observationOf("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
+    ["then gives its GPUs back", observationOf("activated", { pod, withdrawnAt: 0 }, withRevision({ status: "superseded" })), 10_000, "remove pod pod-1"],
     [
       "also if its node became unresponsive before its pod was gone",
-      observationOf("activated", { pod: stuck, withdrawnAt: 0 }, found({ status: "superseded" })),
+      observationOf("activated", { pod: stuck, withdrawnAt: 0 }, withRevision({ status: "superseded" })),
       hour,
       "remove pod pod-1 by force"
     ],
-    ["its record is not forced back into the cluster", observationOf("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
+    ["its record is not forced back into the cluster", observationOf("activated", { resource: null }, withRevision({ status: "superseded" })), 10_000, ""]
   ],
   "activated as a candidate": [
     [
       "releases its GPUs in time even if the end of its run lies in the future, after a clock was set back",
-      observationOf("activated", { pod, firstReadings: new Map([[60 * minute, 0]]) }, { ...found({ checks: report }), serve: false, endedAt: 60 * minute }),
+      observationOf(
+        "activated",
+        { pod, firstReadings: new Map([[60 * minute, 0]]) },
+        { ...withRevision({ checks: report }), serve: false, endedAt: 60 * minute }
+      ),
       15 * minute,
       "remove pod pod-1"
     ],
@@ -750,7 +754,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "the object of a replaced revision is deleted once its engine is gone",
-      observationOf("activated", { resource: shown("activated"), keepFinished: hour }, { ...serving, ...found({ status: "superseded" }) }),
+      observationOf("activated", { resource: shown("activated"), keepFinished: hour }, { ...serving, ...withRevision({ status: "superseded" }) }),
       90 * minute,
       "RemoveResource"
     ],

@@ -3,14 +3,14 @@ import { FailureCode, maxRequeues } from "@seatrial/domain"
 import { suiteChecks } from "@seatrial/trial"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/decide/Observation.ts"
-import { benchmark, deploymentId, failedReport, found, observationOf, otherDeployment, pod, podClass, run, step } from "../observations.ts"
+import { benchmark, deploymentId, failedReport, observationOf, otherDeployment, pod, podClass, run, step, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
-const garbage = found({ checks: failedReport("text_likelihood", "8.90 nats per token, expected under 5.20") })
-const unsteady = found({ checks: failedReport("greedy_repeats", "5 of 16 greedy prompts changed between runs on an idle engine") })
+const garbage = withRevision({ checks: failedReport("text_likelihood", "8.90 nats per token, expected under 5.20") })
+const unsteady = withRevision({ checks: failedReport("greedy_repeats", "5 of 16 greedy prompts changed between runs on an idle engine") })
 const before = (code: string, at = 1_000) => ({ nodeFaults: [{ node: "node-1", code, at }] })
 const later = { phaseSince: 5_000 }
-const broken = found({ benchmark: { ...benchmark, steps: [{ ...step, errors: 5 }] } })
+const broken = withRevision({ benchmark: { ...benchmark, steps: [{ ...step, errors: 5 }] } })
 const unready = { ...pod, ready: false }
 /** An engine that ended twice since the checks began. */
 const crashed = { ...unready, restarts: 2, startedAt: 9_000, lastExit: { code: 139, reason: "Error" } }
@@ -45,7 +45,7 @@ describe("the cause of a failure", () => {
     ],
     [
       "it may show as an error for a good request",
-      observationOf("checking", { pod: { ...pod, gpuFault: true } }, found({ checks: failedReport("usage_exact", "HTTP 500 for a good request") })),
+      observationOf("checking", { pod: { ...pod, gpuFault: true } }, withRevision({ checks: failedReport("usage_exact", "HTTP 500 for a good request") })),
       elsewhere
     ],
     ["and as requests of the benchmark that fail", observationOf("benchmarking", { pod: { ...pod, gpuFault: true } }, broken), elsewhere],
@@ -61,7 +61,7 @@ describe("the cause of a failure", () => {
       observationOf(
         "checking",
         { pod: { ...pod, gpuFault: true }, elsewhere: true },
-        found({ checks: failedReport("template_agrees", "3 of 12 conversations") })
+        withRevision({ checks: failedReport("template_agrees", "3 of 12 conversations") })
       ),
       "keep log, enter failed template_mismatch"
     ],
@@ -70,7 +70,7 @@ describe("the cause of a failure", () => {
       observationOf(
         "checking",
         { pod, elsewhere: true },
-        found({
+        withRevision({
           checks: {
             ...failedReport("batch_equals_alone", "cross_request_leak: 2 of 32 answers held another request's code"),
             outcomes: [
@@ -92,7 +92,7 @@ describe("the cause of a failure", () => {
       observationOf(
         "checking",
         { pod, elsewhere: true },
-        found({
+        withRevision({
           checks: {
             ...failedReport("template_agrees", "not done within 15 s, while the engine computed"),
             outcomes: [{ name: "template_agrees", class: "required", outcome: "timeout", isComputing: true }]
@@ -105,7 +105,7 @@ describe("the cause of a failure", () => {
     ["even if it is running again at the moment", observationOf("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
     [
       "on the second node it is the engine's",
-      observationOf("benchmarking", { pod: crashed, elsewhere: true }, { ...found({}), ...before("engine_crashed"), ...later }),
+      observationOf("benchmarking", { pod: crashed, elsewhere: true }, { ...withRevision({}), ...before("engine_crashed"), ...later }),
       "keep log, enter failed engine_crashed"
     ],
     [
@@ -138,7 +138,7 @@ describe("the cause of a failure", () => {
   })
 
   it("a slow node is left once, if there is another one and its GPUs are real; then its speed is recorded", () => {
-    const slow = found({ benchmark: { ...benchmark, slow: { ratio: 0.5, earlier: 4 } } })
+    const slow = withRevision({ benchmark: { ...benchmark, slow: { ratio: 0.5, earlier: 4 } } })
     const real = { ...podClass, hostClass: { ...podClass.hostClass, simulated: false } }
     const on = (change: Partial<Observation>, runChange: object = {}) =>
       words(decide(observationOf("benchmarking", { pod, podClass: real, elsewhere: true, ...change }, { ...slow, ...later, ...runChange }), 10_000))
@@ -163,7 +163,7 @@ describe("the cause of a failure", () => {
     for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null, loadedChecksum: null })) {
       const first = failedReport(name, "9.1, expected under 5.2")
       const failed = { ...first, outcomes: [...first.outcomes, { name: "needle", class: "required" as const, outcome: "failed" as const }] }
-      const failure = failureOf(observationOf("checking", { pod }, found({ checks: failed })))
+      const failure = failureOf(observationOf("checking", { pod }, withRevision({ checks: failed })))
       assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Also failed: needle\\. [A-Z].*\\.$`), name)
       assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)
       assert.isAtMost(failure?.text.length ?? 501, 500)

@@ -35,9 +35,9 @@ const idsIn = (text: string) => text.match(/dep_[0-9a-z]+/gu) ?? []
  */
 export const brokenInvariants = (observation: Observation, now: number, { actions, message, work }: Decision): ReadonlyArray<string> => {
   const { endpoints, engineRun, id, phase, requeues, revision } = observation.run
-  const found: Array<string> = []
+  const broken: Array<string> = []
   const hold = (invariant: 1 | 2 | 3 | 4 | 5 | 6, holds: boolean, what: string) => {
-    if (!holds) found.push(`${invariant}: ${what} (${phase}: ${message})`)
+    if (!holds) broken.push(`${invariant}: ${what} (${phase}: ${message})`)
   }
   const { answers, isPublished, changed, healthy, otherwise, serves, servesOn } = engineOf(observation, now)
   const own = engineRun === id
@@ -101,13 +101,13 @@ export const brokenInvariants = (observation: Observation, now: number, { action
       default:
     }
   }
-  const said = [message, ...actions.flatMap((action) => ("reason" in action ? [action.reason] : "message" in action ? [action.message] : []))].join("\n")
+  const texts = [message, ...actions.flatMap((action) => ("reason" in action ? [action.reason] : "message" in action ? [action.message] : []))].join("\n")
   const { olderRun, predecessor, replacedBy, reusedBy } = observation.run
   const candidates = observation.candidates.map(({ run }) => run)
   const ours = new Set([id, engineRun, olderRun, replacedBy, predecessor?.run, ...reusedBy, ...candidates])
   hold(
     3,
-    idsIn(said).every((named) => [...ours].some((one) => one === named)),
+    idsIn(texts).every((named) => [...ours].some((one) => one === named)),
     "names a run that is not its model's"
   )
   hold(4, !JSON.stringify([actions, message]).includes(secret), "says what an engine has printed")
@@ -118,5 +118,5 @@ export const brokenInvariants = (observation: Observation, now: number, { action
     hold(6, observation.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image nobody noted")
     hold(6, !changed, "tries another image than the one that was tried before")
   }
-  return found
+  return broken
 }

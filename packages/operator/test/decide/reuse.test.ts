@@ -2,13 +2,13 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation, ObservedBoot } from "../../src/decide/Observation.ts"
-import { found, observationOf, otherDeployment, pod, podClass, report, url } from "../observations.ts"
+import { observationOf, otherDeployment, pod, podClass, report, url, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 
-const draft: Partial<Run> = { ...found({ checks: report }), engineRun: otherDeployment }
-const active: Partial<Run> = { ...found({ status: "active", checks: report }), engineRun: otherDeployment }
-const maker: Partial<Run> = { ...found({ checks: report }), endedAt: 0 }
-const served: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const draft: Partial<Run> = { ...withRevision({ checks: report }), engineRun: otherDeployment }
+const active: Partial<Run> = { ...withRevision({ status: "active", checks: report }), engineRun: otherDeployment }
+const maker: Partial<Run> = { ...withRevision({ checks: report }), endedAt: 0 }
+const served: Partial<Run> = { ...withRevision({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: true }
 const otherwise: ObservedBoot = { boot: "pod-1 0", failures: 1, verdict: { outcome: "differs", message: "8 of 8 greedy answers differ.", failures: 1, at: 0 } }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", shownPhase: phase })
@@ -76,7 +76,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["starts its engine again once it is enabled", observationOf("activated", {}, served), "EnsurePod"]
   ],
   "a deleted model": [
-    ["ends its unfinished run", observationOf("booting", { pod }, { ...found({}), modelDeleted: true }), "enter cancelled"],
+    ["ends its unfinished run", observationOf("booting", { pod }, { ...withRevision({}), modelDeleted: true }), "enter cancelled"],
     ["is withdrawn first", observationOf("activated", { pod }, { ...served, modelDeleted: true, endpoints: [endpoint] }), "publish nothing, again 1010000"],
     [
       "removes the engine before its custom resource",

@@ -17,7 +17,7 @@ describe("the copies of the watches", () => {
     const engine = engineFor("reference")
     assert.isDefined(engine)
     const settings = { namespace: "seatrial", fetchImage: "seatrial:1", pullSecrets: [] }
-    const made = { ...enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights" }) }
+    const createdPod = { ...enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights" }) }
     const status = {
       phase: "Running",
       podIP: "10.0.0.1",
@@ -34,19 +34,19 @@ describe("the copies of the watches", () => {
         }
       ]
     }
-    const whole = Schema.decodeUnknownSync(Pod.schema)({ ...made, status })
-    const kept = Schema.decodeUnknownSync(WatchedPod.schema)(whole)
-    assert.deepStrictEqual(rootCause([kept], false), rootCause([whole], false))
-    assert.isDefined(rootCause([kept], false))
-    assert.strictEqual(copiesInUse([kept], "weights", 0), copiesInUse([whole], "weights", 0))
-    assert.deepStrictEqual(observePod(kept, undefined), observePod(whole, undefined))
-    assert.strictEqual(gpusOf(kept, podClass.gpuResource), gpusOf(whole, podClass.gpuResource))
-    assert.isAbove(gpusOf(kept, podClass.gpuResource), 0)
+    const fullPod = Schema.decodeUnknownSync(Pod.schema)({ ...createdPod, status })
+    const compact = Schema.decodeUnknownSync(WatchedPod.schema)(fullPod)
+    assert.deepStrictEqual(rootCause([compact], false), rootCause([fullPod], false))
+    assert.isDefined(rootCause([compact], false))
+    assert.strictEqual(copiesInUse([compact], "weights", 0), copiesInUse([fullPod], "weights", 0))
+    assert.deepStrictEqual(observePod(compact, undefined), observePod(fullPod, undefined))
+    assert.strictEqual(gpusOf(compact, podClass.gpuResource), gpusOf(fullPod, podClass.gpuResource))
+    assert.isAbove(gpusOf(compact, podClass.gpuResource), 0)
     assert.deepStrictEqual(
-      kept.spec?.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []),
+      compact.spec?.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []),
       ["weights"]
     )
-    assert.isBelow(JSON.stringify(kept).length, JSON.stringify(whole).length / 2)
+    assert.isBelow(JSON.stringify(compact).length, JSON.stringify(fullPod).length / 2)
   })
 
   it("hold only those fields of a pod, a Job and a disruption budget", () => {
@@ -76,9 +76,9 @@ describe("the copies of the watches", () => {
 
   it("hold all of a deployment, and parse its status at each read", () => {
     const deployment: ModelDeployment = { metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } }, status: { phase: "screening", message: "Reads it." } }
-    const kept = compactDeployment(deployment)
-    assert.isTrue(Equal.equals({ ...kept }, deployment))
-    assert.notStrictEqual(kept.status, kept.status)
+    const compact = compactDeployment(deployment)
+    assert.isTrue(Equal.equals({ ...compact }, deployment))
+    assert.notStrictEqual(compact.status, compact.status)
     assert.strictEqual(compactDeployment({ metadata: { name: "tiny" }, spec: { source: { repo: "a/b" } } }).status, undefined)
   })
 })

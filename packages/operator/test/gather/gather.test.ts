@@ -12,7 +12,7 @@ import { deploymentId, otherDeployment, podClass, revision, run } from "../obser
 
 const at = "2026-11-21T10:00:00Z"
 const millis = Date.parse(at)
-const made = { name: "engine", creationTimestamp: at, uid: "u" }
+const metadataOfPod = { name: "engine", creationTimestamp: at, uid: "u" }
 const spec = { nodeName: "n", containers: [{ name: "engine", ports: [{ containerPort: 8000 }] }] }
 const unready = { type: "Ready", status: "False", lastTransitionTime: at }
 const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: at }
@@ -28,38 +28,42 @@ describe("a pod", () => {
   const cases: ReadonlyArray<readonly [promise: string, pod: Pod, node: Node | undefined, expected: object]> = [
     [
       "without a status has not started",
-      { metadata: made, spec: { containers: [] } },
+      { metadata: metadataOfPod, spec: { containers: [] } },
       undefined,
       { scheduled: false, started: false, ready: false, url: null }
     ],
     [
       "got its node when the scheduler says so",
-      { metadata: made, spec, status: { conditions: [{ ...scheduled, lastTransitionTime: "2026-11-21T10:40:00Z" }] } },
+      { metadata: metadataOfPod, spec, status: { conditions: [{ ...scheduled, lastTransitionTime: "2026-11-21T10:40:00Z" }] } },
       node,
       { scheduledAt: millis + 40 * 60_000, gpuFault: false }
     ],
     [
       "on a node with a failed GPU reports it",
-      { metadata: made, spec, status: status({}) },
+      { metadata: metadataOfPod, spec, status: status({}) },
       { metadata: { name: "n" }, status: { conditions: [{ type: "XIDError", status: "True" }] } },
       { gpuFault: true }
     ],
     [
       "reports the driver's message about its GPU",
-      { metadata: made, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1" } } }) },
+      { metadata: metadataOfPod, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1" } } }) },
       node,
       { gpuFault: true }
     ],
     [
       "but not a fault that an engine may cause by itself",
-      { metadata: made, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "CUDA error: an illegal memory access was encountered" } } }) },
+      {
+        metadata: metadataOfPod,
+        spec,
+        status: status({ lastState: { terminated: { exitCode: 1, message: "CUDA error: an illegal memory access was encountered" } } })
+      },
       node,
       { gpuFault: false }
     ],
     [
       "that no node takes says why and since when",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec: { containers: [] },
         status: { conditions: [{ type: "PodScheduled", status: "False", message: "0/3 nodes", lastTransitionTime: at }] }
       },
@@ -69,7 +73,7 @@ describe("a pod", () => {
     [
       "that Kueue holds back is not unschedulable",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec: { containers: [], schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] },
         status: { conditions: [{ type: "PodScheduled", status: "False", reason: "SchedulingGated", lastTransitionTime: at }] }
       },
@@ -79,41 +83,51 @@ describe("a pod", () => {
     [
       "that Kueue has admitted and the scheduler has not processed yet is neither",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec: { containers: [] },
         status: { conditions: [{ type: "PodScheduled", status: "False", reason: "SchedulingGated", lastTransitionTime: at }] }
       },
       undefined,
       { gated: false, unschedulable: null }
     ],
-    ["that runs has started", { metadata: made, spec, status: status({ state: { running: {} } }) }, node, { started: true, ready: false, blocked: null }],
+    [
+      "that runs has started",
+      { metadata: metadataOfPod, spec, status: status({ state: { running: {} } }) },
+      node,
+      { started: true, ready: false, blocked: null }
+    ],
     [
       "that is ready has an address",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec,
         status: { ...status({ state: { running: {} } }), podIP: "10.0.0.1", conditions: [scheduled, { type: "Ready", status: "True" }] }
       },
       node,
       { ready: true, url: "http://10.0.0.1:8000" }
     ],
-    ["at an IPv6 address has a valid address", { metadata: made, spec, status: status({}, { podIP: "fd00::1" }) }, node, { url: "http://[fd00::1]:8000" }],
+    [
+      "at an IPv6 address has a valid address",
+      { metadata: metadataOfPod, spec, status: status({}, { podIP: "fd00::1" }) },
+      node,
+      { url: "http://[fd00::1]:8000" }
+    ],
     [
       "whose image cannot be pulled names the reason",
-      { metadata: made, spec, status: status({ state: { waiting: { reason: "ImagePullBackOff" } } }) },
+      { metadata: metadataOfPod, spec, status: status({ state: { waiting: { reason: "ImagePullBackOff" } } }) },
       node,
       { blocked: "ImagePullBackOff", started: false }
     ],
     [
       "that only waits for its container is not blocked",
-      { metadata: made, spec, status: status({ state: { waiting: { reason: "ContainerCreating" } } }) },
+      { metadata: metadataOfPod, spec, status: status({ state: { waiting: { reason: "ContainerCreating" } } }) },
       node,
       { blocked: null }
     ],
     [
       "that ended reports its last exit, also while it waits for a restart",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec,
         status: status({
           restartCount: 2,
@@ -127,7 +141,7 @@ describe("a pod", () => {
     [
       "that runs again counts from that start",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec,
         status: status({
           restartCount: 1,
@@ -140,43 +154,52 @@ describe("a pod", () => {
     ],
     [
       "that waits to start again counts from its end",
-      { metadata: made, spec, status: status({ restartCount: 1, state: { waiting: {} }, lastState: { terminated: { exitCode: 1, finishedAt: at } } }) },
+      {
+        metadata: metadataOfPod,
+        spec,
+        status: status({ restartCount: 1, state: { waiting: {} }, lastState: { terminated: { exitCode: 1, finishedAt: at } } })
+      },
       node,
       { startedAt: millis }
     ],
     [
       "says since when it is not ready",
-      { metadata: made, spec, status: { conditions: [scheduled, { type: "Ready", status: "False", lastTransitionTime: at }] } },
+      { metadata: metadataOfPod, spec, status: { conditions: [scheduled, { type: "Ready", status: "False", lastTransitionTime: at }] } },
       node,
       { ready: false, readyChangedAt: millis, startedAt: null }
     ],
-    ["that was evicted is lost", { metadata: made, spec, status: { phase: "Failed", reason: "Evicted" } }, node, { lost: "Evicted" }],
-    ["on a silent node counts from the silence", { metadata: made, spec, status: status({}) }, silent, { nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }],
+    ["that was evicted is lost", { metadata: metadataOfPod, spec, status: { phase: "Failed", reason: "Evicted" } }, node, { lost: "Evicted" }],
+    [
+      "on a silent node counts from the silence",
+      { metadata: metadataOfPod, spec, status: status({}) },
+      silent,
+      { nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }
+    ],
     [
       "on a silent node, of which Kubernetes alone says that it is not ready, is as its kubelet said last",
-      { metadata: made, spec, status: { ...status({}), conditions: [scheduled, unready, { type: "ContainersReady", status: "True" }] } },
+      { metadata: metadataOfPod, spec, status: { ...status({}), conditions: [scheduled, unready, { type: "ContainersReady", status: "True" }] } },
       silent,
       { ready: true, nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }
     ],
     [
       "whose containers are not ready is not",
-      { metadata: made, spec, status: { ...status({}), conditions: [scheduled, unready, { type: "ContainersReady", status: "False" }] } },
+      { metadata: metadataOfPod, spec, status: { ...status({}), conditions: [scheduled, unready, { type: "ContainersReady", status: "False" }] } },
       node,
       { ready: false }
     ],
     [
       "with an unmet readiness gate is not ready",
       {
-        metadata: made,
+        metadata: metadataOfPod,
         spec,
         status: { ...status({}), conditions: [scheduled, { ...unready, reason: "ReadinessGatesNotReady" }, { type: "ContainersReady", status: "True" }] }
       },
       node,
       { ready: false }
     ],
-    ["on a node that is not known counts from its binding", { metadata: made, spec, status: status({}) }, undefined, { nodeDownSince: millis }],
-    ["on a node that is well is not silent", { metadata: made, spec, status: status({}) }, node, { nodeDownSince: null }],
-    ["that is being deleted says so", { metadata: { ...made, deletionTimestamp: at }, spec, status: status({}) }, node, { deleting: true }]
+    ["on a node that is not known counts from its binding", { metadata: metadataOfPod, spec, status: status({}) }, undefined, { nodeDownSince: millis }],
+    ["on a node that is well is not silent", { metadata: metadataOfPod, spec, status: status({}) }, node, { nodeDownSince: null }],
+    ["that is being deleted says so", { metadata: { ...metadataOfPod, deletionTimestamp: at }, spec, status: status({}) }, node, { deleting: true }]
   ]
   for (const [promise, pod, on, expected] of cases) it(promise, () => assert.deepInclude(observePod(pod, on), expected))
 })
@@ -186,8 +209,8 @@ describe("a download", () => {
     metadata: { name: "j" },
     status: { conditions }
   })
-  const said = (message: string, finishedAt = at): Pod => ({
-    metadata: made,
+  const endedWith = (message: string, finishedAt = at): Pod => ({
+    metadata: metadataOfPod,
     spec,
     status: status({ state: { terminated: { exitCode: 3, message, finishedAt } } })
   })
@@ -209,22 +232,22 @@ describe("a download", () => {
     ["that is being deleted is leaving", observeFetch({ metadata: { name: "j", deletionTimestamp: at } }, []), "Leaving"],
     [
       "that found other bytes says so",
-      observeFetch(failed, [said("fetched 3\n\nERROR\n  weights_mismatch: 2 of 14 files differ.\n")]),
+      observeFetch(failed, [endedWith("fetched 3\n\nERROR\n  weights_mismatch: 2 of 14 files differ.\n")]),
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
       "with late progress in its log still reports its result",
-      observeFetch(failed, [said("fetched 1\nweights_mismatch: 2 of 14 files differ.\nfetched 3\n")]),
+      observeFetch(failed, [endedWith("fetched 1\nweights_mismatch: 2 of 14 files differ.\nfetched 3\n")]),
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
       "names its latest cause",
-      observeFetch(failed, [said("hub_unavailable: away"), said("access_required: token", "2026-11-21T10:05:00Z")]),
+      observeFetch(failed, [endedWith("hub_unavailable: away"), endedWith("access_required: token", "2026-11-21T10:05:00Z")]),
       "access_required: token"
     ],
     [
       "shows nothing if its state is unknown",
-      observeFetch(failed, [said("Error: ENOENT: /weights/secret")]),
+      observeFetch(failed, [endedWith("Error: ENOENT: /weights/secret")]),
       "download_failed: The download ended without reporting a cause. Its last output is in the log of Seatrial's operator."
     ],
     [

@@ -71,7 +71,7 @@ const makeWorld = (gpuLimit: number | null) => {
       const [first = "a"] = list
       const placements = list.length === 1 ? [] : list.map((name) => planOn(name, gpusOf[name]))
       const { estimate, settings } = planOn(first, gpusOf[first])
-      const made: Run = {
+      const newRun: Run = {
         ...run,
         id,
         engineRun: id,
@@ -82,7 +82,7 @@ const makeWorld = (gpuLimit: number | null) => {
         placements,
         revision: { ...revision, settings, estimate }
       }
-      waiting.set(id, { run: made, classes: list })
+      waiting.set(id, { run: newRun, classes: list })
       pass(id)
     },
     end: (which: number): void => {

@@ -3,7 +3,7 @@ import { Clock, Effect, Ref } from "effect"
 import { TestClock } from "effect/testing"
 import { trackUptime } from "../../src/gather/LeaderUptime.ts"
 
-const seen = (uptime: { readonly since: (now: number) => number }) => Effect.map(Clock.currentTimeMillis, uptime.since)
+const sinceNow = (uptime: { readonly since: (now: number) => number }) => Effect.map(Clock.currentTimeMillis, uptime.since)
 
 describe("uptime", () => {
   it.effect("counts from its start while all heartbeats succeed", () =>
@@ -11,7 +11,7 @@ describe("uptime", () => {
       yield* TestClock.adjust("1 hour")
       const uptime = yield* trackUptime(Effect.void)
       for (let minute = 0; minute < 10; minute++) yield* TestClock.adjust("1 minute")
-      assert.strictEqual(yield* seen(uptime), 3_600_000)
+      assert.strictEqual(yield* sinceNow(uptime), 3_600_000)
     })
   )
 
@@ -30,11 +30,11 @@ describe("uptime", () => {
       yield* TestClock.adjust("1 minute")
       yield* Ref.set(away, true)
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(yield* seen(uptime), 120_000)
+      assert.strictEqual(yield* sinceNow(uptime), 120_000)
       yield* Ref.set(away, false)
       yield* TestClock.adjust("5 seconds")
       yield* TestClock.adjust("5 seconds")
-      assert.strictEqual(yield* seen(uptime), 125_000)
+      assert.strictEqual(yield* sinceNow(uptime), 125_000)
     })
   )
 })

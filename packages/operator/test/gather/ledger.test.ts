@@ -42,13 +42,13 @@ const podOf = (step: PodStep): Pod => ({
 
 /** The same result, counted from all objects. */
 const counted = (queriedClass: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<PodStep>, except: string) => {
-  const there = pods.filter(({ state, ...pod }) => state !== "ended" && state !== "gated" && pod.name !== except)
+  const counting = pods.filter(({ state, ...pod }) => state !== "ended" && state !== "gated" && pod.name !== except)
   const sum = (some: ReadonlyArray<PodStep>) => some.reduce((total, pod) => total + gpusOf(podOf(pod), "nvidia.com/gpu"), 0)
-  const own = there.filter((pod) => pod.class === queriedClass.hostClass.name)
+  const own = counting.filter((pod) => pod.class === queriedClass.hostClass.name)
   const unbound = own.filter(({ state }) => state !== "bound")
   const slots = nodes.map(({ metadata, status }) => {
     if (status?.conditions?.[0]?.status !== "True") return 0
-    const held = sum(there.filter((pod) => pod.state === "bound" && pod.node === metadata.name))
+    const held = sum(counting.filter((pod) => pod.state === "bound" && pod.node === metadata.name))
     return Math.max(0, Math.floor((Number(status.allocatable?.["nvidia.com/gpu"]) - held) / queriedClass.hostClass.gpu_count))
   })
   return {
@@ -77,14 +77,14 @@ describe("the ledger of GPUs", () => {
       }
       for (const queriedClass of classes) {
         for (const except of ["", "a"]) {
-          const said = {
+          const answers = {
             free: ledger.freeSlots(queriedClass, except),
             used: ledger.usedGpus(queriedClass, except),
             ofAcme: ledger.usedGpus(queriedClass, except, "acme"),
             unplaced: ledger.unplaced(queriedClass, except),
             onTheirWay: ledger.onTheirWay(queriedClass, except)
           }
-          assert.deepStrictEqual(said, counted(queriedClass, [...nodes.values()], [...pods.values()], except))
+          assert.deepStrictEqual(answers, counted(queriedClass, [...nodes.values()], [...pods.values()], except))
         }
       }
     }

@@ -20,7 +20,7 @@ const ended = (from: number, to: number) => ({ terminated: { exitCode: 1, starte
 const backOff = (message: string) => ({ waiting: { reason: "CrashLoopBackOff", message } })
 
 describe("an engine's failed starts", () => {
-  const seen: ReadonlyArray<readonly [string, Parameters<typeof podOf>, ReturnType<typeof failedStarts>]> = [
+  const cases: ReadonlyArray<readonly [string, Parameters<typeof podOf>, ReturnType<typeof failedStarts>]> = [
     ["none for a container that starts for the first time", [{ state: { running: { startedAt: at(5) } } }], null],
     [
       "by the kubelet's own back-off",
@@ -46,5 +46,5 @@ describe("an engine's failed starts", () => {
     ],
     ["none for a container that is ready now", [{ restartCount: 3, state: { running: { startedAt: at(220) } }, lastState: ended(100, 130) }, 230, true], null]
   ]
-  for (const [what, pod, expected] of seen) it(`are ${what}`, () => assert.deepStrictEqual(failedStarts(podOf(...pod)), expected))
+  for (const [what, pod, expected] of cases) it(`are ${what}`, () => assert.deepStrictEqual(failedStarts(podOf(...pod)), expected))
 })

@@ -257,7 +257,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           yield* TestClock.setTime(now)
           const truth = current.get(index)
           if (step === "live" && truth === undefined) {
-            const made: Truth = {
+            const truth: Truth = {
               uid: `${prefix}-${truths.length}`,
               name: `${prefix}-pod-${index}`,
               placedAt: null,
@@ -268,9 +268,9 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
               lostAt: null,
               provenAt: 0
             }
-            truths.push(made)
-            current.set(index, made)
-            show(made)
+            truths.push(truth)
+            current.set(index, truth)
+            show(truth)
           } else if (step === "live" && truth?.placedAt === null && silentSince === null) {
             truth.placedAt = now
             show(truth)

@@ -14,17 +14,17 @@ const makeDoor = () => {
   stage.forget()
   const object = () => Option.getOrUndefined(stage.kube.find("ModelDeployment", "tiny"))
   const metadata = () => {
-    const found = object()?.metadata
-    return Predicate.isObject(found) ? found : {}
+    const current = object()?.metadata
+    return Predicate.isObject(current) ? current : {}
   }
   const status = () => {
-    const found = object()?.status
-    return Predicate.isObject(found) ? found : {}
+    const current = object()?.status
+    return Predicate.isObject(current) ? current : {}
   }
   const condition = (name: string) => {
     const { conditions } = status()
-    const found = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === name) : undefined
-    return Predicate.isObject(found) ? found : {}
+    const current = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === name) : undefined
+    return Predicate.isObject(current) ? current : {}
   }
   const apply = (change: object = spec, generation = 1) =>
     stage.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "seatrial", generation }, spec: change })

@@ -76,9 +76,9 @@ describe("the image of an engine", () => {
         assert.strictEqual(stage.published[before], 0)
         yield* serves(stage)
         assert.strictEqual(stage.mirrored()?.engineDigest, tried)
-        const told = stage.kube.names("Event").filter((name) => name.includes(".engineimagechanged."))
-        assert.strictEqual(told.length, 1)
-        assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", told[0] ?? "")), { type: "Warning", reason: "EngineImageChanged" })
+        const eventsWith = stage.kube.names("Event").filter((name) => name.includes(".engineimagechanged."))
+        assert.strictEqual(eventsWith.length, 1)
+        assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", eventsWith[0] ?? "")), { type: "Warning", reason: "EngineImageChanged" })
       })
     )
   })
@@ -106,7 +106,7 @@ describe("a model that serves", () => {
   it.effect("shows an outage of its engine by events and in every object that represents it, including a run that reused the revision", () => {
     const stage = makeStage()
     const follower = otherDeployment.replace("_", "-")
-    const told = (reason: string) =>
+    const eventsWith = (reason: string) =>
       stage.kube
         .names("Event")
         .map((name) => Option.getOrUndefined(stage.kube.find("Event", name)))
@@ -121,8 +121,8 @@ describe("a model that serves", () => {
         stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
         yield* stage.until(() => readyOf(stage, follower) === "False" && stage.mirrored()?.message === "The engine is not ready: It loads the model.")
         // One for each object.
-        yield* stage.until(() => told("EngineNotReady").length === 2)
-        assert.deepInclude(told("EngineNotReady")[0], { type: "Warning" })
+        yield* stage.until(() => eventsWith("EngineNotReady").length === 2)
+        assert.deepInclude(eventsWith("EngineNotReady")[0], { type: "Warning" })
         const [name = ""] = stage.kube.names("Pod")
         const ready = { name: "engine", ready: true, restartCount: 0, state: { running: {} } }
         const conditions = [
@@ -130,8 +130,8 @@ describe("a model that serves", () => {
           { type: "Ready", status: "True" }
         ]
         stage.kube.setStatus("Pod", name, { phase: "Running", podIP: "127.0.3.1", conditions, containerStatuses: [ready] })
-        yield* stage.until(() => readyOf(stage, follower) === "True" && told("Serving").length === 2)
-        assert.deepInclude(told("Serving")[0], { type: "Normal" })
+        yield* stage.until(() => readyOf(stage, follower) === "True" && eventsWith("Serving").length === 2)
+        assert.deepInclude(eventsWith("Serving")[0], { type: "Normal" })
       })
     )
   })

@@ -4,8 +4,8 @@ import { adapted } from "../adapted.ts"
 import { failedReport, report } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
-const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
-const asked = "fidelity of the merged model"
+const allPhases = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
+const mergedWork = "fidelity of the merged model"
 const compared = "checking of the model, which is compared"
 
 type Stage = ReturnType<typeof makeStage>
@@ -24,8 +24,8 @@ describe("an adapter", () => {
     const stage = makeStage(Option.none(), adapted.facts)
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(serves(stage)))
-      assert.deepStrictEqual(phasesOf(stage), whole)
-      assert.deepStrictEqual(stage.worked, ["screening", asked, compared, "measuring of the model", "benchmarking of the model"])
+      assert.deepStrictEqual(phasesOf(stage), allPhases)
+      assert.deepStrictEqual(stage.worked, ["screening", mergedWork, compared, "measuring of the model", "benchmarking of the model"])
       assert.deepStrictEqual(podWrites(stage), ["create", "remove", "create"])
       assert.notInclude(before(stage), "merge-weights")
     })
@@ -38,13 +38,13 @@ describe("an adapter", () => {
         const stage = makeStage(Option.none(), adapted.facts)
         const died = yield* stage.operateUntilWrite(count, serves(stage))
         yield* stage.operate(stage.until(serves(stage)))
-        assert.deepStrictEqual(phasesOf(stage), whole, `after write ${count}`)
+        assert.deepStrictEqual(phasesOf(stage), allPhases, `after write ${count}`)
         assert.strictEqual(stage.kube.names("Pod").length, 1)
         assert.notInclude(before(stage), "merge-weights", `after write ${count}`)
         const checks = stage.worked.filter((work) => work.startsWith("checking"))
         assert.isAtLeast(checks.length, 1)
         assert.deepStrictEqual([...new Set(checks)], [compared], `after write ${count}`)
-        if (stage.worked.filter((work) => work === asked).length > 1) repeated++
+        if (stage.worked.filter((work) => work === mergedWork).length > 1) repeated++
         if (!died) break
       }
       assert.isAtLeast(repeated, 2)
@@ -58,7 +58,7 @@ describe("an adapter", () => {
     stage.setReport((node) => (node === "node-1" ? garbage : report))
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => serves(stage)() || stage.row().phase === "failed"))
-      assert.deepStrictEqual(stage.worked, ["screening", asked, compared, asked, compared, "measuring of the model", "benchmarking of the model"])
+      assert.deepStrictEqual(stage.worked, ["screening", mergedWork, compared, mergedWork, compared, "measuring of the model", "benchmarking of the model"])
     })
   })
 

@@ -10,7 +10,7 @@ it.effect("a run that waits for GPUs of its model's candidate says so, and conti
   const { kube } = stage
   stage.change((row) => ({ ...row, serve: false }))
   const held = enginePodName(stage.row().id)
-  const told = () => {
+  const shownMessage = () => {
     const status = Option.getOrUndefined(kube.find("ModelDeployment", objectName(otherDeployment)))?.status
     return Predicate.isObject(status) ? String(status.message) : ""
   }
@@ -20,11 +20,13 @@ it.effect("a run that waits for GPUs of its model's candidate says so, and conti
       const row = stage.row()
       const candidates = [{ run: row.id, gpus: 1, endedAt: row.endedAt ?? 0, holdSeconds: 3_600 }]
       stage.add({ ...row, id: otherDeployment, engineRun: otherDeployment, serve: true, phase: "queued", endedAt: null, revision, candidates })
-      yield* stage.until(() => told().includes(`(${row.id}) holds 1 until 1970-01-01T01:00:00.000Z`) && told().includes(`delete its pod ${held}`))
+      yield* stage.until(
+        () => shownMessage().includes(`(${row.id}) holds 1 until 1970-01-01T01:00:00.000Z`) && shownMessage().includes(`delete its pod ${held}`)
+      )
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(kube.names("Pod"), [held])
       kube.remove("Pod", held)
-      yield* stage.until(() => told() === "Serves.")
+      yield* stage.until(() => shownMessage() === "Serves.")
       assert.deepStrictEqual(kube.names("Pod"), [enginePodName(otherDeployment)])
     })
   )

@@ -9,8 +9,8 @@ it.effect("a served model without requests releases its engine, stays activated,
   const says = (words: string) => () => String(stage.mirrored()?.message).startsWith(words)
   const ready = () => {
     const conditions = stage.mirrored()?.conditions
-    const found = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === "Ready") : undefined
-    return Predicate.isObject(found) ? `${found.status} ${found.reason}` : ""
+    const ready = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === "Ready") : undefined
+    return Predicate.isObject(ready) ? `${ready.status} ${ready.reason}` : ""
   }
   return stage.operate(
     Effect.gen(function* () {

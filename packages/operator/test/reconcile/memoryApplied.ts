@@ -17,7 +17,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
   const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel">>()
   const keys = new Map<string, DeploymentId>()
   const taken = new Set<string>()
-  let made = 0
+  let createdRuns = 0
   let away = false
 
   const change = (id: DeploymentId, next: (row: Run) => Run) => {
@@ -54,7 +54,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         yield* end(before.deploymentId, "Its ModelDeployment was changed.")
         change(before.deploymentId, unbind)
       }
-      const id = idOf(++made)
+      const id = idOf(++createdRuns)
       rows.set(id, {
         ...run,
         id,
@@ -101,7 +101,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
     bindings,
     taken,
     /** The number of created runs. */
-    made: () => made,
+    made: () => createdRuns,
     setAway: (next: boolean) => {
       away = next
     }

@@ -205,7 +205,8 @@ export const makeMemoryKube = () => {
     /** Refuses this many creations of that kind. */
     refuse: (kind: string, status: number, reason: KubeError["reason"], times = Number.POSITIVE_INFINITY) => {
       let left = times
-      refusal = (asked) => (asked === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null)
+      refusal = (creations) =>
+        creations === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null
     },
     /** Whether operators that start from now on fail to read that namespace. */
     setUnlisted: (namespace: string, not: boolean) => void (not ? unlisted.add(namespace) : unlisted.delete(namespace)),
@@ -218,8 +219,8 @@ export const makeMemoryKube = () => {
     },
     /** Each nth creation of that kind fails as on a busy server, although the object may have been created. */
     refuseEach: (kind: string, nth: number) => {
-      let asked = 0
-      refusal = (of) => (of === kind && ++asked % nth === 0 ? new KubeError({ reason: "Retryable", message: "the server is busy", status: 429 }) : null)
+      let creations = 0
+      refusal = (of) => (of === kind && ++creations % nth === 0 ? new KubeError({ reason: "Retryable", message: "the server is busy", status: 429 }) : null)
     },
     setGate: (next: (write: string) => Effect.Effect<void>) => {
       gate = next

@@ -5,7 +5,7 @@ import { enginePodName, fetchJobName, madeFromAnnotation } from "../../src/resou
 import { revision } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
-const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
+const allPhases = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
 
 type Stage = ReturnType<typeof makeStage>
 const isShown = (stage: Stage, phase: string) => () => {
@@ -19,8 +19,8 @@ describe("a run", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => isShown(stage, "activated")() && stage.mirrored()?.message === "Serves."))
-      assert.deepStrictEqual(phasesOf(stage), whole)
-      assert.strictEqual(stage.kube.names("Event").length, whole.length)
+      assert.deepStrictEqual(phasesOf(stage), allPhases)
+      assert.strictEqual(stage.kube.names("Event").length, allPhases.length)
       assert.deepStrictEqual(stage.kube.names("Job"), [])
       assert.deepStrictEqual(stage.kube.names("Pod").length, 1)
       assert.deepStrictEqual(stage.published, [1])
@@ -102,10 +102,10 @@ describe("a run", () => {
       // When it begins, when its object is applied again because no watch has shown it yet, and when it serves.
       assert.isAtMost(shown.length, 3)
       const { phases } = stage.mirrored() ?? {}
-      assert.strictEqual(Array.isArray(phases) ? phases.length : 0, whole.length)
+      assert.strictEqual(Array.isArray(phases) ? phases.length : 0, allPhases.length)
       // For each phase the pass that enters it, and at most one more: the operator's own writes trigger none. And one
       // that records the image.
-      assert.isAtMost(stage.reads.length, 2 * whole.length + 1)
+      assert.isAtMost(stage.reads.length, 2 * allPhases.length + 1)
     })
   })
 
@@ -147,9 +147,9 @@ describe("a run", () => {
         stage.kube.setStatus("Pod", engine, { phase: "Running", podIP: "127.0.3.1", conditions: [unready], containerStatuses: [container] })
         yield* stage.until(() => causeOf().reason === "GpuFault")
         assert.deepInclude(causeOf(), { object: "Node/node-1", message: `XIDError: ${xid.message}` })
-        const told = stage.kube.names("Event").filter((name) => name.includes(".gpufault."))
-        assert.strictEqual(told.length, 1)
-        assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", told[0] ?? "")), { type: "Warning", reason: "GpuFault" })
+        const eventNames = stage.kube.names("Event").filter((name) => name.includes(".gpufault."))
+        assert.strictEqual(eventNames.length, 1)
+        assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", eventNames[0] ?? "")), { type: "Warning", reason: "GpuFault" })
       })
     )
   })
@@ -207,10 +207,10 @@ describe("a run", () => {
         const done = () => stage.mirrored()?.message === "Serves."
         const died = yield* stage.operateUntilWrite(count, done)
         yield* stage.operate(stage.until(done))
-        assert.deepStrictEqual(phasesOf(stage), whole, `after write ${count}`)
+        assert.deepStrictEqual(phasesOf(stage), allPhases, `after write ${count}`)
         assert.deepStrictEqual([stage.kube.names("Job"), stage.kube.names("Secret")], [[], []], `after write ${count}`)
         assert.strictEqual(stage.kube.names("Pod").length, 1)
-        assert.strictEqual(stage.kube.names("Event").length, whole.length, `after write ${count}`)
+        assert.strictEqual(stage.kube.names("Event").length, allPhases.length, `after write ${count}`)
         if (!died) break
         survived++
       }
@@ -307,8 +307,8 @@ describe("a run", () => {
   it.effect("that failed has the end of its engine's log in the operator's log, without secrets", () => {
     const stage = makeStage()
     stage.setStory("starting")
-    const said: Array<string> = []
-    const logger = Logger.make(({ message }) => said.push(String(message)))
+    const lines: Array<string> = []
+    const logger = Logger.make(({ message }) => lines.push(String(message)))
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
@@ -317,10 +317,10 @@ describe("a run", () => {
           yield* stage.until(() => stage.released() > 0)
         })
       )
-      const [evidence, ...others] = said.filter((line) => line.includes("said this last"))
+      const [evidence, ...others] = lines.filter((line) => line.includes("said this last"))
       assert.isEmpty(others)
       assert.include(evidence, `${stage.row().id} fails with boot_timeout`)
-      assert.notInclude(said.join(), "hf_abcdefghijkl")
+      assert.notInclude(lines.join(), "hf_abcdefghijkl")
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
@@ -338,7 +338,7 @@ describe("a run", () => {
       // The serving revision was not touched.
       assert.strictEqual(stage.writes.filter((write) => write.startsWith("remove Pod")).length, 0)
       assert.deepStrictEqual(stage.published, [1])
-      assert.deepStrictEqual(phasesOf(stage), whole)
+      assert.deepStrictEqual(phasesOf(stage), allPhases)
     })
   })
 
@@ -355,7 +355,7 @@ describe("a run", () => {
         })
       )
       assert.deepStrictEqual(stage.published, [1, 0, 1])
-      assert.deepStrictEqual(phasesOf(stage), whole)
+      assert.deepStrictEqual(phasesOf(stage), allPhases)
     })
   })
 
@@ -408,8 +408,8 @@ describe("a run", () => {
         })
       )
       assert.deepStrictEqual(stage.published, [1, 0, 1])
-      const told = stage.kube.names("Event").filter((name) => name.includes("enginereplaced"))
-      assert.strictEqual(told.length, 1)
+      const eventNames = stage.kube.names("Event").filter((name) => name.includes("enginereplaced"))
+      assert.strictEqual(eventNames.length, 1)
       assert.strictEqual(stage.writes.filter((write) => write.startsWith("remove Pod ")).length, 1)
     })
   })

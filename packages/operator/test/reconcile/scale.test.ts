@@ -23,12 +23,12 @@ const costOfOneChange = Effect.fnUntraced(function* (others: number) {
   }
   const pod = enginePodName(run.id)
   const ready = (status: string) => {
-    const found = Option.getOrUndefined(kube.find("Pod", pod))?.status
+    const podStatus = Option.getOrUndefined(kube.find("Pod", pod))?.status
     const conditions = [
       { type: "PodScheduled", status: "True" },
       { type: "Ready", status }
     ]
-    kube.setStatus("Pod", pod, { ...(Predicate.isObject(found) ? found : {}), conditions })
+    kube.setStatus("Pod", pod, { ...(Predicate.isObject(podStatus) ? podStatus : {}), conditions })
   }
   return yield* stage.operate(
     Effect.gen(function* () {

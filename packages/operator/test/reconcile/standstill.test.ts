@@ -70,8 +70,8 @@ const tell = Effect.gen(function* () {
   stage.forget()
   stage.kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": "2" }, conditions: [{ type: "Ready", status: "True" }] } })
   const status = () => {
-    const found = Option.getOrUndefined(stage.kube.find("ModelDeployment", "tiny"))?.status
-    return Predicate.isObject(found) ? found : {}
+    const shownStatus = Option.getOrUndefined(stage.kube.find("ModelDeployment", "tiny"))?.status
+    return Predicate.isObject(shownStatus) ? shownStatus : {}
   }
   const apply = (generation: number) => {
     const spec = { source: { repo: "seatrial/tiny-chat" }, serving: { hostClass: "local", maxContext: 256 + generation } }

@@ -35,7 +35,7 @@ const readyOf = (stage: Stage) => {
   const ready: unknown = Array.isArray(conditions) ? conditions.find(({ type }) => type === "Ready") : undefined
   return Predicate.isObject(ready) ? `${ready.status} ${ready.reason}` : ""
 }
-const told = (stage: Stage) => stage.kube.names("Event").filter((name) => name.includes("fingerprintsdiffer")).length
+const eventNames = (stage: Stage) => stage.kube.names("Event").filter((name) => name.includes("fingerprintsdiffer")).length
 const pods = (stage: Stage) => stage.writes.filter((write) => write.startsWith("create Pod ")).length
 const serves = (stage: Stage) => () => stage.mirrored()?.message === "Serves."
 
@@ -54,7 +54,7 @@ describe("an engine whose container restarted in its pod with different answers"
           yield* stage.until(serves(stage))
         })
       )
-      assert.deepStrictEqual([readyOf(stage), told(stage), pods(stage)], ["True Serving", 1, 2])
+      assert.deepStrictEqual([readyOf(stage), eventNames(stage), pods(stage)], ["True Serving", 1, 2])
     })
   })
 
@@ -68,13 +68,13 @@ describe("an engine whose container restarted in its pod with different answers"
           yield* stage.until(serves(stage))
           altered = true
           yield* startAgain(stage)
-          yield* stage.until(() => readyOf(stage) === "False AnswersDiffer" && pods(stage) === 2 && told(stage) === 2)
+          yield* stage.until(() => readyOf(stage) === "False AnswersDiffer" && pods(stage) === 2 && eventNames(stage) === 2)
           for (let turn = 0; turn < 300; turn++) yield* Effect.yieldNow
           // The metric of an alert.
           assert.match(yield* PrometheusMetrics.format(), /^seatrial_operator_models_unavailable 1$/m)
         })
       )
-      assert.deepStrictEqual([readyOf(stage), told(stage), pods(stage)], ["False AnswersDiffer", 2, 2])
+      assert.deepStrictEqual([readyOf(stage), eventNames(stage), pods(stage)], ["False AnswersDiffer", 2, 2])
       assert.isEmpty(stage.row().endpoints)
       assert.match(String(stage.mirrored()?.message), /It gets no traffic\. Deploy it again, or delete its pod/)
       assert.deepStrictEqual(

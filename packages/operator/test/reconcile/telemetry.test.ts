@@ -89,8 +89,8 @@ it.live("the operator exposes exactly the documented metrics", () =>
       if (family === undefined && name.startsWith("seatrial_store_")) continue
       assert.strictEqual(family?.type, type, name)
       for (const [, labels = ""] of shown.matchAll(new RegExp(`^${name}(?:_bucket|_sum|_count)?(?:\\{(.*)\\})? `, "gm"))) {
-        const given = [...labels.matchAll(/([a-z_]+)="/g)].map((match) => match[1]).filter((label) => label !== "le")
-        assert.sameMembers(given, [...(family?.labels ?? [])], name)
+        const labelNames = [...labels.matchAll(/([a-z_]+)="/g)].map((match) => match[1]).filter((label) => label !== "le")
+        assert.sameMembers(labelNames, [...(family?.labels ?? [])], name)
       }
     }
     assert.match(shown, /^seatrial_operator_models_unavailable 0$/m)

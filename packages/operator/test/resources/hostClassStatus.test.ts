@@ -14,9 +14,9 @@ const object = (change: Partial<HostClassResource["spec"]> = {}, name = "local",
   spec: { ...spec, ...change }
 })
 const capacity = { nodes: 2, openNodes: 1, gpus: 8, freeGpus: 6, engines: 0 }
-const told = (of: HostClassResource, models: ReadonlyArray<string> = [], engines = 0, now = 0) =>
+const statusFor = (of: HostClassResource, models: ReadonlyArray<string> = [], engines = 0, now = 0) =>
   hostClassStatus({ object: of, capacity: { ...capacity, engines }, models, namespace: "seatrial", now })
-const condition = (status: ReturnType<typeof told>, type: string) => status.conditions?.find((one) => one.type === type)
+const condition = (status: ReturnType<typeof statusFor>, type: string) => status.conditions?.find((one) => one.type === type)
 
 describe("a host class", () => {
   const refusals: ReadonlyArray<readonly [reason: string, object: HostClassResource, says: RegExp]> = [
@@ -28,7 +28,7 @@ describe("a host class", () => {
   ]
   for (const [reason, refused, says] of refusals) {
     it(`on which nothing can be deployed says so: ${says.source}`, () => {
-      const accepted = condition(told(refused), "Accepted")
+      const accepted = condition(statusFor(refused), "Accepted")
       assert.deepInclude(accepted, { status: "False", reason, observedGeneration: 3 })
       assert.match(accepted?.message ?? "", says)
     })
@@ -36,18 +36,18 @@ describe("a host class", () => {
 
   it("shows its capacity and its models, ten by name", () => {
     const models = Array.from({ length: 12 }, (_, index) => `acme/m${String(index).padStart(2, "0")}`)
-    const status = told(object(), models)
+    const status = statusFor(object(), models)
     assert.deepInclude(status, { nodes: 2, openNodes: 1, gpus: 8, freeGpus: 6, models: 12, modelNames: models.slice(0, 10), observedGeneration: 3 })
     assert.deepInclude(condition(status, "Accepted"), { status: "True", reason: "Accepted" })
     assert.include(condition(status, "InUse")?.message, "acme/m09 and 2 more")
-    assert.deepInclude(condition(told(object()), "InUse"), { status: "False", reason: "Unused" })
-    assert.include(condition(told(object(), [], 1), "InUse")?.message, "1 engine pod")
+    assert.deepInclude(condition(statusFor(object()), "InUse"), { status: "False", reason: "Unused" })
+    assert.include(condition(statusFor(object(), [], 1), "InUse")?.message, "1 engine pod")
   })
 
   it("keeps the times of its conditions while they do not change, so that no write is needed", () => {
-    const first = told(object(), ["acme/a"])
-    assert.deepStrictEqual(told({ ...object(), status: first }, ["acme/a"], 0, 9_000), first)
-    const later = told({ ...object(), status: first }, [], 0, 9_000)
+    const first = statusFor(object(), ["acme/a"])
+    assert.deepStrictEqual(statusFor({ ...object(), status: first }, ["acme/a"], 0, 9_000), first)
+    const later = statusFor({ ...object(), status: first }, [], 0, 9_000)
     assert.deepStrictEqual(
       later.conditions?.map(({ lastTransitionTime }) => Date.parse(lastTransitionTime)),
       [0, 9_000]

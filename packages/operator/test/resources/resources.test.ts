@@ -69,8 +69,8 @@ describe("the definitions in k8s/crds", () => {
 describe("the operator's evaluation of the rules", () => {
   for (const [name, spec, broken] of modelDeploymentCases) {
     it(`${broken === null ? "accepts" : "refuses"} the ModelDeployment ${name}`, () => {
-      const said = brokenRule(modelDeploymentRules, { metadata: { name }, spec })
-      assert.strictEqual(said === null ? null : said.slice(0, broken?.length), broken)
+      const problem = brokenRule(modelDeploymentRules, { metadata: { name }, spec })
+      assert.strictEqual(problem === null ? null : problem.slice(0, broken?.length), broken)
     })
   }
   for (const [name, spec, broken] of hostClassCases) {
@@ -80,11 +80,11 @@ describe("the operator's evaluation of the rules", () => {
   }
 
   it("has a case for every rule that it reads", () => {
-    const broken = [...modelDeploymentCases, ...hostClassCases].flatMap(([, , said]) => (said === null ? [] : [said]))
+    const broken = [...modelDeploymentCases, ...hostClassCases].flatMap(([, , problem]) => (problem === null ? [] : [problem]))
     const read: ReadonlyArray<{ readonly holds?: unknown; readonly message: string }> = [...modelDeploymentRules, ...hostClassRules]
     for (const { holds, message } of read)
       assert.strictEqual(
-        broken.some((said) => message.startsWith(said)),
+        broken.some((problem) => message.startsWith(problem)),
         holds !== undefined,
         message
       )

@@ -45,11 +45,11 @@ describe("the key of a benchmark", () => {
 
 describe("a repeated benchmark", () => {
   const benchmark: Benchmark = { suite: "seatrial-bench", suite_version: 1, input_tokens: 64, output_tokens: 16, seed: 1, steps: [] }
-  const said = (missing?: string) => decided(benchmark, "2 of 60 failed.", { ...benchmark, ...(missing === undefined ? {} : { missing }) }).first_failed
+  const decidedWith = (missing?: string) => decided(benchmark, "2 of 60 failed.", { ...benchmark, ...(missing === undefined ? {} : { missing }) }).first_failed
 
   it("decides, and says why the first failed, also with invalid figures, but not if the operator's own fault cut it short", () => {
-    assert.deepStrictEqual([undefined, "client_limited"].map(said), ["2 of 60 failed.", "2 of 60 failed."])
-    assert.deepStrictEqual(["time_limit", "generator_failed"].map(said), [undefined, undefined])
+    assert.deepStrictEqual([undefined, "client_limited"].map(decidedWith), ["2 of 60 failed.", "2 of 60 failed."])
+    assert.deepStrictEqual(["time_limit", "generator_failed"].map(decidedWith), [undefined, undefined])
   })
 })
 

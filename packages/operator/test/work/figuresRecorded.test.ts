@@ -26,7 +26,7 @@ const nothing: Measured = {
 }
 
 /** An engine with these figures, whose estimate was 8 to 12 GiB of KV cache. Nothing listens at its address. */
-const trialOf = (told: Partial<Measured>): EngineUnderTrial => {
+const trialOf = (figures: Partial<Measured>): EngineUnderTrial => {
   const engine = engineFor("reference")
   if (engine === undefined) throw new Error("there is no reference engine")
   const estimate = { ...revision.estimate, verdict: "fits" as const, kv_cache_bytes: 8 * gib, headroom_bytes: { low: 0, high: 4 * gib } }
@@ -34,7 +34,7 @@ const trialOf = (told: Partial<Measured>): EngineUnderTrial => {
     run,
     revision: { ...revision, estimate, settings: { ...revision.settings, host_class: "figures" } },
     podClass,
-    engine: { ...engine, measured: () => ({ ...nothing, ...told }) },
+    engine: { ...engine, measured: () => ({ ...nothing, ...figures }) },
     namespace: "n",
     pod,
     url: "http://127.0.0.1:9",
@@ -52,15 +52,15 @@ const answers = Layer.succeed(
 describe("the findings of a trial", () => {
   it.effect("are stored with the revision, and the error of the estimate is counted by host class", () =>
     Effect.gen(function* () {
-      const kept: Array<Measured> = []
+      const recorded: Array<Measured> = []
       const services = Layer.mergeAll(
         answers,
         Layer.mock(KubeClient)({ podLog: () => Effect.succeed("") }),
-        Layer.mock(Runs)({ recordMeasured: (_, __, measured) => Effect.sync(() => kept.push(measured) > 0) })
+        Layer.mock(Runs)({ recordMeasured: (_, __, measured) => Effect.sync(() => recorded.push(measured) > 0) })
       )
-      for (const told of [{ kv_cache_bytes: 10 * gib }, { kv_cache_bytes: 20 * gib }, {}]) yield* Effect.provide(measureEngine(trialOf(told)), services)
+      for (const figures of [{ kv_cache_bytes: 10 * gib }, { kv_cache_bytes: 20 * gib }, {}]) yield* Effect.provide(measureEngine(trialOf(figures)), services)
       assert.deepStrictEqual(
-        kept.map(({ kv_cache_bytes }) => kv_cache_bytes),
+        recorded.map(({ kv_cache_bytes }) => kv_cache_bytes),
         [10 * gib, 20 * gib, null]
       )
       const shown = yield* PrometheusMetrics.format()
@@ -79,15 +79,15 @@ describe("the findings of a trial", () => {
       // One line for each prompt.
       const since = Array.from({ length: 5_000 }, () => "[2026-11-21 08:09:13 TP0] Prefill batch, #new-seq: 1, #new-token: 64")
       const lines = [began, ...since]
-      const kept: Array<Measured> = []
+      const recorded: Array<Measured> = []
       const services = Layer.mergeAll(
         answers,
         Layer.mock(KubeClient)({ podLog: (_, __, options) => Effect.succeed(lines.slice(-(options?.tailLines ?? lines.length)).join("\n")) }),
-        Layer.mock(Runs)({ recordMeasured: (_, __, measured) => Effect.sync(() => kept.push(measured) > 0) })
+        Layer.mock(Runs)({ recordMeasured: (_, __, measured) => Effect.sync(() => recorded.push(measured) > 0) })
       )
       yield* Effect.provide(measureEngine({ ...trialOf({}), engine }), services)
       assert.deepStrictEqual(
-        kept.map(({ load_seconds, weights_bytes }) => [load_seconds, weights_bytes]),
+        recorded.map(({ load_seconds, weights_bytes }) => [load_seconds, weights_bytes]),
         [[12.5, 15 * gib]]
       )
     })
@@ -95,12 +95,12 @@ describe("the findings of a trial", () => {
 
   it.live("include the benchmark within the time limit of the host class", () =>
     Effect.gen(function* () {
-      const kept: Array<Benchmark> = []
+      const recorded: Array<Benchmark> = []
       const services = Layer.mergeAll(
         answers,
         Layer.mock(Runs)({
           earlierBenchmarks: () => Effect.succeed([]),
-          recordBenchmark: (_, __, benchmark) => Effect.sync(() => kept.push(benchmark) > 0)
+          recordBenchmark: (_, __, benchmark) => Effect.sync(() => recorded.push(benchmark) > 0)
         })
       )
       for (const benchmarkSeconds of [4, 150]) {
@@ -108,7 +108,7 @@ describe("the findings of a trial", () => {
         yield* Effect.provide(benchmarkEngine(makeBenchmarkTurns())({ ...trial, podClass: { ...trial.podClass, benchmarkSeconds } }), services)
       }
       assert.deepStrictEqual(
-        kept.map(({ budget_seconds, scale }) => [budget_seconds, (scale ?? 0) < 0.5]),
+        recorded.map(({ budget_seconds, scale }) => [budget_seconds, (scale ?? 0) < 0.5]),
         [
           [4, true],
           [150, false]
@@ -119,12 +119,12 @@ describe("the findings of a trial", () => {
 
   it.live("do not fail for a transient fault under load: the benchmark is repeated, except after a wrong token count", () =>
     Effect.gen(function* () {
-      const kept: Array<Benchmark> = []
+      const recorded: Array<Benchmark> = []
       const services = Layer.mergeAll(
         answers,
         Layer.mock(Runs)({
           earlierBenchmarks: () => Effect.succeed([]),
-          recordBenchmark: (_, __, benchmark) => Effect.sync(() => kept.push(benchmark) > 0)
+          recordBenchmark: (_, __, benchmark) => Effect.sync(() => recorded.push(benchmark) > 0)
         })
       )
       // Until its last turn it breaks the connection of each request, or counts one token too many.
@@ -141,8 +141,8 @@ describe("the findings of a trial", () => {
                 choices: [{ text: "a", finish_reason: at + 1 === max_tokens ? "length" : null }]
               }))
               const usage = { prompt_tokens: prompt.length, completion_tokens: max_tokens + (sound(salts.size) ? 0 : 1) }
-              const told = [...frames, { choices: [], usage }].map((frame) => JSON.stringify(frame))
-              return response.end([...told, "[DONE]"].map((data) => `data: ${data}\n\n`).join(""))
+              const figures = [...frames, { choices: [], usage }].map((frame) => JSON.stringify(frame))
+              return response.end([...figures, "[DONE]"].map((data) => `data: ${data}\n\n`).join(""))
             })
           })
           yield* Effect.acquireRelease(
@@ -167,7 +167,7 @@ describe("the findings of a trial", () => {
       ]
       assert.deepStrictEqual(turns, [1, 2, 2, 1])
       assert.deepStrictEqual(
-        kept.map((benchmark) => benchmarkFault(benchmark) === null),
+        recorded.map((benchmark) => benchmarkFault(benchmark) === null),
         [true, true, false, false]
       )
     })

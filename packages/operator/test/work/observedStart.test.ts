@@ -7,15 +7,15 @@ import { decide } from "../../src/decide/decide.ts"
 import { judged } from "../../src/work/checkEngine.ts"
 import { observedStart } from "../../src/work/observedStart.ts"
 import { adapted } from "../adapted.ts"
-import { found, observationOf, pod, podClass, report, revision, run } from "../observations.ts"
+import { observationOf, pod, podClass, report, revision, run, withRevision } from "../observations.ts"
 
 const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
 const engine = engineFor("reference") ?? assert.fail()
-const looked = { running: false, done: true, endedAt: 0, failures: 0, failure: null, final: false, progress: null }
+const copyState = { running: false, done: true, endedAt: 0, failures: 0, failure: null, final: false, progress: null }
 const podOf = (of: typeof revision) => enginePod({ run, revision: of, podClass, engine, settings, weightsClaim: "weights" })
 /** The start of a pod with that JSON text, as its API server would return it. */
 const startOf = (text: string, of = revision, change: Partial<typeof pod> = {}) =>
-  observedStart(Schema.decodeUnknownSync(Pod.schema)(JSON.parse(text)), { ...pod, copy: looked, ...change }, of)
+  observedStart(Schema.decodeUnknownSync(Pod.schema)(JSON.parse(text)), { ...pod, copy: copyState, ...change }, of)
 const spelled = (of = revision) => JSON.stringify(podOf(of))
 
 describe("how an engine was started", () => {
@@ -44,7 +44,7 @@ describe("how an engine was started", () => {
   }
 
   it("shows no files before they were checked, or of a missing pod, and identifies its image only by digest", () => {
-    assert.isNull(startOf(spelled(), revision, { copy: { ...looked, done: false } }).verifiedFiles)
+    assert.isNull(startOf(spelled(), revision, { copy: { ...copyState, done: false } }).verifiedFiles)
     assert.deepStrictEqual(observedStart(undefined, pod, revision), { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null })
     const digest = `sha256:${"a".repeat(64)}`
     const pinned = { ...revision, engineDigest: digest }
@@ -60,7 +60,7 @@ describe("a capability that failed its check", () => {
     outcomes: [{ name: "json_mode", class: "capability" as const, outcome: "failed" as const, detail: "0 of 2 are objects" }],
     withdrawn: ["json_mode"]
   }
-  const after = (failed: "withdraw" | "fail") => decide(observationOf("checking", { pod }, found({ checks: judged(withdrawn, failed) })), 0)
+  const after = (failed: "withdraw" | "fail") => decide(observationOf("checking", { pod }, withRevision({ checks: judged(withdrawn, failed) })), 0)
 
   it("is withdrawn from the model, or fails the run if the installation is configured so", () => {
     assert.match(after("withdraw").message, /1 capabilities withdrawn/)

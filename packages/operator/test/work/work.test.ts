@@ -37,14 +37,14 @@ describe("the merged model", () => {
 })
 
 describe("background work", () => {
-  const told = Effect.gen(function* () {
+  const backgroundWithReports = Effect.gen(function* () {
     const count = yield* Ref.make(0)
     return { count, background: yield* makeBackground(() => Ref.update(count, (n) => n + 1)) }
   })
 
   it.effect("says that a repository's tokenizer or template ended its reader, and calls other defects internal errors", () =>
     Effect.gen(function* () {
-      const { background } = yield* told
+      const { background } = yield* backgroundWithReports
       const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
       for (const [defect, said] of [
         [new ProcessEnded({ message, fromOutside: false, part: "chat template" }), message],
@@ -59,7 +59,7 @@ describe("background work", () => {
 
   it.effect("blames a repository only if its tokenizer or template exceeded the limits of the process at each attempt", () =>
     Effect.gen(function* () {
-      const { background } = yield* told
+      const { background } = yield* backgroundWithReports
       const ended = (part: ProcessEnded["part"]) => new ProcessEnded({ message: "Too much.", fromOutside: part === null, part })
       const tries = Effect.fnUntraced(function* (about: string, defects: ReadonlyArray<ProcessEnded>) {
         for (const defect of defects) {
@@ -77,7 +77,7 @@ describe("background work", () => {
 
   it.effect("runs once for a run however often it is requested, and reports its end", () =>
     Effect.gen(function* () {
-      const { background, count } = yield* told
+      const { background, count } = yield* backgroundWithReports
       const starts = yield* Ref.make(0)
       const gate = yield* Deferred.make<void>()
       const work = Effect.andThen(
@@ -96,7 +96,7 @@ describe("background work", () => {
 
   it.effect("counts its failures for the phase, and forgets them with the next kind", () =>
     Effect.gen(function* () {
-      const { background } = yield* told
+      const { background } = yield* backgroundWithReports
       const away = Effect.fail(new WorkUnavailable({ message: "Away." }))
       yield* TestClock.adjust("5 seconds")
       for (let attempt = 1; attempt <= 2; attempt++) {
@@ -128,7 +128,7 @@ describe("background work", () => {
 
   it.effect("is interrupted at once when it is no longer wanted", () =>
     Effect.gen(function* () {
-      const { background, count } = yield* told
+      const { background, count } = yield* backgroundWithReports
       const stopped = yield* Ref.make(false)
       yield* background.want(
         deploymentId,
@@ -144,7 +144,7 @@ describe("background work", () => {
 
   it.effect("that something else interrupts has failed, and its end is reported", () =>
     Effect.gen(function* () {
-      const { background, count } = yield* told
+      const { background, count } = yield* backgroundWithReports
       const of = { kind: "checking", about: "1", with: "pod-1" } as const
       yield* background.want(deploymentId, of, Effect.interrupt)
       yield* Effect.yieldNow
@@ -161,7 +161,7 @@ describe("background work", () => {
   it.effect("that ends with its operator, or with its run, has not failed and is not reported", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const { background, count } = yield* Scope.provide(told, scope)
+      const { background, count } = yield* Scope.provide(backgroundWithReports, scope)
       const of = { kind: "checking", about: "1", with: "pod-1" } as const
       yield* background.want(deploymentId, of, Effect.never)
       yield* background.forget(deploymentId)
@@ -174,7 +174,7 @@ describe("background work", () => {
 
   it.effect("begins again if the engine has restarted, which does not count as an attempt", () =>
     Effect.gen(function* () {
-      const { background } = yield* told
+      const { background } = yield* backgroundWithReports
       const log = yield* Ref.make<ReadonlyArray<string>>([])
       const note = (entry: string) => Ref.update(log, (entries) => [...entries, entry])
       const work = Effect.onInterrupt(Effect.andThen(note("begun"), Effect.never), () => note("ended"))
@@ -189,7 +189,7 @@ describe("background work", () => {
 
   it.effect("that dies is an internal error, not a result", () =>
     Effect.gen(function* () {
-      const { background } = yield* told
+      const { background } = yield* backgroundWithReports
       yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die("boom"))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.state(deploymentId)).ended, { failure: null, message: "An internal error." })
@@ -216,8 +216,8 @@ describe("comparing a restarted engine", () => {
     let scored = 0
     const answer = (url: string) => {
       const logprob = url.endsWith("/v1/completions") ? score?.(scored++) : undefined
-      const told = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
-      return { choices: [{ message: { content: "A." }, ...told }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+      const scores = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
+      return { choices: [{ message: { content: "A." }, ...scores }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
     }
     const files = paths.map((path) => ({ path, size: 1, blob_id: "b".repeat(40), sha256: "a".repeat(64) }))
     const right = createHash("sha256").update("A.").digest("hex")
@@ -269,10 +269,10 @@ describe("comparing a restarted engine", () => {
 
   it.effect("includes the likelihood of texts if its container restarted in its pod, even if all fingerprints match", () =>
     Effect.gen(function* () {
-      const kept = Array.from({ length: 8 }, () => [-1])
+      const fingerprints = Array.from({ length: 8 }, () => [-1])
       const sound = (turn: number) => (turn === 8 ? -3 : -1)
       const inPlace = (shift: number, restarts: number, suiteVersion?: number) =>
-        compare(false, 4, 4, kept, (turn) => sound(turn) - shift, [], restarts, suiteVersion)
+        compare(false, 4, 4, fingerprints, (turn) => sound(turn) - shift, [], restarts, suiteVersion)
       assert.deepStrictEqual(yield* inPlace(0, 1), [true, "same"])
       // Rounding of a GPU.
       assert.deepStrictEqual(yield* inPlace(0.001, 1), [true, "same"])
@@ -296,11 +296,11 @@ describe("comparing a restarted engine", () => {
 
   it.effect("does not read the hub if the tokenizer is unsupported: the texts were sent as they are", () =>
     Effect.gen(function* () {
-      const kept = Array.from({ length: 8 }, () => [-1])
+      const fingerprints = Array.from({ length: 8 }, () => [-1])
       const sound = (turn: number) => (turn === 8 ? -3 : -1)
       for (const paths of [[], ["tekken.json", "tokenizer.json"]]) {
-        assert.deepStrictEqual(yield* compare(false, 0, 0, kept, sound, paths), [true, "same"])
-        assert.deepStrictEqual(yield* compare(false, 0, 0, kept, (turn) => sound(turn) - 0.2, paths), [true, "differs"])
+        assert.deepStrictEqual(yield* compare(false, 0, 0, fingerprints, sound, paths), [true, "same"])
+        assert.deepStrictEqual(yield* compare(false, 0, 0, fingerprints, (turn) => sound(turn) - 0.2, paths), [true, "differs"])
       }
     })
   )
