@@ -1,11 +1,10 @@
 import type { Computation, ModelConfig } from "@seatrial/domain"
 import { Option, Predicate, Result, Schema, Struct } from "effect"
-import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
-import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
+import { ConfigReader, type Json } from "./ConfigReader.ts"
+import type { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { familyDefaults } from "./familyDefaults.ts"
-import { dividedTypes, rotatedTypes } from "./generated/configurationDefaults.ts"
-import { recurrentTypes } from "./layerKinds.ts"
 import { parseShape } from "./modelShape.ts"
+import { missingFact, parseSizes } from "./modelSizes.ts"
 import { quantizationOf } from "./quantization.ts"
 import { ropeFacts } from "./ropeFacts.ts"
 import { textConfig } from "./textConfig.ts"
@@ -22,24 +21,6 @@ const flattened = (config: Json): Json => {
 
 /** Values that a family's class determines. */
 const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
-
-const contextKeys = [
-  "max_position_embeddings",
-  "n_positions",
-  "max_seq_len",
-  "seq_length",
-  "model_max_length",
-  "max_sequence_length",
-  "max_seq_length",
-  "seq_len",
-  "max_target_positions"
-]
-
-/**
- * Context length in tokens if the configuration states none (vLLM's `_get_and_verify_max_len`, SGLang's
- * `get_context_length`).
- */
-const assumedContext = 2_048
 
 /** The properties of the computation in addition to sizes. No value here is a reason for a refusal. */
 const computationOf = (reader: ConfigReader): Computation => {
@@ -71,12 +52,47 @@ const typeOf = (configured: string | null, storedType: string, quantization: str
   return quantization === "none" && (storedType === "F32" || storedType === "F64") ? (stored ?? typeName) : typeName
 }
 
-/** Whether the configuration rotates less than a whole head by position. */
-const rotatesPart = (reader: ConfigReader): boolean => {
-  const ropeValue = reader.value("rope_parameters") ?? reader.value("rope_scaling")
-  const dictionaries = Predicate.isObject(ropeValue) ? [ropeValue, ...Object.values(ropeValue)] : []
-  return reader.has("partial_rotary_factor") || dictionaries.some((dictionary) => Predicate.hasProperty(dictionary, "partial_rotary_factor"))
+/** The readers of a configuration. */
+interface ConfigReaders {
+  /** The complete configuration. */
+  readonly outer: ConfigReader
+  /** The configuration of the layers. */
+  readonly own: ConfigReader
+  /** The configuration of the layers, with its family's defaults. */
+  readonly reader: ConfigReader
+  readonly text: Json
+  readonly isNested: boolean
+  readonly modelType: string
+  readonly textType: string
 }
+
+const readersOf = (config: Json): Result.Result<ConfigReaders, Unreadable> =>
+  Result.gen(function* () {
+    const { assumedType, text: inner } = textConfig(config)
+    const isNested = inner !== config
+    const text = flattened(inner)
+    const outer = new ConfigReader(config)
+    const own = new ConfigReader(text)
+    const modelType = (yield* outer.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
+    const textType = (yield* own.name("model_type")) ?? assumedType ?? modelType
+    // A flat configuration states its sizes. A nested one often leaves them to its class.
+    const defaults = familyDefaults(textType)
+    const reader = new ConfigReader(text, isNested ? defaults : Struct.pick(defaults, rules))
+    return { outer, own, reader, text, isNested, modelType, textType }
+  })
+
+/** Every Transformers class requires these types, and fails the engine's start for another one (`@strict`). */
+const checkKinds = (reader: ConfigReader): Result.Result<void, Unreadable> =>
+  Result.gen(function* () {
+    yield* reader.kind("a number", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
+    yield* reader.kind("true or false", "tie_word_embeddings", "attention_bias", "mlp_bias")
+    yield* reader.kind("a string", "hidden_act")
+  })
+
+const configuredType = ({ outer, own }: ConfigReaders): Result.Result<string | null, Unreadable> =>
+  Result.gen(function* () {
+    return (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* outer.name("dtype")) ?? (yield* outer.name("torch_dtype"))
+  })
 
 /**
  * The facts of a `config.json` that serving depends on. `storedType` is the safetensors type with the most bytes; it
@@ -85,89 +101,20 @@ const rotatesPart = (reader: ConfigReader): boolean => {
  */
 export const parseModelConfig = (config: Json, storedType: string): Result.Result<ModelConfig, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
-    const { assumedType, text: inner } = textConfig(config)
-    const nested = inner !== config
-    const text = flattened(inner)
-    const missing = (what: string) => Result.fail(new UnsupportedArchitecture({ reason: `config.json does not state ${what}.` }))
-    const outer = new ConfigReader(config)
-    const own = new ConfigReader(text)
-    const model_type = (yield* outer.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
-    const textType = (yield* own.name("model_type")) ?? assumedType ?? model_type
-    // A flat configuration states its sizes. A nested one often leaves them to its class.
-    const defaults = familyDefaults(textType)
-    const reader = new ConfigReader(text, nested ? defaults : Struct.pick(defaults, rules))
-
+    const readers = yield* readersOf(config)
+    const { isNested, modelType, outer, reader, text, textType } = readers
     const architectures = decodeNames(config.architectures ?? text.architectures)
-    if (Option.isNone(architectures)) return yield* missing("its architecture")
-    // LongCat's first name counts attentions, of which a layer has two.
-    const layerNames = textType.startsWith("longcat_flash") && reader.has("num_layers") ? [] : ["num_hidden_layers"]
-    const counted = yield* reader.count(limits.layers, ...layerNames, "n_layer", "num_layers", "n_layers")
-    // Newer configurations of Nemotron-H only list their layers.
-    const num_layers = counted ?? (yield* reader.words("layers_block_type"))?.length ?? null
-    const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "n_embed", "d_model")
-    const recurrent = recurrentTypes.has(textType)
-    // Without attention, the GPUs divide the heads of the state, or the individual channels.
-    const channels = recurrent ? ((yield* reader.count(limits.heads, "num_heads")) ?? (yield* reader.count(limits.heads, "intermediate_size"))) : null
-    const num_attention_heads = channels ?? (yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads"))
-    const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* outer.count(limits.vocabulary, "vocab_size"))
-    if (num_layers === null) return yield* missing("the number of its layers")
-    if (hidden_size === null) return yield* missing("its hidden size")
-    if (num_attention_heads === null) return yield* missing("the number of its attention heads")
-    if (vocab_size === null) return yield* missing("the size of its vocabulary")
-
-    let native_context: number | null = null
-    for (const key of contextKeys) {
-      const limit = yield* reader.count(limits.tokens, key)
-      if (limit !== null && (native_context === null || limit < native_context)) native_context = limit
-    }
-    // The default of both engines: states have no limit of their own, and Falcon's first models do not state one.
-    if (native_context === null) native_context = assumedContext
-
-    const head_dim =
-      (yield* reader.countOrNone(limits.width, "head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")) ??
-      (recurrent ? 1 : Math.floor(hidden_size / num_attention_heads))
-    if (head_dim < 1)
-      return yield* Result.fail(new Unreadable({ reason: "config.json gives num_attention_heads as something else than at most the hidden size." }))
-    // Their classes require it even if the head size is given.
-    if (dividedTypes.has(textType) && hidden_size % num_attention_heads !== 0)
-      return yield* Result.fail(
-        new Unreadable({
-          reason: `config.json gives ${num_attention_heads} attention heads, which do not divide the hidden size of ${hidden_size}: no engine starts with it.`
-        })
-      )
-    // Transformers accepts test models with at most four values per head.
-    if (rotatedTypes.has(textType) && head_dim > 4 && head_dim % 2 === 1 && !rotatesPart(reader))
-      return yield* Result.fail(
-        new Unreadable({
-          reason: `config.json gives attention heads of ${head_dim} values, an odd number: positions turn two at a time, and no engine starts with it.`
-        })
-      )
-    const byLayer = yield* reader.counts(limits.heads, "num_key_value_heads", "num_kv_heads")
-    const kvHeads =
-      byLayer === null
-        ? yield* reader.count(limits.heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_attention_groups")
-        : Math.max(1, ...byLayer)
-    // Falcon's first architecture has one key-value head, whatever it states: copies of its configuration state the
-    // number of heads.
-    const multiQuery = reader.value("multi_query") === true && reader.value("new_decoder_architecture") !== true
-    const num_kv_heads = multiQuery && textType === "falcon" ? 1 : (kvHeads ?? (multiQuery ? 1 : num_attention_heads))
-    const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
-    const shape = yield* parseShape(reader, outer, heads)
-    const rope = ropeFacts(reader, nested)
-    // Every Transformers class requires this type, and fails the engine's start for another one (`@strict`).
-    yield* reader.kind("a number", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
-    yield* reader.kind("true or false", "tie_word_embeddings", "attention_bias", "mlp_bias")
-    yield* reader.kind("a string", "hidden_act")
+    if (Option.isNone(architectures)) return yield* missingFact("its architecture")
+    const { native_context, vocab_size, ...heads } = yield* parseSizes(reader, outer, textType)
+    const shape = yield* parseShape(reader, outer, { model_type: textType, ...heads })
+    const rope = ropeFacts(reader, isNested)
+    yield* checkKinds(reader)
     const quantization = yield* quantizationOf(config, text)
-    const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* outer.name("dtype")) ?? (yield* outer.name("torch_dtype"))
+    const dtype = yield* configuredType(readers)
     return {
       architecture: architectures.value[0],
-      model_type,
-      num_layers,
-      hidden_size,
-      num_attention_heads,
-      num_kv_heads,
-      head_dim,
+      model_type: modelType,
+      ...heads,
       vocab_size,
       native_context,
       sliding_window: shape.layers.reduce<number | null>((window, group) => (group.kind === "sliding" ? group.window : window), null),
