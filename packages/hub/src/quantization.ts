@@ -20,48 +20,91 @@ const groupOf = (raw: Json): ConfigReader | null => {
 
 const formatPattern = /^[A-Za-z0-9_.:-]{1,64}$/
 
-/** Maps the terms of the methods to one vocabulary. Unknown terms are omitted and are no reason for a refusal. */
-const schemeOf = (raw: Json): QuantizationScheme | null => {
+/** The parts of a quantization's description. */
+interface SchemeParts {
+  readonly raw: Json
+  readonly own: ConfigReader
+  readonly group: ConfigReader | null
+  readonly weights: ConfigReader | null
+  readonly inputs: ConfigReader | null
+}
+
+const partsOf = (raw: Json): SchemeParts => {
   // ModelOpt's own file adds another level.
   const own = new ConfigReader(Predicate.isObject(raw.quantization) ? raw.quantization : raw)
   const group = groupOf(raw)
-  const weights = group?.inner("weights") ?? null
-  const inputs = group?.inner("input_activations") ?? null
+  return { raw, own, group, weights: group?.inner("weights") ?? null, inputs: group?.inner("input_activations") ?? null }
+}
+
+const maxGroupSize = 1_000_000
+
+const numberOf = (reader: ConfigReader | null, key: string): number | null => {
+  const value = reader?.value(key)
+  return typeof value === "number" && Number.isInteger(value) && value >= -1 && value <= maxGroupSize ? value : null
+}
+
+const flagOf = (reader: ConfigReader | null, key: string): boolean | null => {
+  const value = reader?.value(key)
+  return typeof value === "boolean" ? value : null
+}
+
+const textOf = (reader: ConfigReader | null, ...keys: ReadonlyArray<string>) =>
+  keys.map((key) => reader?.value(key)).find((value) => typeof value === "string" && formatPattern.test(value))
+
+const bitsOf = ({ own, raw, weights }: SchemeParts): number | null => {
   const bitsandbytes = raw.load_in_4bit === true ? 4 : raw.load_in_8bit === true ? 8 : null
-  const bits = bitsandbytes ?? weights?.size(64, "num_bits") ?? own.size(64, "bits", "w_bit", "wbits")
-  const activationBits = inputs?.size(64, "num_bits") ?? null
-  const number = (reader: ConfigReader | null, key: string) => {
-    const value = reader?.value(key)
-    return typeof value === "number" && Number.isInteger(value) && value >= -1 && value <= 1_000_000 ? value : null
-  }
-  const flag = (reader: ConfigReader | null, key: string) => {
-    const value = reader?.value(key)
-    return typeof value === "boolean" ? value : null
-  }
-  const text = (reader: ConfigReader | null, ...keys: ReadonlyArray<string>) =>
-    keys.map((key) => reader?.value(key)).find((value) => typeof value === "string" && formatPattern.test(value))
-  // Blocks have a height and a width. The values of a row share a scale over the width.
+  return bitsandbytes ?? weights?.size(64, "num_bits") ?? own.size(64, "bits", "w_bit", "wbits")
+}
+
+/** Blocks have a height and a width. The values of a row share a scale over the width. */
+const blockWidth = ({ own, weights }: SchemeParts): number | null => {
   const block = weights?.value("block_structure") ?? own.value("weight_block_size")
-  const blockSize =
-    Array.isArray(block) && typeof block[1] === "number" && Number.isInteger(block[1]) && block[1] >= 1 && block[1] <= 1_000_000 ? block[1] : null
-  const groupSize = number(weights, "group_size") ?? blockSize ?? number(own, "group_size") ?? number(own, "q_group_size")
-  const symmetric = flag(weights, "symmetric") ?? flag(own, "sym")
-  const type = text(weights, "type")
-  const activationType = text(inputs, "type")
-  const zeroPoint = flag(own, "zero_point")
-  const descAct = flag(own, "desc_act")
-  const format = text(group, "format") ?? text(own, "quant_algo", "format", "packing_format", "bnb_4bit_quant_type", "fmt", "version")
+  return Array.isArray(block) ? new ConfigReader({ width: block[1] }).size(maxGroupSize, "width") : null
+}
+
+const groupSizeOf = (parts: SchemeParts): number | null =>
+  numberOf(parts.weights, "group_size") ?? blockWidth(parts) ?? numberOf(parts.own, "group_size") ?? numberOf(parts.own, "q_group_size")
+
+const symmetryOf = ({ own, weights }: SchemeParts): boolean | null => {
+  const symmetric = flagOf(weights, "symmetric") ?? flagOf(own, "sym")
+  const zeroPoint = flagOf(own, "zero_point")
+  return symmetric ?? (zeroPoint === null ? null : !zeroPoint)
+}
+
+const formatOf = ({ group, own }: SchemeParts) =>
+  textOf(group, "format") ?? textOf(own, "quant_algo", "format", "packing_format", "bnb_4bit_quant_type", "fmt", "version")
+
+/** Bits of a cached value by the name of ModelOpt's algorithm. */
+const cacheAlgorithmBits: ReadonlyMap<unknown, number> = new Map([
+  ["FP8", 8],
+  ["NVFP4", 4]
+])
+
+const cacheBitsOf = ({ own, raw }: SchemeParts): number | null => {
   const cache = raw.kv_cache_scheme ?? own.value("kv_cache_scheme")
-  const algorithm = text(own, "kv_cache_quant_algo")
   const stated = Predicate.isObject(cache) ? new ConfigReader(cache).size(64, "num_bits") : null
-  const cacheBits = stated ?? (algorithm === undefined ? null : algorithm === "FP8" ? 8 : algorithm === "NVFP4" ? 4 : null)
+  return stated ?? cacheAlgorithmBits.get(textOf(own, "kv_cache_quant_algo")) ?? null
+}
+
+/** Maps the terms of the methods to one vocabulary. Unknown terms are omitted and are no reason for a refusal. */
+const schemeOf = (raw: Json): QuantizationScheme | null => {
+  const parts = partsOf(raw)
+  const bits = bitsOf(parts)
+  const activationBits = parts.inputs?.size(64, "num_bits") ?? null
+  const type = textOf(parts.weights, "type")
+  const activationType = textOf(parts.inputs, "type")
+  const groupSize = groupSizeOf(parts)
+  const symmetric = symmetryOf(parts)
+  const descAct = flagOf(parts.own, "desc_act")
+  const cacheBits = cacheBitsOf(parts)
+  const format = formatOf(parts)
   const scheme: QuantizationScheme = {
     ...(bits === null ? {} : { bits }),
     ...(activationBits === null ? {} : { activation_bits: activationBits }),
     ...(type === undefined ? {} : { floating: type === "float" }),
     ...(activationType === undefined ? {} : { activation_floating: activationType === "float" }),
     ...(groupSize === null ? {} : { group_size: groupSize }),
-    ...(symmetric !== null ? { symmetric } : zeroPoint === null ? {} : { symmetric: !zeroPoint }),
+    ...(symmetric === null ? {} : { symmetric }),
     ...(descAct === null ? {} : { desc_act: descAct }),
     ...(cacheBits === null ? {} : { cache_bits: cacheBits }),
     ...(typeof format === "string" ? { format } : {})
