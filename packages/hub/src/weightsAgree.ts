@@ -2,6 +2,7 @@ import { type ModelConfig, shapeOf } from "@seatrial/domain"
 import { Result } from "effect"
 import type { Json } from "./ConfigReader.ts"
 import { Unreadable } from "./failures.ts"
+import { asLlama, beginnings, likeLlama, withBeginnings } from "./llamaArchitectures.ts"
 import type { TensorGroup } from "./TensorGroups.ts"
 import { textConfig } from "./textConfig.ts"
 import { isTower } from "./weightParts.ts"
@@ -28,54 +29,6 @@ const quantizedNames =
  * only.
  */
 const quantizing = new Set(["awq", "gptq", "fp8", "fbgemm_fp8", "mxfp4", "aqlm", "auto-round", "auto_round", "awq_marlin", "gptq_marlin"])
-
-/** Architectures whose layers use Llama's module names (`vllm/model_executor/models`, each `load_weights`). */
-const likeLlama: ReadonlySet<string> = new Set([
-  "LlamaForCausalLM",
-  "MistralForCausalLM",
-  "Mistral3ForConditionalGeneration",
-  "Qwen2ForCausalLM",
-  "Qwen3ForCausalLM",
-  "Qwen2MoeForCausalLM",
-  "Qwen3MoeForCausalLM",
-  "MixtralForCausalLM",
-  "GemmaForCausalLM",
-  "Gemma2ForCausalLM",
-  "Gemma3ForCausalLM",
-  "GraniteForCausalLM",
-  "OlmoForCausalLM",
-  "Olmo2ForCausalLM",
-  "SmolLM3ForCausalLM"
-])
-/**
- * Those that are identical to Llama: its norms, no extra layers, and a separate output head unless the configuration
- * ties it.
- */
-const asLlama: ReadonlySet<string> = new Set([
-  "LlamaForCausalLM",
-  "MistralForCausalLM",
-  "Qwen2ForCausalLM",
-  "Qwen3ForCausalLM",
-  "Qwen2MoeForCausalLM",
-  "Qwen3MoeForCausalLM",
-  "MixtralForCausalLM"
-])
-
-/**
- * The prefixes of tensor names in some architectures. Without them, vLLM fails and SGLang skips the tensors (each
- * `load_weights`; SGLang completes the names of Qwen 3 and Gemma 3).
- */
-const beginnings = ["model.layers.", "model.embed_tokens.", "model.norm."]
-const withBeginnings: ReadonlySet<string> = new Set([
-  "LlamaForCausalLM",
-  "Qwen2ForCausalLM",
-  "Qwen2MoeForCausalLM",
-  "Qwen3MoeForCausalLM",
-  "MixtralForCausalLM",
-  "GemmaForCausalLM",
-  "Gemma2ForCausalLM",
-  "GraniteForCausalLM"
-])
 
 /** The modules of a Llama layer, and names that may replace several of them or the feed-forward ones. */
 const attentionModules = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
@@ -189,10 +142,104 @@ const vocabularyProblem = (config: ModelConfig, raw: Json, fromHeaders: Readonly
   return heads.map(problemOf).find((problem) => problem !== null) ?? null
 }
 
+/** What the tensors of a repository are compared with. */
+interface Comparison {
+  readonly config: ModelConfig
+  readonly raw: Json
+  /** All tensors of the text model. */
+  readonly all: ReadonlyArray<TensorGroup>
+  /** Those whose type and shape come from a header. */
+  readonly fromHeaders: ReadonlyArray<TensorGroup>
+  /** Whether the layers use Llama's module names. */
+  readonly isKnown: boolean
+  /** Whether the architecture is identical to Llama. */
+  readonly isLlama: boolean
+  readonly layers: ReadonlySet<number>
+  readonly modules: ReadonlyMap<string, ReadonlySet<number>>
+}
+
+/** One comparison: the contradiction in words, or null. */
+type Step = (comparison: Comparison) => string | null
+
+const missingLayer: Step = ({ config, layers }) => {
+  const described = shapeOf(config).layers.reduce((sum, group) => sum + group.layers, 0)
+  // A layer without a cache may be missing completely.
+  if (layers.size === 0 || described < config.num_layers) return null
+  for (let layer = 0; layer < config.num_layers; layer++)
+    if (!layers.has(layer)) return `num_hidden_layers is ${config.num_layers}, and there is no tensor of layer ${layer}`
+  return null
+}
+
+const surplusLayer: Step = ({ all, config, isLlama, raw }) => {
+  const surplus = isLlama ? beyond(config, raw, all) : undefined
+  return surplus === undefined ? null : `num_hidden_layers is ${config.num_layers}, and there is ${shown(surplus.name)}`
+}
+
+const missingNorm: Step = ({ all, isLlama }) => (isLlama && !all.some(({ name }) => anyFinalNorm.test(name)) ? "there is no model.norm" : null)
+
+const missingEmbeddings: Step = ({ all }) => (all.some(({ name }) => embedding.test(name)) ? null : "there are no embeddings")
+
+const missingHead: Step = ({ all, config, isLlama }) =>
+  isLlama && config.shape?.tied_embeddings === false && !all.some(({ name }) => head.test(name))
+    ? "there is no output head, and tie_word_embeddings is not set"
+    : null
+
+const missingPrefix: Step = ({ all, config }) => {
+  const unnamed = withBeginnings.has(config.architecture) ? beginnings.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
+  return unnamed === undefined ? null : `no tensor's name begins with ${unnamed}, as those of ${config.architecture} do`
+}
+
+/** Why the shape of a norm contradicts the configuration, or null. */
+const normProblem = ({ hidden_size }: ModelConfig, { name, shape }: TensorGroup): string | null =>
+  isShape(shape, [hidden_size]) ? null : `${shown(name)} is ${written(shape)}, and hidden_size is ${hidden_size}`
+
+/** Why the shape of a linear module contradicts the configuration, or null. */
+const linearProblem = (expected: readonly [output: number, input: number] | undefined, { dtype, name, shape }: TensorGroup): string | null =>
+  expected === undefined || shape.length !== 2 || !unpacked.has(dtype) || isShape(shape, expected)
+    ? null
+    : `${shown(name)} is ${written(shape)}, and its sizes ask for ${written(expected)}`
+
+const tensorProblem = (config: ModelConfig, shapes: ReturnType<typeof linearShapes>, tensor: TensorGroup): string | null => {
+  const final = finalNorm.test(tensor.name) ? normProblem(config, tensor) : null
+  if (final !== null) return final
+  const match = layerOf.exec(tensor.name)
+  if (match === null || Number(match[1]) >= config.num_layers) return null
+  const rest = match[2] ?? ""
+  const norm = norms.includes(rest) ? normProblem(config, tensor) : null
+  return norm ?? linearProblem(rest.endsWith(".weight") ? shapes?.get(rest.slice(0, -".weight".length)) : undefined, tensor)
+}
+
+const wrongShape: Step = ({ config, fromHeaders }) => {
+  const shapes = linearShapes(config)
+  for (const tensor of fromHeaders) {
+    const problem = tensorProblem(config, shapes, tensor)
+    if (problem !== null) return problem
+  }
+  return null
+}
+
+/** For all models, in the order in which contradictions are reported. */
+const commonSteps: ReadonlyArray<Step> = [
+  ({ all, config, fromHeaders }) => typeProblem(config, all, fromHeaders),
+  ({ config, fromHeaders, isKnown, raw }) => vocabularyProblem(config, raw, fromHeaders, isKnown),
+  missingLayer
+]
+
+/** For layers with Llama's module names, after the common steps. */
+const knownSteps: ReadonlyArray<Step> = [
+  ({ config, isLlama, modules }) => lacking(modules, config.num_layers, isLlama),
+  surplusLayer,
+  missingNorm,
+  missingEmbeddings,
+  missingHead,
+  missingPrefix,
+  wrongShape
+]
+
 /**
  * Compares a repository's tensors with its configuration, because an engine would fail only after the download.
- * `groups`: all, by name. `seen`: those whose type and shape come from a header. Unknown layouts are checked for common
- * properties: layers, vocabulary, width and types.
+ * `groups`: all, by name. `fromHeaders`: those whose type and shape come from a header. Unknown layouts are checked for
+ * common properties: layers, vocabulary, width and types.
  */
 export const weightsAgree = (
   config: ModelConfig,
@@ -200,45 +247,15 @@ export const weightsAgree = (
   groups: ReadonlyArray<TensorGroup>,
   fromHeaders: ReadonlyArray<TensorGroup>
 ): Result.Result<void, Unreadable> => {
-  const [all, knownTensors] = [groups, fromHeaders].map((listed) => listed.filter(({ name }) => !isTower(name)))
-  if (all === undefined || knownTensors === undefined) return Result.succeed(undefined)
-  const types = typeProblem(config, all, knownTensors)
-  if (types !== null) return contradiction(types)
-  const known = likeLlama.has(config.architecture)
-  const vocabulary = vocabularyProblem(config, raw, knownTensors, known)
-  if (vocabulary !== null) return contradiction(vocabulary)
-
+  const isText = ({ name }: TensorGroup) => !isTower(name)
+  const all = groups.filter(isText)
   const { layers, modules } = modulesOf(all.map(({ name }) => name))
-  const described = shapeOf(config).layers.reduce((sum, group) => sum + group.layers, 0)
-  // A layer without a cache may be missing completely.
-  if (layers.size > 0 && described >= config.num_layers) {
-    for (let layer = 0; layer < config.num_layers; layer++)
-      if (!layers.has(layer)) return contradiction(`num_hidden_layers is ${config.num_layers}, and there is no tensor of layer ${layer}`)
-  }
-  if (!known || layers.size === 0) return Result.succeed(undefined)
-  const alike = asLlama.has(config.architecture)
-  const missing = lacking(modules, config.num_layers, alike)
-  if (missing !== null) return contradiction(missing)
-  const surplus = alike ? beyond(config, raw, all) : undefined
-  if (surplus !== undefined) return contradiction(`num_hidden_layers is ${config.num_layers}, and there is ${shown(surplus.name)}`)
-  if (alike && !all.some(({ name }) => anyFinalNorm.test(name))) return contradiction("there is no model.norm")
-  if (!all.some(({ name }) => embedding.test(name))) return contradiction("there are no embeddings")
-  if (alike && config.shape?.tied_embeddings === false && !all.some(({ name }) => head.test(name)))
-    return contradiction("there is no output head, and tie_word_embeddings is not set")
-  const unnamed = withBeginnings.has(config.architecture) ? beginnings.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
-  if (unnamed !== undefined) return contradiction(`no tensor's name begins with ${unnamed}, as those of ${config.architecture} do`)
-  const shapes = linearShapes(config)
-  for (const { dtype, name, shape } of knownTensors) {
-    if (finalNorm.test(name) && !isShape(shape, [config.hidden_size]))
-      return contradiction(`${shown(name)} is ${written(shape)}, and hidden_size is ${config.hidden_size}`)
-    const match = layerOf.exec(name)
-    if (match === null || Number(match[1]) >= config.num_layers) continue
-    const rest = match[2] ?? ""
-    if ((rest === "input_layernorm.weight" || rest === "post_attention_layernorm.weight") && !isShape(shape, [config.hidden_size]))
-      return contradiction(`${shown(name)} is ${written(shape)}, and hidden_size is ${config.hidden_size}`)
-    const expected = rest.endsWith(".weight") ? shapes?.get(rest.slice(0, -".weight".length)) : undefined
-    if (expected === undefined || shape.length !== 2 || !unpacked.has(dtype)) continue
-    if (!isShape(shape, expected)) return contradiction(`${shown(name)} is ${written(shape)}, and its sizes ask for ${written(expected)}`)
+  const isKnown = likeLlama.has(config.architecture)
+  const isLlama = asLlama.has(config.architecture)
+  const comparison: Comparison = { config, raw, all, fromHeaders: fromHeaders.filter(isText), isKnown, isLlama, layers, modules }
+  for (const step of isKnown && layers.size > 0 ? [...commonSteps, ...knownSteps] : commonSteps) {
+    const problem = step(comparison)
+    if (problem !== null) return contradiction(problem)
   }
   return Result.succeed(undefined)
 }
