@@ -113,6 +113,27 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
     })
   )
 
+  it.effect("one statement counts the costs of ends before those of whole answers, in separate sums, so that two of them cannot deadlock", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const [begun, whole] = yield* makeRequests("sums", 2)
+      if (begun === undefined || whole === undefined) return assert.fail()
+      const row = { state: "running" as const, statusCode: null, costMicros: null, latencyMs: null, error: null }
+      yield* recordStatement(sql, [{ ...begun.start, ...row }])
+      const ends = [begun, whole].map(({ end, start }, index) => ({ ...endRow(end), ...start, state: "completed" as const, costMicros: BigInt(5 + index) }))
+      yield* recordStatement(sql, ends)
+      const sums = yield* sql<{ readonly isInsert: boolean; readonly micros: bigint }>`
+        SELECT shard >= 8 AS "isInsert", total_micros AS micros FROM spend_sums WHERE org_id = ${begun.start.orgId} AND api_key_id = '' ORDER BY shard`
+      assert.deepStrictEqual(
+        sums.map(({ isInsert, micros }) => [isInsert, BigInt(micros)]),
+        [
+          [false, 5n],
+          [true, 6n]
+        ]
+      )
+    })
+  )
+
   it.effect("several ends of one request in one commit create one receipt", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient

@@ -89,7 +89,7 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
           for (const line of lines) {
             const found = /gateway listens on (127\.0\.0\.1:\d+)/.exec(line)?.[1]
             if (found !== undefined && !current.killed) address = `http://${found}`
-            if (line.includes("they are kept in the spool")) spooled++
+            if (line.includes("they are spooled until it does")) spooled++
           }
         })
         current.once("exit", () => {

@@ -6,11 +6,14 @@ import { SqlClient } from "effect/sql"
  * serializes the commits of transactions that notify, so records of all gateways would wait for each other's disk.
  * Instead, a gateway announces what it has committed, at most ten times a second.
  */
-export const quietSpendSums = Effect.gen(function* () {
+export const quietSpendSums = Effect.suspend(() => replaceCountSpend({ insert: "pg_backend_pid() % 16", update: "pg_backend_pid() % 16" }))
+
+/** Replaces the trigger function. `shards`: an SQL expression for the shard of the sums that each event changes. */
+export const replaceCountSpend = Effect.fnUntraced(function* (shards: { readonly insert: string; readonly update: string }) {
   const sql = yield* SqlClient.SqlClient
 
   // The statement is the same for both events; only an update has earlier costs to subtract.
-  const count = (earlier: string) =>
+  const count = (earlier: string, shard: string) =>
     sql.literal(`
       WITH changes AS (
         SELECT org_id, api_key_id, cost_micros AS micros, cost_micros AS cost FROM new_rows WHERE cost_micros <> 0
@@ -21,7 +24,7 @@ export const quietSpendSums = Effect.gen(function* () {
         UNION ALL SELECT org_id, api_key_id, micros, cost FROM changes WHERE api_key_id IS NOT NULL
       )
       INSERT INTO spend_sums AS s (org_id, api_key_id, shard, version, day, day_micros, month_micros, total_micros, largest_micros)
-      SELECT org_id, subject, pg_backend_pid() % 16, 1, today, sum(micros), sum(micros), sum(micros), max(cost)
+      SELECT org_id, subject, ${shard}, 1, today, sum(micros), sum(micros), sum(micros), max(cost)
       FROM subjects GROUP BY org_id, subject HAVING sum(micros) <> 0 ORDER BY org_id, subject
       ON CONFLICT (org_id, api_key_id, shard) DO UPDATE SET
         version = s.version + 1,
@@ -42,10 +45,10 @@ export const quietSpendSums = Effect.gen(function* () {
     BEGIN
       IF TG_OP = 'INSERT' THEN
         IF NOT EXISTS (SELECT FROM new_rows WHERE cost_micros <> 0) THEN RETURN NULL; END IF;
-        ${count("")}
+        ${count("", shards.insert)}
       ELSE
         IF NOT EXISTS (SELECT FROM new_rows WHERE cost_micros <> 0) AND NOT EXISTS (SELECT FROM old_rows WHERE cost_micros <> 0) THEN RETURN NULL; END IF;
-        ${count("UNION ALL SELECT org_id, api_key_id, -cost_micros, 0 FROM old_rows WHERE cost_micros <> 0")}
+        ${count("UNION ALL SELECT org_id, api_key_id, -cost_micros, 0 FROM old_rows WHERE cost_micros <> 0", shards.update)}
       END IF;
       RETURN NULL;
     END

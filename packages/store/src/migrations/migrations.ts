@@ -37,6 +37,7 @@ import { access } from "./0054_access.ts"
 import { receiptDigests } from "./0055_receipt_digests.ts"
 import { quietSpendSums } from "./0056_quiet_spend_sums.ts"
 import { placement } from "./0057_placement.ts"
+import { spendSumOrder } from "./0058_spend_sum_order.ts"
 
 /** All migrations by number. A migration that has landed is never edited. */
 export const migrations = {
@@ -78,5 +79,6 @@ export const migrations = {
   "0054_access": access,
   "0055_receipt_digests": receiptDigests,
   "0056_quiet_spend_sums": quietSpendSums,
-  "0057_placement": placement
+  "0057_placement": placement,
+  "0058_spend_sum_order": spendSumOrder
 }
