@@ -5,9 +5,22 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Ids, KeyId, ModelId, OrgId, RevisionId } from "@seatrial/domain"
 import { ConfigProvider, Context, Effect, Exit, Layer, Option, type Redacted, Schema, Scope } from "effect"
-import { ConstraintError, SqlError } from "effect/sql/SqlError"
+import { ConnectionError, ConstraintError, SqlError } from "effect/sql/SqlError"
 import { inject } from "vitest"
-import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, type RequestStart, Requests, Runs, SpoolSettings } from "../src/index.ts"
+import {
+  Allowances,
+  ApiKeys,
+  Billing,
+  Database,
+  Deployments,
+  HubConnections,
+  Metering,
+  Organizations,
+  type RequestStart,
+  Requests,
+  Runs,
+  SpoolSettings
+} from "../src/index.ts"
 import { endRow } from "../src/metering/endRow.ts"
 import type { EndRow } from "../src/metering/rows.ts"
 import { Spool } from "../src/metering/Spool.ts"
@@ -131,7 +144,7 @@ const layerUrl = Layer.effect(
   Url,
   Effect.suspend(() => makeTestDatabase(inject("postgres")))
 )
-const layerStore = Layer.mergeAll(ApiKeys.layerSql, Deployments.layerSql, Organizations.layerSql, Requests.layerSql, Runs.layerSql).pipe(
+const layerStore = Layer.mergeAll(ApiKeys.layerSql, Billing.layerSql, Deployments.layerSql, Organizations.layerSql, Requests.layerSql, Runs.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge(Ids.layer),
   Layer.provideMerge(Layer.unwrap(Effect.map(Url, (url) => Database.layerUrl(url)))),
@@ -240,6 +253,43 @@ layer(layerStore, { excludeTestServices: true })("while the database is unavaila
       assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, open.id)).state, "completed")
       assert.deepStrictEqual(yield* digestsOf([open]), [digests])
       yield* third.close
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("costs in the spool of a killed gateway still count as spent after its restart, before its records are written", () =>
+    Effect.gen(function* () {
+      const folder = yield* scratch
+      const { caller } = yield* makeCaller("killed")
+      const served = yield* makeServing(caller, "k")
+      const billing = yield* Billing
+      yield* billing.setPrepaid(caller.orgId, true)
+      assert.isTrue(Option.isNone(yield* billing.usedUp(caller.orgId)))
+      const unavailable = () => Effect.fail(new SqlError({ reason: new ConnectionError({ cause: new Error("unavailable") }) }))
+      const spoolOf = (costs: SpooledCosts) =>
+        Spool.make({ folder, maxBytes: 10_000_000 }, { insert: unavailable, checkpoint: unavailable, end: unavailable }).pipe(
+          Effect.provideService(ProcessSpooledCosts, costs)
+        )
+      // Stays open, because a killed process closes nothing.
+      const { store } = (yield* spoolOf(new SpooledCosts())).fallback<EndRow>((row) => ({ kind: "end", row }))
+      // More than one batch of a replay.
+      const rows = yield* Effect.forEach(Array.from({ length: 600 }), () => Effect.map(startOf(caller, served), (start) => endRow(endOf(start))))
+      yield* store(
+        rows.map((row) => ({ ...row, costMicros: 10_000n })),
+        true
+      )
+
+      const costs = new SpooledCosts()
+      yield* spoolOf(costs)
+      assert.strictEqual(costs.of(caller.orgId), 6_000_000n)
+      const allowances = yield* Layer.build(Layer.fresh(Allowances.layerSql)).pipe(Effect.provideService(ProcessSpooledCosts, costs))
+      const refusal = Context.get(allowances, Allowances).check({ ...caller, spendLimited: true }, "tokens", 1)
+      assert.deepStrictEqual(yield* Effect.isEffect(refusal) ? refusal : Effect.succeed(refusal), {
+        of: "organization",
+        kind: "balance",
+        limit: 5_000_000n,
+        spent: 6_000_000n,
+        period: "5000000"
+      })
     }).pipe(Effect.scoped)
   )
 })

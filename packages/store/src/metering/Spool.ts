@@ -67,7 +67,10 @@ export class Spool {
     this.#statements = statements
   }
 
-  /** Opens the spool and tries to replay the rows of an earlier process. Closing the scope repeats the attempt. */
+  /**
+   * Opens the spool and tries to replay the rows of an earlier process; without success, it counts their costs as
+   * pending. Closing the scope repeats the attempt.
+   */
   static make = Effect.fnUntraced(function* (settings: SpoolSettings, statements: SpoolStatements) {
     const file = yield* Effect.acquireRelease(
       Effect.promise(() => SpoolFile.open(`${settings.folder}/records.spool`)),
@@ -76,7 +79,7 @@ export class Spool {
     const spool = new Spool(file, settings.maxBytes, statements, yield* ProcessSpooledCosts)
     if (file.size > 0) {
       yield* Effect.logInfo("Writing the spooled records of an earlier process to the database").pipe(Effect.annotateLogs("bytes", file.size))
-      yield* spool.#replay.pipe(Effect.catch(spool.#remainUnavailable))
+      yield* spool.#replay.pipe(Effect.catch((error) => Effect.andThen(spool.#remainUnavailable(error), spool.#countCosts)))
     }
     yield* Effect.addFinalizer(() => (file.size === 0 ? Effect.void : Effect.ignore(Effect.timeout(spool.#replay, "4 seconds"))))
     yield* Effect.forkScoped(spool.#replayForever)
@@ -134,6 +137,18 @@ export class Spool {
   })
 
   readonly #remainUnavailable = (_: SqlError) => this.#markUnavailable
+
+  /**
+   * Adds the costs of all ends that are not replayed. Otherwise a restart would permit an organization to spend them
+   * again.
+   */
+  readonly #countCosts: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    for (let at = this.#replayed; at < this.#file.size; ) {
+      const { next, payloads } = yield* Effect.promise(() => this.#file.read(at, maxBatch))
+      this.#costs.add(payloads.flatMap((payload) => Option.toArray(fromPayload(payload)).flatMap(({ kind, row }) => (kind === "end" ? [row] : []))))
+      at = next
+    }
+  })
 
   /** Writes rows of one kind. A row that the database rejects permanently is isolated and set aside. */
   #write<Row>(

@@ -9,7 +9,7 @@ interface Cost {
 
 /**
  * Costs of completed requests whose records are still in this gateway's spool, so that the database's sums do not
- * include them. Micro-dollars.
+ * include them. Micro-dollars. They include the records that an earlier process left in the spool.
  */
 export class SpooledCosts {
   readonly #costs = new Map<string, Cost>()
@@ -35,7 +35,7 @@ export class SpooledCosts {
     }
   }
 
-  /** Removes records that the database has accepted. Records of an earlier process are ignored. */
+  /** Removes records that the database has accepted. Unknown records are ignored. */
   remove(ids: ReadonlyArray<string>): void {
     const organizations = new Set<string>()
     for (const id of ids) {
