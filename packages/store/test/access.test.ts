@@ -266,6 +266,8 @@ describe("access to the database", () => {
         "SELECT sealed_token FROM hub_connections",
         "SELECT * FROM audit_events",
         "SELECT * FROM users",
+        "SELECT * FROM receipts",
+        "SELECT model, revision_id FROM receipts",
         "UPDATE api_keys SET scopes = '{}'",
         "UPDATE models SET visibility = 'public'",
         "UPDATE revisions SET input_micros_per_mtok = 0",

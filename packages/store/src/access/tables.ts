@@ -21,6 +21,29 @@ interface TableAccess {
 const read = ["SELECT"]
 const amounts = ["SELECT (org_id, amount_micros)"]
 const write = ["SELECT", "INSERT", "UPDATE"]
+/** The key of a receipt, and the columns that `ON CONFLICT` reads if a late end replaces the receipt of a lost gateway. */
+const replacedReceipt = [
+  "org_id",
+  "created_at",
+  "request_id",
+  "hf_revision",
+  "engine_version",
+  "status_code",
+  "finish_reason",
+  "input_tokens",
+  "output_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "input_micros_per_mtok",
+  "output_micros_per_mtok",
+  "cache_read_micros_per_mtok",
+  "cache_write_micros_per_mtok",
+  "cost_micros",
+  "ttft_ms",
+  "latency_ms",
+  "note",
+  "digests"
+]
 const all = ["SELECT", "INSERT", "UPDATE", "DELETE"]
 
 /** The serving revisions of published models. */
@@ -65,7 +88,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   organizations: { tenant: "id", across: "true", grants: { server: read, gateway: read, operator: read } },
   outbox: { tenant: "org_id", grants: { server: ["SELECT", "INSERT"], gateway: ["INSERT"], operator: all } },
   purchases: { tenant: "org_id", grants: { server: amounts, gateway: amounts, operator: amounts } },
-  receipts: { tenant: "org_id", grants: { server: read, gateway: write } },
+  receipts: { tenant: "org_id", grants: { server: read, gateway: [`SELECT (${replacedReceipt.join(", ")})`, "INSERT", "UPDATE"] } },
   request_sweeps: { tenant: null, grants: { gateway: write } },
   requests: { tenant: "org_id", grants: { server: read, gateway: write, operator: read } },
   reservations: { tenant: "org_id", grants: { operator: read } },
