@@ -7,7 +7,8 @@ import { type HubAnswer, HubRefusal, HubUnavailable, type Unreadable, type Unsup
 import { connect, type Patience } from "./HubConnection.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { licenseRefusal } from "./license.ts"
-import { type Depth, readCommit, readFile } from "./readCommit.ts"
+import { readCommit } from "./readCommit.ts"
+import { type Depth, readFile } from "./readFile.ts"
 import { type ReadMemory, remembering } from "./remembering.ts"
 import { listRoot, type Resolved, resolve } from "./resolve.ts"
 import { disabled, isRepoName, noHubConnection, refusalOf, unknownRepository, unsupportedFormat } from "./screening.ts"
@@ -108,7 +109,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       }
       const root = yield* listRoot(connection, resolved)
       if (isAdapter(root)) return { root, model: null }
-      const { facts, modules, whole: isComplete } = yield* readCommit(readerOf(resolved), resolved, root, { ref, depth, perFile })
+      const { facts, isComplete, modules } = yield* readCommit(readerOf(resolved), resolved, root, { ref, depth, perFile })
       yield* cache.keep({ facts, modules }, isComplete)
       return { root, model: { facts, modules } }
     })

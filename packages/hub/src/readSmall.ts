@@ -4,7 +4,7 @@ import { collect } from "./contentHash.ts"
 import { HubUnavailable } from "./failures.ts"
 import { connect } from "./HubConnection.ts"
 import type { HubSettings } from "./HubSettings.ts"
-import { readFile } from "./readCommit.ts"
+import { readFile } from "./readFile.ts"
 
 /** Files of a pinned commit that are small enough to hold in memory. */
 export interface SmallFiles {
