@@ -95,6 +95,8 @@ export const openStage = Effect.fnUntraced(function* <E, R>(
   const databaseUrl = yield* makeTestDatabase(inject("postgres"))
   const engine = yield* startProgram(pathOf("./programs/standInEngine.ts"))
   const engineUrl = (yield* engine.nextLine).replace("listens on ", "")
+  const idle = yield* startProgram(pathOf("./programs/idleServer.ts"))
+  const idleUrl = (yield* idle.nextLine).replace("listens on ", "")
   const store = yield* Layer.build(layerStore(databaseUrl))
   const { attacker, honest } = yield* Effect.gen(function* () {
     yield* publishModel(engineUrl)
@@ -108,7 +110,7 @@ export const openStage = Effect.fnUntraced(function* <E, R>(
   const measure = Effect.fnUntraced(function* (millis: number) {
     const measurement: Measurement = {
       addresses: gateways.map(({ address }) => address),
-      idleUrl: engineUrl,
+      idleUrl,
       secret: honest.secret,
       model: "tiny",
       millis,
