@@ -106,75 +106,149 @@ const unnamedLayer = ({ layers, layersPattern, target }: AdapterConfig, module: 
   return numbers.some((number) => layers.includes(number)) ? undefined : numbers[0]
 }
 
+/** The model that an adapter changes. */
+interface AdapterBase {
+  readonly repo: string
+  readonly config: ModelConfig
+  readonly modules: BaseModules
+}
+
+/** The two halves of a low-rank pair, of which one may be missing. */
+interface Halves {
+  readonly A?: AdapterTensor
+  readonly B?: AdapterTensor
+}
+
+/** A complete pair, and the sizes of its tensors: `[rank, input]` and `[output, inner]`. */
+interface Pair {
+  readonly module: string
+  readonly A: AdapterTensor
+  readonly B: AdapterTensor
+  readonly rank: number
+  readonly input: number
+  readonly output: number
+  readonly inner: number
+}
+
+const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
+
+/** Truncates a name for a message. */
+const shown = (name: string) => name.slice(0, 200)
+
+/** Why a tensor is not half of a low-rank pair that engines apply, as a sentence; null if it is. */
+const tensorProblem = ({ dtype, name, shape }: AdapterTensor): string | null => {
+  if (/\.lora_embedding_[AB]$|embed_tokens|embeddings/.test(name)) return `Its tensor ${shown(name)} changes the embeddings, which is not served.`
+  if (!pair.test(name)) return `Its tensor ${shown(name)} is not half of a low-rank pair: engines would skip it or refuse it.`
+  if (!types.has(dtype)) return `Its tensor ${shown(name)} is of type ${dtype}; adapters have F32, F16 or BF16.`
+  return shape.length === 2 ? null : `Its tensor ${shown(name)} has ${shape.length} dimensions and not two.`
+}
+
+/** The tensors by the module that they adapt. */
+const halvesOf = (tensors: ReadonlyArray<AdapterTensor>): Result.Result<ReadonlyMap<string, Halves>, Unreadable> => {
+  const halves = new Map<string, Halves>()
+  for (const tensor of tensors) {
+    const problem = tensorProblem(tensor)
+    if (problem !== null) return fail(problem)
+    const [, module = "", half] = pair.exec(tensor.name) ?? []
+    halves.set(module, { ...halves.get(module), ...(half === "lora_A" ? { A: tensor } : { B: tensor }) })
+  }
+  return halves.size === 0 ? fail("Its adapter_model.safetensors holds no low-rank pair.") : Result.succeed(halves)
+}
+
+const pairOf = (module: string, { A, B }: Halves): Result.Result<Pair, Unreadable> => {
+  const [rank, input] = A?.shape ?? []
+  const [output, inner] = B?.shape ?? []
+  if (A === undefined || rank === undefined || input === undefined)
+    return fail(`Its module ${shown(module)} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
+  if (B === undefined || output === undefined || inner === undefined) return fail(`Its module ${shown(module)} has no lora_B.`)
+  return Result.succeed({ module, A, B, rank, input, output, inner })
+}
+
+const moduleProblem = ({ A, module }: Pair, base: AdapterBase): string | null =>
+  base.modules.find(module) === undefined ? `Its tensor ${shown(A.name)} is for a linear module that ${base.repo} does not have: engines would skip it.` : null
+
+const layerProblem = ({ A, module }: Pair, config: AdapterConfig): string | null => {
+  const layer = unnamedLayer(config, module)
+  if (layer === undefined) return null
+  const layerList = config.layers.join(", ")
+  return `Its tensor ${shown(A.name)} adapts layer ${layer}; layers_to_transform names ${layerList.length > 80 ? `${config.layers.length} others` : layerList} alone, which engines do not heed.`
+}
+
+const rankProblem = ({ A, B, inner, input, module, output, rank }: Pair, config: AdapterConfig): string | null => {
+  const ranks = ranksOf(config, module)
+  if (ranks.has(rank) && inner === rank) return null
+  const [tensor, shape] = ranks.has(rank) ? [B, [output, inner]] : [A, [rank, input]]
+  return `Its tensor ${shown(tensor.name)} is [${shape.join(", ")}]; adapter_config.json states the rank ${[...ranks].join(" or ")}.`
+}
+
+/** The sizes that the base's module has; those of the pair if they are not known. */
+const expectedSizes = ({ input, module, output }: Pair, base: AdapterBase) => {
+  const shape = base.modules.find(module)
+  if (shape !== undefined && shape !== null) return shape
+  const side = hiddenSide[leafOf(module)]
+  const width = base.config.hidden_size
+  return { input: side === "input" ? width : input, output: side === "output" ? width : output }
+}
+
+const sizeProblem = (checked: Pair, base: AdapterBase): string | null => {
+  const { A, B, inner, input, output, rank } = checked
+  const expected = expectedSizes(checked, base)
+  if (expected.input !== input) return `Its tensor ${shown(A.name)} is [${rank}, ${input}]; the module takes ${expected.input} values in ${base.repo}.`
+  if (expected.output !== output) return `Its tensor ${shown(B.name)} is [${output}, ${inner}]; the module gives ${expected.output} values in ${base.repo}.`
+  return null
+}
+
+/** Why engines do not apply a pair, as a sentence; null if they do. */
+const pairProblem = (checked: Pair, config: AdapterConfig, base: AdapterBase): string | null =>
+  moduleProblem(checked, base) ?? layerProblem(checked, config) ?? rankProblem(checked, config) ?? sizeProblem(checked, base)
+
+const pairsOf = (config: AdapterConfig, halves: ReadonlyMap<string, Halves>, base: AdapterBase): Result.Result<ReadonlyArray<Pair>, Unreadable> =>
+  Result.gen(function* () {
+    const pairs: Array<Pair> = []
+    for (const [module, each] of halves) {
+      const complete = yield* pairOf(module, each)
+      const problem = pairProblem(complete, config, base)
+      if (problem !== null) return yield* fail(problem)
+      pairs.push(complete)
+    }
+    return pairs
+  })
+
+/** The projections that engines reject without another one that the adapter lacks. */
+const unpairedOf = (modules: Iterable<string>): ReadonlyArray<string> => {
+  const byParent = new Map<string, Set<string>>()
+  for (const module of modules) {
+    const parent = module.slice(0, Math.max(0, module.lastIndexOf(".")))
+    byParent.set(parent, (byParent.get(parent) ?? new Set()).add(leafOf(module)))
+  }
+  const isUnpaired = (module: string, needs: string) => [...byParent.values()].some((adapted) => adapted.has(module) && !adapted.has(needs))
+  return together.filter(([module, needs]) => isUnpaired(module, needs)).map(([module, needs]) => `${module} without ${needs}`)
+}
+
+/** The first adapted kind of module that the configuration does not name. */
+const strayTarget = ({ target }: AdapterConfig, leaves: ReadonlySet<string>): string | undefined => {
+  if (typeof target === "string") return undefined
+  const targetNames = new Set(target.map(leafOf))
+  return [...leaves].find((leaf) => !targetNames.has(leaf))
+}
+
 /**
  * Validates an adapter's tensors against its configuration and base: each is half of a pair for a linear module of the
  * base, with the configured rank.
  */
-export const checkAdapter = (
-  config: AdapterConfig,
-  tensors: ReadonlyArray<AdapterTensor>,
-  base: { readonly repo: string; readonly config: ModelConfig; readonly modules: BaseModules }
-): Result.Result<AdapterModules, Unreadable> => {
-  const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
-  const pairs = new Map<string, { A?: AdapterTensor; B?: AdapterTensor }>()
-  for (const tensor of tensors) {
-    const shown = tensor.name.slice(0, 200)
-    if (/\.lora_embedding_[AB]$|embed_tokens|embeddings/.test(tensor.name)) return fail(`Its tensor ${shown} changes the embeddings, which is not served.`)
-    const [, module, half] = pair.exec(tensor.name) ?? []
-    if (module === undefined) return fail(`Its tensor ${shown} is not half of a low-rank pair: engines would skip it or refuse it.`)
-    if (!types.has(tensor.dtype)) return fail(`Its tensor ${shown} is of type ${tensor.dtype}; adapters have F32, F16 or BF16.`)
-    if (tensor.shape.length !== 2) return fail(`Its tensor ${shown} has ${tensor.shape.length} dimensions and not two.`)
-    pairs.set(module, { ...pairs.get(module), ...(half === "lora_A" ? { A: tensor } : { B: tensor }) })
-  }
-  if (pairs.size === 0) return fail("Its adapter_model.safetensors holds no low-rank pair.")
-  const leaves = new Set<string>()
-  const byParent = new Map<string, Set<string>>()
-  let highest = 0
-  for (const [module, { A, B }] of pairs) {
-    const shown = module.slice(0, 200)
-    const [rank, input] = A?.shape ?? []
-    const [output, inner] = B?.shape ?? []
-    if (rank === undefined || input === undefined || output === undefined || inner === undefined)
-      return fail(`Its module ${shown} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
-    const shape = base.modules.find(module)
-    if (shape === undefined) return fail(`Its tensor ${A?.name.slice(0, 200)} is for a linear module that ${base.repo} does not have: engines would skip it.`)
-    const layer = unnamedLayer(config, module)
-    if (layer !== undefined) {
-      const layerList = config.layers.join(", ")
-      return fail(
-        `Its tensor ${A?.name.slice(0, 200)} adapts layer ${layer}; layers_to_transform names ${layerList.length > 80 ? `${config.layers.length} others` : layerList} alone, which engines do not heed.`
-      )
+export const checkAdapter = (config: AdapterConfig, tensors: ReadonlyArray<AdapterTensor>, base: AdapterBase): Result.Result<AdapterModules, Unreadable> =>
+  Result.gen(function* () {
+    const halves = yield* halvesOf(tensors)
+    const pairs = yield* pairsOf(config, halves, base)
+    const leaves = new Set(pairs.map(({ module }) => leafOf(module)))
+    const stray = strayTarget(config, leaves)
+    if (stray !== undefined) return yield* fail(`Its tensors adapt ${stray}, which target_modules does not name.`)
+    return {
+      rank: pairs.reduce((highest, { rank }) => Math.max(highest, rank), 0),
+      uniform: Object.keys(config.rankPattern).length === 0 && Object.keys(config.alphaPattern).length === 0,
+      targets: [...leaves].sort(),
+      unpaired: unpairedOf(halves.keys()),
+      experts: [...halves.keys()].some((module) => /\.experts\./.test(module)),
+      bytes: tensors.reduce((total, { from, to }) => total + to - from, 0)
     }
-    const ranks = ranksOf(config, module)
-    if (!ranks.has(rank) || inner !== rank) {
-      return fail(
-        `Its tensor ${(ranks.has(rank) ? B : A)?.name.slice(0, 200)} is [${(ranks.has(rank) ? [output, inner] : [rank, input]).join(", ")}]; adapter_config.json states the rank ${[...ranks].join(" or ")}.`
-      )
-    }
-    const side = hiddenSide[leafOf(module)]
-    const expected =
-      shape ??
-      (side === "input" ? { input: base.config.hidden_size, output } : side === "output" ? { input, output: base.config.hidden_size } : { input, output })
-    if (expected.input !== input)
-      return fail(`Its tensor ${A?.name.slice(0, 200)} is [${rank}, ${input}]; the module takes ${expected.input} values in ${base.repo}.`)
-    if (expected.output !== output)
-      return fail(`Its tensor ${B?.name.slice(0, 200)} is [${output}, ${inner}]; the module gives ${expected.output} values in ${base.repo}.`)
-    highest = Math.max(highest, rank)
-    leaves.add(leafOf(module))
-    const parent = module.slice(0, Math.max(0, module.lastIndexOf(".")))
-    byParent.set(parent, (byParent.get(parent) ?? new Set()).add(leafOf(module)))
-  }
-  const { target } = config
-  const targetNames = typeof target === "string" ? null : new Set(target.map(leafOf))
-  const stray = targetNames === null ? undefined : [...leaves].find((leaf) => !targetNames.has(leaf))
-  if (stray !== undefined) return fail(`Its tensors adapt ${stray}, which target_modules does not name.`)
-  const unpaired = together.filter(([module, needs]) => [...byParent.values()].some((adapted) => adapted.has(module) && !adapted.has(needs)))
-  return Result.succeed({
-    rank: highest,
-    uniform: Object.keys(config.rankPattern).length === 0 && Object.keys(config.alphaPattern).length === 0,
-    targets: [...leaves].sort(),
-    unpaired: unpaired.map(([module, needs]) => `${module} without ${needs}`),
-    experts: [...pairs.keys()].some((module) => /\.experts\./.test(module)),
-    bytes: tensors.reduce((sum, { from, to }) => sum + to - from, 0)
   })
-}
