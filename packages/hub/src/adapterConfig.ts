@@ -110,45 +110,62 @@ export interface AdapterConfig {
   readonly revision: string | null
 }
 
+/** The first characters of a text for a message; `unknown` for any other value. */
+const quoted = (value: unknown): string => (typeof value === "string" ? value.slice(0, 40) : "unknown")
+
+/** One reason why no engine applies an adapter, as a sentence, or null. */
+type Step = (config: Readonly<Record<PropertyKey, unknown>>) => string | null
+
+const kindProblem: Step = ({ peft_type: kind }) =>
+  typeof kind === "string" && kind.toUpperCase() === "LORA" ? null : `It is an adapter of the kind ${quoted(kind)}; only LoRA is served.`
+
+const taskProblem: Step = ({ task_type: task }) =>
+  isEmpty(task) || task === "CAUSAL_LM" ? null : `It is made for the task ${quoted(task)}; only adapters of models that write text (CAUSAL_LM) are served.`
+
+/** Whether a member is known not to matter, or is checked by a step of its own. */
+const isKnownMember = (name: string): boolean => name === "bias" || name === "init_lora_weights" || indifferent.has(name) || /_config$/.test(name)
+
+const memberProblem: Step = (config) => {
+  for (const [name, value] of Object.entries(config)) {
+    if (isEmpty(value)) continue
+    const what = unapplied.get(name)
+    if (what !== undefined) return `It has ${what}, which no engine applies.`
+    if (!isKnownMember(name)) return `Its adapter_config.json sets ${name.slice(0, 60)}, which no supported engine is known to apply.`
+  }
+  return null
+}
+
+const biasProblem: Step = ({ bias }) => (isEmpty(bias) || bias === "none" ? null : "It has biases (bias), which no engine applies.")
+
+const initializationProblem: Step = ({ init_lora_weights: initialization }) =>
+  typeof initialization !== "string" || plainBeginnings.has(initialization.toLowerCase())
+    ? null
+    : `Its training started from modified base weights (init_lora_weights ${quoted(initialization)}), which no engine reproduces. Convert it to a regular LoRA adapter.`
+
+/** In the order in which problems are reported. */
+const steps: ReadonlyArray<Step> = [kindProblem, taskProblem, memberProblem, biasProblem, initializationProblem]
+
+const adapterConfigOf = (config: typeof Config.Type): AdapterConfig => ({
+  rank: config.r,
+  alpha: config.lora_alpha,
+  rslora: config.use_rslora ?? false,
+  rankPattern: config.rank_pattern ?? {},
+  alphaPattern: config.alpha_pattern ?? {},
+  target: config.target_modules,
+  layers: [config.layers_to_transform ?? []].flat(),
+  layersPattern: [config.layers_pattern ?? []].flat().filter((pattern) => pattern !== ""),
+  base: config.base_model_name_or_path ?? null,
+  revision: config.revision === undefined || config.revision === "" ? null : config.revision
+})
+
 /** Reads the configuration of an adapter. Fails if no engine would apply it. */
 export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>>): Result.Result<AdapterConfig, Unreadable> => {
   // The reason contains text from the repository.
   const fail = (reason: string) => Result.fail(new Unreadable({ reason: reason.replace(/\p{Cc}/gu, " ") }))
-  const kind = config.peft_type
-  if (typeof kind !== "string" || kind.toUpperCase() !== "LORA")
-    return fail(`It is an adapter of the kind ${typeof kind === "string" ? kind.slice(0, 40) : "unknown"}; only LoRA is served.`)
-  const task = config.task_type
-  if (!isEmpty(task) && task !== "CAUSAL_LM")
-    return fail(
-      `It is made for the task ${typeof task === "string" ? task.slice(0, 40) : "unknown"}; only adapters of models that write text (CAUSAL_LM) are served.`
-    )
-  for (const [name, value] of Object.entries(config)) {
-    const what = unapplied.get(name)
-    if (what !== undefined && !isEmpty(value)) return fail(`It has ${what}, which no engine applies.`)
-    if (what === undefined && name !== "bias" && name !== "init_lora_weights" && !indifferent.has(name) && !isEmpty(value) && !/_config$/.test(name))
-      return fail(`Its adapter_config.json sets ${name.slice(0, 60)}, which no supported engine is known to apply.`)
-  }
-  if (!isEmpty(config.bias) && config.bias !== "none") return fail("It has biases (bias), which no engine applies.")
-  const beginning = config.init_lora_weights
-  if (typeof beginning === "string" && !plainBeginnings.has(beginning.toLowerCase())) {
-    return fail(
-      `Its training started from modified base weights (init_lora_weights ${beginning.slice(0, 40)}), which no engine reproduces. Convert it to a regular LoRA adapter.`
-    )
+  for (const step of steps) {
+    const problem = step(config)
+    if (problem !== null) return fail(problem)
   }
   const known = decode(config)
-  if (Option.isNone(known)) return fail(notCredible(config))
-  const { alpha_pattern, base_model_name_or_path, layers_pattern, layers_to_transform, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } =
-    known.value
-  return Result.succeed({
-    rank: r,
-    alpha: lora_alpha,
-    rslora: use_rslora ?? false,
-    rankPattern: rank_pattern ?? {},
-    alphaPattern: alpha_pattern ?? {},
-    target: target_modules,
-    layers: [layers_to_transform ?? []].flat(),
-    layersPattern: [layers_pattern ?? []].flat().filter((pattern) => pattern !== ""),
-    base: base_model_name_or_path ?? null,
-    revision: revision === undefined || revision === null || revision === "" ? null : revision
-  })
+  return Option.isNone(known) ? fail(notCredible(config)) : Result.succeed(adapterConfigOf(known.value))
 }
