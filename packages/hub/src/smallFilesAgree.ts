@@ -52,33 +52,52 @@ const generationProblem = ({ cache_implementation: cache = null, early_stopping:
 
 const isNoEnd = (value: unknown) => !Predicate.isNotNullish(value) || (Array.isArray(value) && value.length === 0)
 
+/** The small files of a repository. */
+interface SmallFiles {
+  readonly config: Json
+  readonly generation: Json
+  readonly tokenizerConfig: Json
+  readonly tokenizer: TokenizerFacts | null
+}
+
+/** The end of a turn that the configuration names, or that of its text model. */
+const configuredEnd = ({ config }: SmallFiles): unknown =>
+  config.eos_token_id ?? (Predicate.isObject(config.text_config) ? config.text_config.eos_token_id : undefined)
+
+const missingEnd = (files: SmallFiles): string | null =>
+  isNoEnd(configuredEnd(files)) && isNoEnd(files.generation.eos_token_id) && !namesEnd(files.tokenizerConfig.eos_token)
+    ? "No end-of-turn token is named: config.json and generation_config.json have no eos_token_id, and tokenizer_config.json no eos_token."
+    : null
+
+const templateProblem = ({ tokenizerConfig }: SmallFiles): string | null =>
+  isTemplate(tokenizerConfig.chat_template) ? null : "tokenizer_config.json gives chat_template as something else than a text or a list of named ones."
+
+const tokenProblem = ({ tokenizer }: SmallFiles, rows: number): string | null =>
+  tokenizer !== null && tokenizer.highest >= rows ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.` : null
+
+const missingAddedTokens = ({ tokenizer, tokenizerConfig }: SmallFiles): string | null =>
+  tokenizer !== null && !tokenizer.listsAdded && !Predicate.hasProperty(tokenizerConfig, "added_tokens_decoder")
+    ? "tokenizer.json has no added_tokens, without which Transformers does not read it: write an empty list of them there."
+    : null
+
+const tokenizerProblem = ({ tokenizer }: SmallFiles): string | null =>
+  tokenizer !== null && tokenizer.problem !== null
+    ? `tokenizer.json has ${tokenizer.problem}: no engine reads it. Save it again with the tokenizers library, or choose a commit with one that it reads.`
+    : null
+
 /**
  * Compares the small files with the configuration. A contradiction would fail the run in the check suite or at the
- * engine's start. `rows`: size of the vocabulary. `complete`: whether all files that may name an end of turn were read.
+ * engine's start. `rows`: size of the vocabulary. `isComplete`: whether all files that may name an end of turn were read.
  */
-export const smallFilesAgree = (
-  rows: number,
-  files: { readonly config: Json; readonly generation: Json; readonly tokenizerConfig: Json; readonly tokenizer: TokenizerFacts | null },
-  complete = false
-): Result.Result<void, Unreadable> => {
-  const { config, generation, tokenizer, tokenizerConfig } = files
-  const text = Predicate.isObject(config.text_config) ? config.text_config : {}
+export const smallFilesAgree = (rows: number, files: SmallFiles, isComplete = false): Result.Result<void, Unreadable> => {
   const problem =
-    endProblem("config.json", config.eos_token_id ?? text.eos_token_id, rows) ??
-    endProblem("generation_config.json", generation.eos_token_id, rows) ??
-    generationProblem(generation) ??
-    (complete && isNoEnd(config.eos_token_id ?? text.eos_token_id) && isNoEnd(generation.eos_token_id) && !namesEnd(tokenizerConfig.eos_token)
-      ? "No end-of-turn token is named: config.json and generation_config.json have no eos_token_id, and tokenizer_config.json no eos_token."
-      : null) ??
-    (isTemplate(tokenizerConfig.chat_template) ? null : "tokenizer_config.json gives chat_template as something else than a text or a list of named ones.") ??
-    (tokenizer !== null && tokenizer.highest >= rows
-      ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.`
-      : null) ??
-    (complete && tokenizer !== null && !tokenizer.listsAdded && !Predicate.hasProperty(tokenizerConfig, "added_tokens_decoder")
-      ? "tokenizer.json has no added_tokens, without which Transformers does not read it: write an empty list of them there."
-      : null) ??
-    (tokenizer !== null && tokenizer.problem !== null
-      ? `tokenizer.json has ${tokenizer.problem}: no engine reads it. Save it again with the tokenizers library, or choose a commit with one that it reads.`
-      : null)
+    endProblem("config.json", configuredEnd(files), rows) ??
+    endProblem("generation_config.json", files.generation.eos_token_id, rows) ??
+    generationProblem(files.generation) ??
+    (isComplete ? missingEnd(files) : null) ??
+    templateProblem(files) ??
+    tokenProblem(files, rows) ??
+    (isComplete ? missingAddedTokens(files) : null) ??
+    tokenizerProblem(files)
   return problem === null ? Result.succeed(undefined) : Result.fail(new Unreadable({ reason: problem }))
 }
