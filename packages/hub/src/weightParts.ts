@@ -23,6 +23,33 @@ const replicatedNames =
 /** Whether a tensor belongs to a tower for images or audio, or to its projection into the text model. */
 export const isTower = (name: string): boolean => tower.test(name)
 
+/** Whether engines do not load a tensor of this name. */
+const isUnloaded = (name: string, { num_layers, shape }: ModelConfig): boolean => {
+  if (recomputed.test(name) || prediction.test(name) || speaking.test(name)) return true
+  const layer = isTower(name) ? null : textLayer.exec(name)
+  if (layer !== null && Number(layer[1]) >= num_layers) return true
+  // An output head that repeats the embeddings is not loaded if the model ties them.
+  return head.test(name) && shape?.tied_embeddings === true
+}
+
+type Part = "towers" | "experts" | "embeddings" | "replicated" | "key_value" | "fused"
+
+/** The parts of a loaded tensor's bytes, in order of precedence. All other tensors are divided evenly. */
+const partsByName: ReadonlyArray<readonly [part: Part, holds: (tensor: TensorGroup) => boolean]> = [
+  ["towers", ({ name }) => isTower(name)],
+  ["experts", ({ name }) => expert.test(name) && !sharedExpert.test(name)],
+  ["embeddings", ({ name }) => embedding.test(name)],
+  ["replicated", ({ name, shape }) => replicatedNames.test(name) || shape.length < 2],
+  ["key_value", ({ name }) => keyValue.test(name)],
+  ["fused", ({ name }) => fused.test(name)]
+]
+
+/** Where the type of an unquantized tensor is counted. */
+const typePart = (dtype: string): "float32" | "float8" | null => {
+  if (dtype === "F32") return "float32"
+  return /^F8_E[45]M/.test(dtype) ? "float8" : null
+}
+
 /**
  * Bytes of the weights that are not divided evenly by the GPUs, by the families' tensor names. Each byte counts in one
  * part only.
@@ -30,26 +57,17 @@ export const isTower = (name: string): boolean => tower.test(name)
 export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig): WeightParts => {
   const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, float8: 0, unloaded: 0 }
   const headBytes = config.num_attention_heads + 2 * config.num_kv_heads
-  for (const { bytes, dtype, name, shape } of groups) {
-    const inTower = isTower(name)
-    const layer = inTower ? null : textLayer.exec(name)
-    if (recomputed.test(name) || prediction.test(name) || speaking.test(name) || (layer !== null && Number(layer[1]) >= config.num_layers)) {
+  for (const tensor of groups) {
+    const { bytes, dtype, name } = tensor
+    if (isUnloaded(name, config)) {
       parts.unloaded += bytes
       continue
     }
-    // An output head that repeats the embeddings is not loaded if the model ties them.
-    if (head.test(name) && config.shape?.tied_embeddings === true) {
-      parts.unloaded += bytes
-      continue
-    }
-    if (dtype === "F32" && config.quantization === "none") parts.float32 += bytes
-    if (/^F8_E[45]M/.test(dtype) && config.quantization === "none") parts.float8 += bytes
-    if (inTower) parts.towers += bytes
-    else if (expert.test(name) && !sharedExpert.test(name)) parts.experts += bytes
-    else if (embedding.test(name)) parts.embeddings += bytes
-    else if (replicatedNames.test(name) || shape.length < 2) parts.replicated += bytes
-    else if (keyValue.test(name)) parts.key_value += bytes
-    else if (fused.test(name)) parts.key_value += Math.floor((bytes * 2 * config.num_kv_heads) / headBytes)
+    const type = config.quantization === "none" ? typePart(dtype) : null
+    if (type !== null) parts[type] += bytes
+    const part = partsByName.find(([, holds]) => holds(tensor))?.[0]
+    if (part === "fused") parts.key_value += Math.floor((bytes * 2 * config.num_kv_heads) / headBytes)
+    else if (part !== undefined) parts[part] += bytes
   }
   const { float8, ...rest } = parts
   return float8 === 0 ? rest : parts
