@@ -116,74 +116,85 @@ const driverBytes = 300 * 2 ** 20
 /** If memory limits the context below this number of tokens, a few messages fill it. */
 const usefulContext = 2_048
 
-/** Computes whether the model fits, and with what margin. */
-export const estimateFit = (input: FitInput): Estimate | Misfit => {
-  const { engine, hostClass } = input
-  const { memory } = engine
-  const config = memory.keepsLatents === true ? inLatents(input.config) : input.config
-  const flags = input.engineFlags ?? {}
-  const load: EngineLoad = { config, flags, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
-  const indivisible = divisionProblem(config, hostClass.gpu_count) ?? memory.splitIssue?.(load) ?? null
-  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
-  const layout: KvLayout = {
-    gpuCount: hostClass.gpu_count,
-    valueBytes: memory.kvValueBytes(config, input.kvCacheDtype),
-    // States keep the model's own type, even if the checkpoint asks for a quantized cache.
-    stateValueBytes: memory.kvValueBytes({ ...config, quantization: "none" }, "auto"),
-    blockTokens: memory.blockTokens(load),
-    stepTokens: memory.stepTokens(load),
-    latentAlignment: memory.latentAlignment,
-    statesPerSequence: memory.statesPerSequence(load),
-    windowedShare: memory.windowedShare?.(load),
-    statesShare: memory.statesShare,
-    windowedTokens: memory.windowedTokens?.(load) ?? undefined,
-    states: memory.states?.(load) ?? undefined
-  }
-  const budget = Math.floor(memory.budget(load))
-  const weights = weightsPerGpu({
-    config,
-    weightsBytes: input.weightsBytes,
-    parts: input.weightParts,
-    gpuCount: hostClass.gpu_count,
-    memory,
-    flags
-  })
+/** The parameters of the KV cache's size. */
+const layoutOf = ({ engine: { memory }, hostClass, kvCacheDtype }: FitInput, load: EngineLoad): KvLayout => ({
+  gpuCount: hostClass.gpu_count,
+  valueBytes: memory.kvValueBytes(load.config, kvCacheDtype),
+  // States keep the model's own type, even if the checkpoint asks for a quantized cache.
+  stateValueBytes: memory.kvValueBytes({ ...load.config, quantization: "none" }, "auto"),
+  blockTokens: memory.blockTokens(load),
+  stepTokens: memory.stepTokens(load),
+  latentAlignment: memory.latentAlignment,
+  statesPerSequence: memory.statesPerSequence(load),
+  windowedShare: memory.windowedShare?.(load),
+  statesShare: memory.statesShare,
+  windowedTokens: memory.windowedTokens?.(load) ?? undefined,
+  states: memory.states?.(load) ?? undefined
+})
+
+/** What a GPU holds in addition to the KV cache. */
+const usageOf = (input: FitInput, load: EngineLoad, stepTokens: number) => {
+  const { engine, hostClass, weightParts: parts, weightsBytes } = input
+  const { memory, version } = engine
+  const { config, flags } = load
+  const weights = weightsPerGpu({ config, weightsBytes, parts, gpuCount: hostClass.gpu_count, memory, flags })
   const overhead = memory.overhead(load)
-  const adapters = adapterBytes({ config, buffers: input.adapters, gpus: hostClass.gpu_count, stepTokens: layout.stepTokens, graphs: overhead.graphs })
+  const adapters = adapterBytes({ config, buffers: input.adapters, gpus: hostClass.gpu_count, stepTokens, graphs: overhead.graphs })
   const weightsBeside = { low: 0, high: weights.high - weights.low }
   const uncalibrated = sum(overhead.activation, overhead.runtime, overhead.graphs, weightsBeside, adapters)
   const quantization = typeof flags.quantization === "string" ? flags.quantization : config.quantization
-  const narrowed = calibrate(uncalibrated, input.calibrations ?? [], {
-    config,
-    hostClass,
-    engineVersion: engine.version,
-    quantization,
-    stepTokens: layout.stepTokens
-  })
-  const overheadBytes = { low: Math.ceil((narrowed ?? uncalibrated).low), high: Math.ceil((narrowed ?? uncalibrated).high) }
-  const pool = { low: budget - weights.low - overheadBytes.high, high: budget - weights.low - overheadBytes.low }
-  const longest = (bytes: number) => longestSequence(config, layout, bytes, input.contextLimit)
+  const narrowed = calibrate(uncalibrated, input.calibrations ?? [], { config, hostClass, engineVersion: version, quantization, stepTokens })
+  const { high, low } = narrowed ?? uncalibrated
+  return { weights, overhead, adapters, weightsBeside, bytes: { low: Math.ceil(low), high: Math.ceil(high) }, isCalibrated: narrowed !== null }
+}
 
+/** The context that is served, and how much of the pool one sequence of it leaves. */
+const contextOf = ({ contextLimit, maxContext }: FitInput, config: ModelConfig, layout: KvLayout, pool: Interval) => {
+  const longest = (bytes: number) => longestSequence(config, layout, bytes, contextLimit)
   // A trial needs at least this context.
-  const least = input.maxContext === undefined ? Math.min(leastContext, input.contextLimit) : 1
+  const least = maxContext === undefined ? Math.min(leastContext, contextLimit) : 1
   const sure = longest(pool.low)
-  const context = input.maxContext ?? (sure >= least ? sure : longest(pool.high))
+  const context = maxContext ?? (sure >= least ? sure : longest(pool.high))
   const sequence = sequenceBytes(config, layout, context)
-  const headroom = { low: pool.low - sequence, high: pool.high - sequence }
+  return { context, least, sequence, sure, headroom: { low: pool.low - sequence, high: pool.high - sequence } }
+}
+
+type FitContext = ReturnType<typeof contextOf>
+
+/** `tight` also if memory is short after the KV cache's allocation, or cuts the context very short. */
+const verdictOf = (input: FitInput, { context, headroom }: FitContext, { afterPool }: MemoryOverhead, budget: number): Fit["verdict"] => {
+  const hasRoomAfterPool = afterPool.high === 0 || afterPool.high <= input.hostClass.gpu_memory_bytes - budget - driverBytes
+  const isCutShort = input.maxContext === undefined && context < Math.min(usefulContext, input.contextLimit)
+  return headroom.low >= 0 && hasRoomAfterPool && !isCutShort ? "fits" : "tight"
+}
+
+/** The number of concurrent sequences for which a KV cache has memory. */
+const sequencesIn = (kvCache: number, sequence: number, held: number): number =>
+  sequence <= held ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((kvCache - held) / (sequence - held)))
+
+/** Computes whether the model fits, and with what margin. */
+export const estimateFit = (input: FitInput): Estimate | Misfit => {
+  const { hostClass } = input
+  const { memory } = input.engine
+  const config = memory.keepsLatents === true ? inLatents(input.config) : input.config
+  const load: EngineLoad = { config, flags: input.engineFlags ?? {}, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
+  const indivisible = divisionProblem(config, hostClass.gpu_count) ?? memory.splitIssue?.(load) ?? null
+  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
+  const layout = layoutOf(input, load)
+  const budget = Math.floor(memory.budget(load))
+  const { adapters, bytes: overheadBytes, isCalibrated, overhead, weights, weightsBeside } = usageOf(input, load, layout.stepTokens)
+  const pool = { low: budget - weights.low - overheadBytes.high, high: budget - weights.low - overheadBytes.low }
+  const fitContext = contextOf(input, config, layout, pool)
+  const { context, headroom, least, sequence, sure } = fitContext
   if (context < least || headroom.high < 0) {
     const needed = sequenceBytes(config, layout, Math.max(least, input.maxContext ?? 0))
-    return { longest_context: longest(pool.low), missing_bytes: Math.max(0, needed - pool.high), indivisible: null, pool }
+    return { longest_context: sure, missing_bytes: Math.max(0, needed - pool.high), indivisible: null, pool }
   }
-  const { afterPool } = overhead
-  const roomAfterPool = afterPool.high === 0 || afterPool.high <= hostClass.gpu_memory_bytes - budget - driverBytes
-  const cutShort = input.maxContext === undefined && context < Math.min(usefulContext, input.contextLimit)
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
-  const held = heldBytes(config, layout)
-  const together = sequence <= held ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((kvCache - held) / (sequence - held)))
   return {
     components: { ...overhead, budget, weightsBeside, adapters, pool, sequence, stepTokens: layout.stepTokens },
     fit: {
-      verdict: headroom.low >= 0 && roomAfterPool && !cutShort ? "fits" : "tight",
+      verdict: verdictOf(input, fitContext, overhead, budget),
       host_class: hostClass.name,
       gpu_pool: hostClass.gpu_pool,
       gpu_count: hostClass.gpu_count,
@@ -194,8 +205,8 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
       overhead_bytes: overheadBytes,
       headroom_bytes: headroom,
       max_context: context,
-      concurrent_sequences: Math.min(memory.sequences(load), together),
-      calibrated: narrowed !== null
+      concurrent_sequences: Math.min(memory.sequences(load), sequencesIn(kvCache, sequence, heldBytes(config, layout))),
+      calibrated: isCalibrated
     }
   }
 }
