@@ -44,71 +44,108 @@ export const settingRefusal = (input: EvaluationInput, known: ReadonlyArray<Cand
   return { ...issue, serving: other === undefined ? null : settingsOf({ ...input, request: plain }, other, other.result.fit.max_context) }
 }
 
-/** Why the requested context is impossible for the model, or null. */
-export const contextRefusal = (input: EvaluationInput, able: ReadonlyArray<Candidate>): RequestRefusal | null => {
+/** The request, and the candidates that could serve it with another context. */
+interface ContextQuestion {
+  readonly input: EvaluationInput
+  readonly able: ReadonlyArray<Candidate>
+}
+
+const contextTooLong = (message: string, remedy: string, serving: ServingSettings | null): RequestRefusal => ({
+  reason: { code: "context_too_long", message },
+  remedy: { message: remedy, serving }
+})
+
+const withoutYarn = ({ yarn: _, ...plain }: ServingRequest): ServingRequest => plain
+
+/** The settings with the longest context that fits a changed request. */
+const longestSettings = ({ able, input }: ContextQuestion, changed: ServingRequest): ServingSettings | null => {
+  const { max_context: _, ...open } = changed
+  const question = { ...input, request: open }
+  const best = able
+    .map((candidate) => attempt(question, candidate))
+    .filter(isSuccess)
+    .filter(({ result }) => result.fit.max_context >= leastContext)
+    .toSorted((a, b) => b.result.fit.max_context - a.result.fit.max_context)[0]
+  return best === undefined ? null : settingsOf(question, best, best.result.fit.max_context)
+}
+
+/** YaRN cannot extend the model's context, or not from the requested length. */
+const yarnRefusal = (question: ContextQuestion): RequestRefusal | null => {
+  const { able, input } = question
   const { facts, request } = input
-  const refusal = (message: string, remedy: string, serving: ServingSettings | null) => ({
-    reason: { code: "context_too_long" as const, message },
-    remedy: { message: remedy, serving }
-  })
-  /** The settings with the longest context that fits a changed request. */
-  const longest = (changed: ServingRequest): ServingSettings | null => {
-    const { max_context: _, ...open } = changed
-    const other = { ...input, request: open }
-    const best = able
-      .map((candidate) => attempt(other, candidate))
-      .filter(isSuccess)
-      .filter(({ result }) => result.fit.max_context >= leastContext)
-      .toSorted((a, b) => b.result.fit.max_context - a.result.fit.max_context)[0]
-    return best === undefined ? null : settingsOf(other, best, best.result.fit.max_context)
+  const { yarn } = request
+  if (yarn === undefined) return null
+  if (able.every(({ engine }) => engine.extendsContext?.(facts.config) === false)) {
+    const why = "YaRN does not support its position encoding"
+    return contextTooLong(`yarn cannot extend the context of ${facts.repo}: ${why}.`, "Omit yarn.", longestSettings(question, withoutYarn(request)))
   }
   const trained = trainedContext(facts)
-  const { yarn, ...plain } = request
-  if (yarn !== undefined) {
-    if (able.every(({ engine }) => engine.extendsContext?.(facts.config) === false)) {
-      const why = "YaRN does not support its position encoding"
-      return refusal(`yarn cannot extend the context of ${facts.repo}: ${why}.`, "Omit yarn.", longest(plain))
-    }
-    if (yarn.original_context !== undefined && yarn.original_context > trained) {
-      return refusal(
-        `yarn.original_context is ${yarn.original_context}; the model was trained for ${trained} tokens.`,
-        `Omit yarn.original_context, or set it to at most ${trained}.`,
-        longest({ ...request, yarn: { factor: yarn.factor } })
-      )
-    }
-  }
-  const limit = contextLimit(facts, request)
-  if (limit < leastContext) {
-    const subject = yarn === undefined ? `The model is made for ${limit} tokens` : `With these yarn settings, the model is made for ${limit} tokens`
-    const message = `${subject}; the checks of a deployment's trial need ${leastContext}.`
-    const without = yarn === undefined ? null : longest(plain)
-    return refusal(message, without === null ? "Choose a model with a longer context." : "Omit yarn.", without)
-  }
-  const wanted = request.max_context
-  if (wanted === undefined || wanted <= limit) return null
-  const { native_context } = facts.config
-  if (yarn !== undefined && wanted <= native_context) {
-    const without = bestOf(able.map((candidate) => attempt({ ...input, request: plain }, candidate)))
-    const serving = without === undefined ? longest(plain) : settingsOf({ ...input, request: plain }, without, wanted)
-    return refusal(
-      `With these yarn settings, the model is made for ${limit} tokens; ${wanted} were requested. Without yarn it is made for ${native_context}.`,
-      serving === null || serving.max_context === wanted ? "Omit yarn." : `Omit yarn and request max_context ${serving.max_context}.`,
-      serving
-    )
-  }
-  const serving = longest(request)
-  // Round up to halves: the factor is approximate, but must reach the requested number of tokens.
-  const factor = Math.ceil((2 * wanted) / (yarn?.original_context ?? trained)) / 2
-  const extended = { ...input, request: { ...request, yarn: { ...yarn, factor } } }
-  const extendable =
-    factor <= (yarn === undefined ? proposedYarnFactor : maxYarnFactor) &&
-    able.some((candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null)
-  const further = !extendable ? "" : yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set yarn.factor to ${factor}`
-  return refusal(
-    `${yarn === undefined ? "The" : "With these yarn settings, the"} model is made for ${limit} tokens; ${wanted} were requested.`,
-    `Request max_context ${serving === null ? `up to ${limit}` : serving.max_context}${further}.`,
+  if (yarn.original_context === undefined || yarn.original_context <= trained) return null
+  return contextTooLong(
+    `yarn.original_context is ${yarn.original_context}; the model was trained for ${trained} tokens.`,
+    `Omit yarn.original_context, or set it to at most ${trained}.`,
+    longestSettings(question, { ...request, yarn: { factor: yarn.factor } })
+  )
+}
+
+/** The model's context is too short for a trial. */
+const trialRefusal = (question: ContextQuestion, limit: number): RequestRefusal | null => {
+  if (limit >= leastContext) return null
+  const { request } = question.input
+  const subject = request.yarn === undefined ? `The model is made for ${limit} tokens` : `With these yarn settings, the model is made for ${limit} tokens`
+  const message = `${subject}; the checks of a deployment's trial need ${leastContext}.`
+  const serving = request.yarn === undefined ? null : longestSettings(question, withoutYarn(request))
+  return contextTooLong(message, serving === null ? "Choose a model with a longer context." : "Omit yarn.", serving)
+}
+
+/** The requested context is possible, but not with the requested YaRN settings. */
+const yarnSettingsRefusal = (question: ContextQuestion, limit: number, requested: number): RequestRefusal | null => {
+  const { able, input } = question
+  const { native_context } = input.facts.config
+  if (input.request.yarn === undefined || requested > native_context) return null
+  const plain = { ...input, request: withoutYarn(input.request) }
+  const best = bestOf(able.map((candidate) => attempt(plain, candidate)))
+  const serving = best === undefined ? longestSettings(question, plain.request) : settingsOf(plain, best, requested)
+  return contextTooLong(
+    `With these yarn settings, the model is made for ${limit} tokens; ${requested} were requested. Without yarn it is made for ${native_context}.`,
+    serving === null || serving.max_context === requested ? "Omit yarn." : `Omit yarn and request max_context ${serving.max_context}.`,
     serving
   )
+}
+
+/** How YaRN would reach the requested context, as a part of a sentence; empty if it cannot. */
+const extensionAdvice = ({ able, input }: ContextQuestion, requested: number): string => {
+  const { facts, request } = input
+  const { yarn } = request
+  // Round up to halves: the factor is approximate, but must reach the requested number of tokens.
+  const factor = Math.ceil((2 * requested) / (yarn?.original_context ?? trainedContext(facts))) / 2
+  if (factor > (yarn === undefined ? proposedYarnFactor : maxYarnFactor)) return ""
+  const extended = { ...input, request: { ...request, yarn: { ...yarn, factor } } }
+  const isExtendable = (candidate: Candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null
+  if (!able.some(isExtendable)) return ""
+  return yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set yarn.factor to ${factor}`
+}
+
+/** The requested context is longer than the model's. */
+const lengthRefusal = (question: ContextQuestion, limit: number, requested: number): RequestRefusal => {
+  const { request } = question.input
+  const serving = longestSettings(question, request)
+  return contextTooLong(
+    `${request.yarn === undefined ? "The" : "With these yarn settings, the"} model is made for ${limit} tokens; ${requested} were requested.`,
+    `Request max_context ${serving === null ? `up to ${limit}` : serving.max_context}${extensionAdvice(question, requested)}.`,
+    serving
+  )
+}
+
+/** Why the requested context is impossible for the model, or null. */
+export const contextRefusal = (input: EvaluationInput, able: ReadonlyArray<Candidate>): RequestRefusal | null => {
+  const question: ContextQuestion = { input, able }
+  const limit = contextLimit(input.facts, input.request)
+  const refusal = yarnRefusal(question) ?? trialRefusal(question, limit)
+  if (refusal !== null) return refusal
+  const requested = input.request.max_context
+  if (requested === undefined || requested <= limit) return null
+  return yarnSettingsRefusal(question, limit, requested) ?? lengthRefusal(question, limit, requested)
 }
 
 /**
