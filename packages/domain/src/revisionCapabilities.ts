@@ -1,4 +1,5 @@
-import { modelCapabilities, withoutParameters } from "./capabilities.ts"
+import { modelCapabilities } from "./capabilities.ts"
+import { withoutParameters } from "./capabilityWithdrawals.ts"
 import type { ModelCapabilities } from "./catalog.ts"
 import type { EngineContract } from "./engineContract.ts"
 import type { RepositoryFacts } from "./repository.ts"
