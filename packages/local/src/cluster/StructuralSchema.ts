@@ -95,67 +95,114 @@ const tooLong: ReadonlyArray<readonly [name: string, size: (value: Json) => numb
 
 const date = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
+/** A value, its schema, and its path for messages. */
+interface Subject {
+  readonly schema: JsonObject
+  readonly value: Json
+  readonly path: string
+}
+
+/** What is wrong with the value itself, without the values inside it. */
+type Rule = (subject: Subject) => ReadonlyArray<Cause>
+
+const fieldName = (path: string): string => (path === "" ? "<nil>" : path)
+
+const invalid = ({ path, value }: Subject, says: string, reason = "FieldValueInvalid"): Cause => ({
+  reason,
+  field: fieldName(path),
+  message: `Invalid value: ${shown(value)}: ${path === "" ? "" : `${path} `}in body ${says}`
+})
+
+const isIntOrString = (schema: JsonObject): boolean => schema["x-kubernetes-int-or-string"] === true
+
+const hasDeclaredType = (schema: JsonObject, value: Json): boolean =>
+  isIntOrString(schema) ? typeof value === "string" || typeOf(value) === "integer" : hasType(value, textAt(schema, "type"))
+
+const wrongType = ({ path, schema, value }: Subject): Cause => {
+  const type = isIntOrString(schema) ? "integer,string" : textAt(schema, "type")
+  return {
+    reason: "FieldValueTypeInvalid",
+    field: fieldName(path),
+    message: `Invalid value: "${typeOf(value)}": ${path} in body must be of type ${type}: "${typeOf(value)}"`
+  }
+}
+
+const unsupportedValue: Rule = ({ path, schema, value }) => {
+  const allowed = listAt(schema, "enum")
+  if (allowed.length === 0 || allowed.some((one) => equal(one, value))) return []
+  const message = `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}`
+  return [{ reason: "FieldValueNotSupported", field: path, message }]
+}
+
+const brokenBounds: Rule = (subject) =>
+  bounds.flatMap(([name, breaks, says]) => {
+    const limit = subject.schema[name]
+    return limit !== undefined && breaks(subject.value, limit) ? [invalid(subject, says(limit))] : []
+  })
+
+const brokenSizes: Rule = ({ path, schema, value }) =>
+  tooLong.flatMap(([name, size, unit]): ReadonlyArray<Cause> => {
+    const limit = schema[name]
+    const length = size(value)
+    if (typeof limit !== "number" || length === undefined || length <= limit) return []
+    return unit === "characters"
+      ? [{ reason: "FieldValueTooLong", field: path, message: `Too long: may not be more than ${limit} bytes` }]
+      : [{ reason: "FieldValueTooMany", field: path, message: `Too many: ${length}: must have at most ${limit} items` }]
+  })
+
+const belowMinimum: Rule = (subject) => {
+  const { schema, value } = subject
+  const { minimum } = schema
+  if (typeof value !== "number" || typeof minimum !== "number") return []
+  const isOpen = schema.exclusiveMinimum === true
+  if (isOpen ? value > minimum : value >= minimum) return []
+  return [invalid(subject, `should be greater than ${isOpen ? "" : "or equal to "}${minimum}`)]
+}
+
+const aboveMaximum: Rule = (subject) => {
+  const { schema, value } = subject
+  const { maximum } = schema
+  if (typeof value !== "number" || typeof maximum !== "number") return []
+  const isOpen = schema.exclusiveMaximum === true
+  if (isOpen ? value < maximum : value <= maximum) return []
+  return [invalid(subject, `should be less than ${isOpen ? "" : "or equal to "}${maximum}`)]
+}
+
+const wrongFormat: Rule = (subject) => {
+  const { schema, value } = subject
+  if (schema.format !== "date-time" || typeof value !== "string" || date.test(value)) return []
+  return [invalid(subject, `must be of type date-time: ${shown(value)}`, "FieldValueTypeInvalid")]
+}
+
+const matches = (branch: Json, { path, value }: Subject): boolean => isObject(branch) && violations(branch, value, path).length === 0
+
+const allOf: Rule = ({ path, schema, value }) => listAt(schema, "allOf").flatMap((branch) => (isObject(branch) ? violations(branch, value, path) : []))
+
+const anyOf: Rule = (subject) => {
+  const branches = listAt(subject.schema, "anyOf")
+  if (branches.length === 0 || branches.some((branch) => matches(branch, subject))) return []
+  return [invalid(subject, "must validate at least one schema (anyOf)")]
+}
+
+const oneOf: Rule = (subject) => {
+  const branches = listAt(subject.schema, "oneOf")
+  if (branches.length === 0 || branches.filter((branch) => matches(branch, subject)).length === 1) return []
+  return [invalid(subject, "must validate one and only one schema (oneOf)")]
+}
+
+const not: Rule = (subject) => {
+  const branch = subject.schema.not
+  return branch !== undefined && matches(branch, subject) ? [invalid(subject, "must not validate the schema (not)")] : []
+}
+
+const rules: ReadonlyArray<Rule> = [unsupportedValue, brokenBounds, brokenSizes, belowMinimum, aboveMaximum, wrongFormat, allOf, anyOf, oneOf, not]
+
 /** All violations of the schema, with the messages of a real API server. */
 export const violations = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {
   if (value === null && schema.nullable === true) return []
-  const invalid = (says: string, reason = "FieldValueInvalid"): Cause => ({
-    reason,
-    field: path === "" ? "<nil>" : path,
-    message: `Invalid value: ${shown(value)}: ${path === "" ? "" : `${path} `}in body ${says}`
-  })
-  const intOrString = schema["x-kubernetes-int-or-string"] === true
-  if (intOrString ? typeof value !== "string" && typeOf(value) !== "integer" : !hasType(value, textAt(schema, "type"))) {
-    const type = intOrString ? "integer,string" : textAt(schema, "type")
-    return [
-      {
-        reason: "FieldValueTypeInvalid",
-        field: path === "" ? "<nil>" : path,
-        message: `Invalid value: "${typeOf(value)}": ${path} in body must be of type ${type}: "${typeOf(value)}"`
-      }
-    ]
-  }
-  const causes: Array<Cause> = []
-  const allowed = listAt(schema, "enum")
-  if (allowed.length > 0 && !allowed.some((one) => equal(one, value))) {
-    causes.push({
-      reason: "FieldValueNotSupported",
-      field: path,
-      message: `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}`
-    })
-  }
-  for (const [name, breaks, says] of bounds) {
-    const limit = schema[name]
-    if (limit !== undefined && breaks(value, limit)) causes.push(invalid(says(limit)))
-  }
-  for (const [name, size, unit] of tooLong) {
-    const limit = schema[name]
-    const length = size(value)
-    if (typeof limit === "number" && length !== undefined && length > limit) {
-      const message = unit === "characters" ? `Too long: may not be more than ${limit} bytes` : `Too many: ${length}: must have at most ${limit} items`
-      causes.push({ reason: unit === "characters" ? "FieldValueTooLong" : "FieldValueTooMany", field: path, message })
-    }
-  }
-  const minimum = schema.minimum
-  const maximum = schema.maximum
-  if (typeof value === "number" && typeof minimum === "number") {
-    const open = schema.exclusiveMinimum === true
-    if (open ? value <= minimum : value < minimum) causes.push(invalid(`should be greater than ${open ? "" : "or equal to "}${minimum}`))
-  }
-  if (typeof value === "number" && typeof maximum === "number") {
-    const open = schema.exclusiveMaximum === true
-    if (open ? value >= maximum : value > maximum) causes.push(invalid(`should be less than ${open ? "" : "or equal to "}${maximum}`))
-  }
-  if (schema.format === "date-time" && typeof value === "string" && !date.test(value))
-    causes.push(invalid(`must be of type date-time: ${shown(value)}`, "FieldValueTypeInvalid"))
-  const passes = (branch: Json) => isObject(branch) && violations(branch, value, path).length === 0
-  for (const branch of listAt(schema, "allOf")) if (isObject(branch)) causes.push(...violations(branch, value, path))
-  const any = listAt(schema, "anyOf")
-  if (any.length > 0 && !any.some(passes)) causes.push(invalid("must validate at least one schema (anyOf)"))
-  const one = listAt(schema, "oneOf")
-  if (one.length > 0 && one.filter(passes).length !== 1) causes.push(invalid("must validate one and only one schema (oneOf)"))
-  const never = schema.not
-  if (isObject(never) && passes(never)) causes.push(invalid("must not validate the schema (not)"))
-  return [...causes, ...inside(schema, value, path)]
+  const subject = { schema, value, path }
+  if (!hasDeclaredType(schema, value)) return [wrongType(subject)]
+  return [...rules.flatMap((rule) => rule(subject)), ...inside(schema, value, path)]
 }
 
 const inside = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {
