@@ -26,6 +26,8 @@ export interface EngineCall {
   readonly traceparent?: string | undefined
   /** Milliseconds until the response head. */
   readonly timeout: number
+  /** Called when there is a connection and the request is sent on it. */
+  readonly onSent?: () => void
   /** Until the answer has been read, aborting closes the connection, which stops the engine's work. */
   readonly signal: Signal
 }
@@ -70,7 +72,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
         (open) => Effect.promise(() => open.close())
       )
 
-      const call = ({ body, method, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
+      const call = ({ body, method, onSent, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
         Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
           if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
           const startedAt = performance.now()
@@ -117,6 +119,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
               onRequestStart: (controller) => {
                 control = controller
                 if (over) hangUp()
+                else onSent?.()
               },
               onResponseStart: (controller, status) => {
                 if (over || status < 200) return

@@ -81,7 +81,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           pendingInsert,
           observation,
           cut: false,
-          askedAt: 0,
+          sentAt: null,
           sample: null
         }
         const outcome = yield* restore(ask(work)).pipe(

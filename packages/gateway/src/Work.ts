@@ -45,8 +45,8 @@ export interface Work {
   readonly observation: Observation
   /** Whether the request was repeated with a lower token limit, because the prompt left too little room. */
   cut: boolean
-  /** `performance.now()` when the request was sent to the engine. */
-  askedAt: number
+  /** `performance.now()` when the request was sent to the current engine; null before. */
+  sentAt: number | null
   /** Sample of the prompt, kept until the engine has reported its tokens. */
   sample: PromptSample | null
 }

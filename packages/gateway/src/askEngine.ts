@@ -5,6 +5,7 @@ import type { EngineClient } from "./EngineClient.ts"
 import type { GatewaySettings } from "./GatewayConfig.ts"
 import { handleEngineError } from "./handleEngineError.ts"
 import { holdEngine } from "./holdEngine.ts"
+import { makeIncompleteOutcome } from "./incompleteOutcome.ts"
 import { failed, type Outcome, refused } from "./Outcome.ts"
 import { samplePrompt } from "./PromptSample.ts"
 import type { RequestAbort } from "./RequestAbort.ts"
@@ -16,16 +17,26 @@ import type { Work } from "./Work.ts"
 
 /** Sends a request to engines until one has answered, or no further attempt is allowed. */
 export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Service"]) => {
-  const abortedOutcome = makeAbortedOutcome(engine)
+  const incompleteOutcome = makeIncompleteOutcome(engine)
+  const abortedOutcome = makeAbortedOutcome(incompleteOutcome)
 
-  const relayStream = makeRelayStream(config, abortedOutcome)
-  const readAnswer = makeReadAnswer(config, abortedOutcome)
+  const relayStream = makeRelayStream(config, incompleteOutcome, abortedOutcome)
+  const readAnswer = makeReadAnswer(config, incompleteOutcome, abortedOutcome)
+
+  /** The engine sent no response head in time. An engine that does not stream sends it when its answer is complete. */
+  const lateOutcome = (work: Work): Effect.Effect<Outcome> => {
+    const { checked, requestAbort, routedRequest } = work.admitted
+    if (requestAbort.aborted) return abortedOutcome(work)
+    return checked.stream
+      ? Effect.succeed(failed(engineTimeout, "The engine did not answer in time.", work.progress))
+      : incompleteOutcome(work, engineTimeout, "The time for the answer ended", routedRequest.workedUntil)
+  }
 
   /** One attempt with one engine. `retry` is set if another attempt is allowed. */
   const attempt = Effect.fnUntraced(function* (work: Work, signal: RequestAbort) {
     const { admitted, pendingInsert, progress, stream } = work
-    const { checked, requestAbort, id, routedRequest } = admitted
-    work.askedAt = performance.now()
+    const { checked, id, routedRequest } = admitted
+    work.sentAt = null
     const timeout = (checked.stream ? config.firstFrameMillis : config.answerMillis) - (performance.now() - admitted.startedAt)
     const opened = yield* Effect.result(
       engine.call({
@@ -36,6 +47,9 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
         requestId: id,
         traceparent: work.observation.traceparent,
         timeout,
+        onSent: () => {
+          work.sentAt = performance.now()
+        },
         signal
       })
     )
@@ -45,7 +59,7 @@ export const makeAskEngine = (config: GatewaySettings, engine: EngineClient["Ser
     if (signal.aborted) return yield* abortedOutcome(work)
     if (opened._tag === "Failure") {
       const { reason } = opened.failure
-      if (reason === "late") return requestAbort.aborted ? yield* abortedOutcome(work) : failed(engineTimeout, "The engine did not answer in time.", progress)
+      if (reason === "late") return yield* lateOutcome(work)
       const what = reason === "broken" ? "The engine gave no answer." : "No engine could be reached."
       return { retry: reason === "stale" ? "stale" : "lost", outcome: failed(engineFailed, what, progress) } as const
     }

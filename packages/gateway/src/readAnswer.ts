@@ -3,6 +3,7 @@ import type { makeAbortedOutcome } from "./abortedOutcome.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import type { GatewaySettings } from "./GatewayConfig.ts"
 import { handleEngineError } from "./handleEngineError.ts"
+import type { IncompleteOutcome } from "./incompleteOutcome.ts"
 import { failed, noUsage, type Outcome } from "./Outcome.ts"
 import type { RequestAbort } from "./RequestAbort.ts"
 import { readWhole } from "./readWhole.ts"
@@ -14,14 +15,16 @@ import type { Work } from "./Work.ts"
 const maxAnswer = 16 * 1024 * 1024
 
 /** Reads an answer that is not streamed and determines its outcome. */
-export const makeReadAnswer = (config: GatewaySettings, abortedOutcome: ReturnType<typeof makeAbortedOutcome>) =>
+export const makeReadAnswer = (config: GatewaySettings, incompleteOutcome: IncompleteOutcome, abortedOutcome: ReturnType<typeof makeAbortedOutcome>) =>
   Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, signal: RequestAbort) {
     const { admitted, progress } = work
     const { checked, requestAbort, routedRequest, startedAt } = admitted
     const { route } = routedRequest
     const body = yield* readWhole(upstream, maxAnswer, config.answerMillis - (performance.now() - startedAt), signal)
     if (signal.aborted || (body === "late" && requestAbort.aborted)) return yield* abortedOutcome(work)
-    if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
+    if (body === "late") return yield* incompleteOutcome(work, engineTimeout, "The time for the answer ended", routedRequest.workedUntil)
+    // The caller decides how large an answer becomes, for example with log probabilities. The engine did not fail.
+    if (body === "large") return yield* incompleteOutcome(work, engineFailed, "The answer exceeded 16 MiB")
     if (body === "broken") {
       routedRequest.failed()
       return failed(engineFailed, "The engine's answer broke off.", progress)
@@ -35,7 +38,7 @@ export const makeReadAnswer = (config: GatewaySettings, abortedOutcome: ReturnTy
       return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
     }
     routedRequest.answered()
-    if (usage !== null) routedRequest.observePace(usage.output_tokens / checked.choices, performance.now() - work.askedAt)
+    if (usage !== null && work.sentAt !== null) routedRequest.observePace(usage.output_tokens / checked.choices, performance.now() - work.sentAt)
     const bodyForCaller = restoreModelName(route, checked)(answer.body)
     return {
       state: "completed",

@@ -2,15 +2,18 @@ import { Effect } from "effect"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import type { Signal } from "./RequestAbort.ts"
 
+/** Why an answer was not read. */
+export type UnreadAnswer = "late" | "large" | "broken"
+
 /**
- * Reads an answer of at most `limit` bytes. `late`: it took more than `timeout` milliseconds. `broken`: it broke off,
- * is too large, or `signal` was aborted.
+ * Reads an answer of at most `limit` bytes. `late`: it took more than `timeout` milliseconds. `large`: it is
+ * larger. `broken`: it broke off, or `signal` was aborted.
  */
-export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | "late" | "broken"> =>
+export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | UnreadAnswer> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
-    const settle = (body: Buffer | "late" | "broken") => {
+    const settle = (body: Buffer | UnreadAnswer) => {
       clearTimeout(timer)
       signal.removeEventListener("abort", fail)
       upstream.off("data", onData).off("end", onEnd).off("close", fail)
@@ -20,7 +23,7 @@ export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number
     const fail = () => settle("broken")
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > limit) fail()
+      if (length > limit) settle("large")
       else chunks.push(chunk)
     }
     const onEnd = () => settle(upstream.complete ? Buffer.concat(chunks) : "broken")

@@ -11,10 +11,12 @@ import type { Pulse } from "./routing/EngineState.ts"
 export type Relayed =
   /** Also without `[DONE]` if the answer was complete. */
   | { readonly _tag: "Done" }
-  /** The engine reported an error. `first`: before any frame; the same in `Broken`. */
+  /** The engine reported an error. `first`: before any frame; the same in `Broken` and `Silent`. */
   | { readonly _tag: "Failed"; readonly payload: string; readonly first: boolean }
   | { readonly _tag: "Broken"; readonly first: boolean }
-  | { readonly _tag: "Silent" }
+  /** A frame is too large. */
+  | { readonly _tag: "TooLarge" }
+  | { readonly _tag: "Silent"; readonly first: boolean }
   /** `signal` was aborted. */
   | { readonly _tag: "Aborted" }
 
@@ -125,7 +127,7 @@ export const relay = ({
     }
     const onData = (chunk: Buffer) => {
       const frames = splitter.push(chunk)
-      if (frames === null) return settle({ _tag: "Broken", first })
+      if (frames === null) return settle({ _tag: "TooLarge" })
       if (frames.length === 0) return
       lastFrameAt = performance.now()
       pulse.at = lastFrameAt
@@ -141,7 +143,7 @@ export const relay = ({
     }
     const checkSilence = () => {
       const now = performance.now()
-      if (now - startedAt > streamMillis || (!waiting && now - lastFrameAt > (first ? firstFrameMillis : silenceMillis))) settle({ _tag: "Silent" })
+      if (now - startedAt > streamMillis || (!waiting && now - lastFrameAt > (first ? firstFrameMillis : silenceMillis))) settle({ _tag: "Silent", first })
     }
     const timer = setInterval(checkSilence, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrameMillis, silenceMillis, streamMillis) / 4))))
 

@@ -4,6 +4,9 @@
  */
 const defaultPace = 30
 
+/** Tokens of a prompt that an engine reads in the time in which it generates one token of an answer, at least. */
+const promptTokensPerToken = 100
+
 /** Tokens over which the average is taken. */
 const windowTokens = 20_000
 
@@ -24,9 +27,12 @@ export class DecodePace {
     this.#weightedPace = this.#weightedPace * rest + tokens * (tokens / millis)
   }
 
-  /** Tokens that an engine generates for one answer in `millis` milliseconds. */
-  estimate(millis: number): number {
+  /**
+   * Tokens that an engine generates for one answer in `millis` milliseconds, in which it also reads a prompt of
+   * `promptTokens` tokens.
+   */
+  estimate(millis: number, promptTokens: number): number {
     const tokensPerMilli = this.#weight === 0 ? defaultPace / 1_000 : this.#weightedPace / this.#weight
-    return Math.floor(Math.max(0, millis) * tokensPerMilli)
+    return Math.floor(Math.max(0, millis * tokensPerMilli - promptTokens / promptTokensPerToken))
   }
 }

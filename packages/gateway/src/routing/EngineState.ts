@@ -52,6 +52,8 @@ export class EngineState {
   #failedFor: OrgId | null = null
   #metrics: EngineMetrics | null = null
   #metricsAt = 0
+  /** When the engine's token counter last changed. */
+  #tokensAt = 0
   #fullUntil = 0
   /** When slow start began; null when it is over. */
   #rampFrom: number | null = null
@@ -89,7 +91,10 @@ export class EngineState {
 
   /** Stores the metrics that the engine reported. */
   recordMetrics(metrics: EngineMetrics, now: number) {
-    if (metrics.tokens !== null && metrics.tokens !== this.#metrics?.tokens) this.pulse.at = now
+    if (metrics.tokens !== null && metrics.tokens !== this.#metrics?.tokens) {
+      this.pulse.at = now
+      this.#tokensAt = now
+    }
     this.#metrics = metrics
     this.#metricsAt = now
   }
@@ -157,6 +162,11 @@ export class EngineState {
     this.#failures = []
     this.#failedAnswers = 0
     this.pulse.at = now
+  }
+
+  /** When the engine last computed tokens according to its counter; `now` if it reports none. */
+  workedUntil(now: number): number {
+    return (this.#metrics?.tokens ?? null) === null ? now : this.#tokensAt
   }
 
   /**

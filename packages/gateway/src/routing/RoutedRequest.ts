@@ -86,11 +86,17 @@ export class RoutedRequest {
   }
 
   /**
-   * Tokens of one choice that the model's engines generate in `millis` milliseconds; 0 before the request has an
-   * engine.
+   * Tokens of one choice that the model's engines generate in `millis` milliseconds, in which they also read the prompt;
+   * 0 before the request has an engine.
    */
-  estimateTokens(millis: number): number {
-    return this.#pool?.decodePace.estimate(millis) ?? 0
+  estimateTokens(millis: number, promptTokens: number): number {
+    return this.#pool?.decodePace.estimate(millis, promptTokens) ?? 0
+  }
+
+  /** When the engine last computed tokens, of any request. Now, if the engine does not report that. */
+  get workedUntil(): number {
+    const now = this.#dependencies.now()
+    return this.#engine?.workedUntil(now) ?? now
   }
 
   #key = (): number => {
