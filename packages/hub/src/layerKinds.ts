@@ -65,45 +65,80 @@ const fromWords = (key: string, words: ReadonlyArray<string>, layers: number): K
 
 const every = (layers: number, kindOf: (index: number) => LayerKind): ReadonlyArray<LayerKind> => Array.from({ length: layers }, (_, index) => kindOf(index))
 
-/** Kinds that are listed layer by layer. */
-const listed = (reader: ConfigReader, layers: number): KindsResult =>
+/** The kinds by one member of the configuration; null if it is absent. */
+type KindsSource = (reader: ConfigReader, layers: number) => KindsResult
+
+const byLayerTypes: KindsSource = (reader, layers) =>
   Result.gen(function* () {
     for (const key of ["layer_types", "layers_block_type"]) {
       const words = yield* reader.words(key)
       if (words !== null && words.length > 0) return yield* fromWords(key, words, layers)
     }
+    return null
+  })
+
+const byRepeatedBlocks: KindsSource = (reader, layers) =>
+  Result.gen(function* () {
     const repeated = (yield* reader.words("block_types")) ?? (yield* reader.words("_block_types"))
-    if (repeated !== null && repeated.length > 0)
-      return yield* fromWords(
-        "block_types",
-        every(layers, () => "none").map((_, index) => repeated[index % repeated.length] ?? ""),
-        layers
-      )
+    if (repeated === null || repeated.length === 0) return null
+    const words = Array.from({ length: layers }, (_, index) => repeated[index % repeated.length] ?? "")
+    return yield* fromWords("block_types", words, layers)
+  })
+
+const byLetters: KindsSource = (reader, layers) =>
+  Result.gen(function* () {
     const pattern = reader.value("hybrid_override_pattern")
-    if (typeof pattern === "string") {
-      if (pattern.length < layers) return yield* tooFew("hybrid_override_pattern", layers)
-      const kinds: Array<LayerKind> = []
-      for (const letter of pattern.slice(0, layers)) {
-        const kind = letters.get(letter)
-        if (kind === undefined) return yield* unknownKind("hybrid_override_pattern", letter, letters.keys())
-        kinds.push(kind)
-      }
-      return kinds
+    if (typeof pattern !== "string") return null
+    if (pattern.length < layers) return yield* tooFew("hybrid_override_pattern", layers)
+    const kinds: Array<LayerKind> = []
+    for (const letter of pattern.slice(0, layers)) {
+      const kind = letters.get(letter)
+      if (kind === undefined) return yield* unknownKind("hybrid_override_pattern", letter, letters.keys())
+      kinds.push(kind)
     }
-    const types = yield* reader.counts(1, "attn_type_list")
-    if (types !== null)
-      return types.length < layers ? yield* tooFew("attn_type_list", layers) : types.slice(0, layers).map((type) => (type === 1 ? "full" : "state"))
-    const windows = yield* reader.counts(1, "hybrid_layer_pattern")
-    if (windows !== null)
-      return windows.length < layers
-        ? yield* tooFew("hybrid_layer_pattern", layers)
-        : windows.slice(0, layers).map((slides) => (slides === 1 ? "sliding" : "full"))
-    const indices = yield* reader.counts(limits.layers, "attn_layer_indices", "full_attn_idxs")
-    if (indices !== null) return every(layers, (index) => (indices.includes(index) ? "full" : "state"))
+    return kinds
+  })
+
+/** A list of ones for layers of one kind, and zeros for layers of the other. */
+const byFlags =
+  (key: string, one: LayerKind, zero: LayerKind): KindsSource =>
+  (reader, layers) =>
+    Result.gen(function* () {
+      const flags = yield* reader.counts(1, key)
+      if (flags === null) return null
+      return flags.length < layers ? yield* tooFew(key, layers) : flags.slice(0, layers).map((flag) => (flag === 1 ? one : zero))
+    })
+
+const byIndices: KindsSource = (reader, layers) =>
+  Result.map(reader.counts(limits.layers, "attn_layer_indices", "full_attn_idxs"), (indices) =>
+    indices === null ? null : every(layers, (index) => (indices.includes(index) ? "full" : "state"))
+  )
+
+const byNestedIndices: KindsSource = (reader, layers) =>
+  Result.gen(function* () {
     const delta = reader.inner("linear_attn_config")
-    if (delta !== null) {
-      const full = (yield* delta.counts(limits.layers, "full_attn_layers")) ?? []
-      return every(layers, (index) => (full.includes(index + 1) ? "full" : "state"))
+    if (delta === null) return null
+    const full = (yield* delta.counts(limits.layers, "full_attn_layers")) ?? []
+    return every(layers, (index) => (full.includes(index + 1) ? "full" : "state"))
+  })
+
+/** In the order in which they take precedence. */
+const listedSources: ReadonlyArray<KindsSource> = [
+  byLayerTypes,
+  byRepeatedBlocks,
+  byLetters,
+  byFlags("attn_type_list", "full", "state"),
+  byFlags("hybrid_layer_pattern", "sliding", "full"),
+  byIndices,
+  byNestedIndices
+]
+
+/** Kinds that are listed layer by layer. */
+const listed: KindsSource = (reader, layers) =>
+  Result.gen(function* () {
+    for (const source of listedSources) {
+      const kinds = yield* source(reader, layers)
+      if (kinds !== null) return kinds
     }
     return null
   })
@@ -153,31 +188,46 @@ const mixed = /^(beam|cohere2_moe|cohere_compass|exaone_moe|flint|kolibri|laguna
 /** Families with a separate switch for the window, which is off by default. */
 const switched = /^(qwen|smollm3)/
 
-/** Windows and chunks by the families' own rules if no layers are listed. */
-const windowed = (reader: ConfigReader, modelType: string, layers: number): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
+/** Llama 4 and models like it: chunks in layers with positions. Null for other families. */
+const chunked = (reader: ConfigReader, modelType: string, layers: number): KindsResult =>
   Result.gen(function* () {
-    if (modelType.startsWith("llama4") || (reader.has("no_rope_layers") && reader.has("attention_chunk_size"))) {
-      const rope = yield* reader.counts(1, "no_rope_layers")
-      if (rope !== null && rope.length >= layers) return rope.slice(0, layers).map((turns) => (turns === 1 ? "chunked" : "full"))
-      const interval = (yield* reader.count(limits.layers, "no_rope_layer_interval")) ?? 4
-      return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "chunked"))
-    }
-    const use = reader.value("use_sliding_window") ?? !switched.test(modelType)
-    const window = use === false ? null : yield* reader.countOrNone(limits.tokens, "sliding_window", "attention_window_size")
-    if (window === null || mixed.test(modelType)) return every(layers, () => "full")
+    if (!modelType.startsWith("llama4") && !(reader.has("no_rope_layers") && reader.has("attention_chunk_size"))) return null
+    const rope = yield* reader.counts(1, "no_rope_layers")
+    if (rope !== null && rope.length >= layers) return rope.slice(0, layers).map((turns) => (turns === 1 ? "chunked" : "full"))
+    const interval = (yield* reader.count(limits.layers, "no_rope_layer_interval")) ?? 4
+    return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "chunked"))
+  })
+
+/** Whether some layers have a window, by the configuration. */
+const hasWindow = (reader: ConfigReader, modelType: string): Result.Result<boolean, Unreadable> =>
+  Result.gen(function* () {
+    const isUsed = reader.value("use_sliding_window") ?? !switched.test(modelType)
+    if (isUsed === false) return false
+    return (yield* reader.countOrNone(limits.tokens, "sliding_window", "attention_window_size")) !== null && !mixed.test(modelType)
+  })
+
+/** The layers with a window, by a pattern of the configuration or by the family. */
+const sliding = (reader: ConfigReader, modelType: string, layers: number): Result.Result<ReadonlyArray<LayerKind>, Unreadable> =>
+  Result.gen(function* () {
     const pattern = reader.value("sliding_window_pattern")
     if (typeof pattern === "string" && /^[LG]{1,64}$/.test(pattern))
       return every(layers, (index) => (pattern[index % pattern.length] === "G" ? "full" : "sliding"))
-    const turn =
-      (yield* reader.countOrNone(limits.layers, "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")) ??
-      lastOfTurn.get(modelType) ??
-      null
-    if (turn !== null) return every(layers, (index) => ((index + 1) % turn === 0 ? "full" : "sliding"))
+    const stated = yield* reader.countOrNone(limits.layers, "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
+    const turn = stated ?? lastOfTurn.get(modelType)
+    if (turn !== undefined) return every(layers, (index) => ((index + 1) % turn === 0 ? "full" : "sliding"))
     const first = firstOfTurn.get(modelType)
     if (first !== undefined) return every(layers, (index) => (index % first === 0 ? "full" : "sliding"))
     // Qwen2's rule: layers from this one on have the window.
     const from = modelType.startsWith("qwen") ? yield* reader.countOrNone(limits.layers, "max_window_layers") : null
     return every(layers, (index) => (from !== null && index < from ? "full" : "sliding"))
+  })
+
+/** Windows and chunks by the families' own rules if no layers are listed. */
+const windowed = (reader: ConfigReader, modelType: string, layers: number): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
+  Result.gen(function* () {
+    const kinds = yield* chunked(reader, modelType, layers)
+    if (kinds !== null) return kinds
+    return (yield* hasWindow(reader, modelType)) ? yield* sliding(reader, modelType, layers) : every(layers, () => "full")
   })
 
 /** Types whose layers all keep a state and no cache per token. */
@@ -210,6 +260,24 @@ const refusedCache = (reader: ConfigReader, modelType: string): UnsupportedArchi
   })
 }
 
+/** The first member that shows caches of unknown sizes, as a refusal; null if there is none. */
+const refusedMember = (reader: ConfigReader): UnsupportedArchitecture | null => {
+  const isSet = (value: unknown) => (Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false)
+  const unknown = ["cross_attention_layers", "compress_ratios", "compress_rates", "is_encoder_decoder"].find((key) => isSet(reader.value(key)))
+  if (unknown !== undefined) return new UnsupportedArchitecture({ reason: `config.json has ${unknown}: what its layers keep of a sequence is not known here.` })
+  const loop = loops.find((key) => typeof reader.value(key) === "number" && reader.value(key) !== 1)
+  if (loop === undefined) return null
+  return new UnsupportedArchitecture({ reason: `config.json has ${loop}: what its layers keep each time that they run is not known here.` })
+}
+
+/** Families whose layers are all of one kind, whatever the configuration states. */
+const uniformKinds = (modelType: string, layers: number): ReadonlyArray<LayerKind> | null => {
+  if (recurrentTypes.has(modelType)) return every(layers, () => "state")
+  if (modelType === "falcon_h1") return every(layers, () => "both")
+  // Two attentions per layer.
+  return modelType.startsWith("longcat_flash") ? every(2 * layers, () => "full") : null
+}
+
 /** What each layer of a model caches, by its configuration or by its family. */
 export const layerKinds = (
   reader: ConfigReader,
@@ -217,24 +285,10 @@ export const layerKinds = (
   layers: number
 ): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
-    for (const key of ["cross_attention_layers", "compress_ratios", "compress_rates", "is_encoder_decoder"]) {
-      const value = reader.value(key)
-      const isSet = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
-      if (isSet)
-        return yield* Result.fail(new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep of a sequence is not known here.` }))
-    }
-    for (const key of loops) {
-      if (typeof reader.value(key) === "number" && reader.value(key) !== 1)
-        return yield* Result.fail(
-          new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep each time that they run is not known here.` })
-        )
-    }
-    const refused = refusedCache(reader, modelType)
+    const refused = refusedMember(reader) ?? refusedCache(reader, modelType)
     if (refused !== null) return yield* Result.fail(refused)
-    if (recurrentTypes.has(modelType)) return every(layers, () => "state")
-    if (modelType === "falcon_h1") return every(layers, () => "both")
-    // Two attentions per layer.
-    if (modelType.startsWith("longcat_flash")) return every(2 * layers, () => "full")
+    const uniform = uniformKinds(modelType, layers)
+    if (uniform !== null) return uniform
     const kinds = (yield* listed(reader, layers)) ?? (yield* periodic(reader, layers)) ?? (yield* windowed(reader, modelType, layers))
     // Layers that share the keys and values of an earlier layer cache none of their own.
     const shared = (yield* reader.countOrNone(limits.layers, "num_kv_shared_layers")) ?? 0
