@@ -61,29 +61,35 @@ const headsByLayer = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<nu
     })
   })
 
-/** One layer of a kind. */
-const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "both" | "none">, kvHeads: number): Read<LayerGroup> =>
+type KeptKind = Exclude<LayerKind, "both" | "none">
+
+const stateLayer = (reader: ConfigReader, { head_dim, hidden_size, model_type, num_attention_heads: heads }: Heads): Read<LayerGroup> =>
+  Result.map(recurrentState(reader, model_type, { hidden_size, heads, head_dim }), (state) => ({ kind: "state", layers: 1, ...state }))
+
+/** A layer of a family that caches keys and values although it has the sizes of a latent. */
+const expandedLayer = (reader: ConfigReader, heads: Heads, kvHeads: number): Read<LayerGroup> =>
   Result.gen(function* () {
-    if (kind === "state") {
-      const { head_dim, hidden_size, num_attention_heads } = heads
-      return { kind, layers: 1, ...(yield* recurrentState(reader, heads.model_type, { hidden_size, heads: num_attention_heads, head_dim })) }
-    }
-    const chunk = kind === "chunked" ? yield* reader.countOrNone(limits.tokens, "attention_chunk_size") : null
-    // If a configuration sets its class's chunk to null, engines give such layers all tokens.
-    if (kind === "full" || (kind === "chunked" && chunk === null)) {
-      if (isLatent(reader, heads.model_type)) return yield* latentLayer(reader, heads)
-      if (withoutLatents.has(heads.model_type)) {
-        const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
-        const head_size = nope + ((yield* reader.countOrNone(limits.width, "qk_rope_head_dim")) ?? 0)
-        const rank = yield* reader.countOrNone(limits.width, "kv_lora_rank")
-        const latent = rank === null ? {} : { latent_size: rank + head_size - nope }
-        return { kind: "full", layers: 1, kv_heads: kvHeads, head_size, head_size_v: head_size, ...latent }
-      }
-      const head_size = (yield* reader.countOrNone(limits.width, "global_head_dim")) ?? heads.head_dim
-      const wide = reader.has("global_head_dim") ? head_size : ((yield* reader.countOrNone(limits.width, "v_head_dim")) ?? head_size)
-      const kv_heads = (yield* reader.countOrNone(limits.heads, "num_global_key_value_heads")) ?? kvHeads
-      return { kind: "full", layers: 1, kv_heads, head_size, head_size_v: wide }
-    }
+    const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
+    const head_size = nope + ((yield* reader.countOrNone(limits.width, "qk_rope_head_dim")) ?? 0)
+    const rank = yield* reader.countOrNone(limits.width, "kv_lora_rank")
+    const latent = rank === null ? {} : { latent_size: rank + head_size - nope }
+    return { kind: "full", layers: 1, kv_heads: kvHeads, head_size, head_size_v: head_size, ...latent }
+  })
+
+/** A layer that caches all tokens. */
+const fullLayer = (reader: ConfigReader, heads: Heads, kvHeads: number): Read<LayerGroup> =>
+  Result.gen(function* () {
+    if (isLatent(reader, heads.model_type)) return yield* latentLayer(reader, heads)
+    if (withoutLatents.has(heads.model_type)) return yield* expandedLayer(reader, heads, kvHeads)
+    const head_size = (yield* reader.countOrNone(limits.width, "global_head_dim")) ?? heads.head_dim
+    const head_size_v = reader.has("global_head_dim") ? head_size : ((yield* reader.countOrNone(limits.width, "v_head_dim")) ?? head_size)
+    const kv_heads = (yield* reader.countOrNone(limits.heads, "num_global_key_value_heads")) ?? kvHeads
+    return { kind: "full", layers: 1, kv_heads, head_size, head_size_v }
+  })
+
+/** A layer that caches a window or a chunk of the tokens. */
+const partialLayer = (reader: ConfigReader, heads: Heads, kvHeads: number, chunk: number | null): Read<LayerGroup> =>
+  Result.gen(function* () {
     const head_size = (yield* reader.countOrNone(limits.width, "swa_head_dim")) ?? heads.head_dim
     const head_size_v = (yield* reader.countOrNone(limits.width, "swa_v_head_dim")) ?? (reader.has("swa_head_dim") ? head_size : heads.head_dim)
     const kv_heads = (yield* reader.countOrNone(limits.heads, "swa_num_key_value_heads")) ?? kvHeads
@@ -93,6 +99,16 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
     if (window === null)
       return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json has layers with a sliding window and does not state how long it is." }))
     return { kind: "sliding", ...attention, window }
+  })
+
+/** One layer of a kind. */
+const layerOf = (reader: ConfigReader, heads: Heads, kind: KeptKind, kvHeads: number): Read<LayerGroup> =>
+  Result.gen(function* () {
+    if (kind === "state") return yield* stateLayer(reader, heads)
+    const chunk = kind === "chunked" ? yield* reader.countOrNone(limits.tokens, "attention_chunk_size") : null
+    // If a configuration sets its class's chunk to null, engines give such layers all tokens.
+    const isFull = kind === "full" || (kind === "chunked" && chunk === null)
+    return isFull ? yield* fullLayer(reader, heads, kvHeads) : yield* partialLayer(reader, heads, kvHeads, chunk)
   })
 
 /**
@@ -119,6 +135,22 @@ const indexByLayer = (reader: ConfigReader, modelType: string): Read<((layer: nu
 /** Beyond any real model, whose layers have few kinds and sizes. Each group is evaluated for each host class. */
 const maxGroups = 200
 
+/** What a layer of a kind keeps. */
+const keptKinds = (kind: LayerKind): ReadonlyArray<KeptKind> => {
+  if (kind === "both") return ["full", "state"]
+  return kind === "none" ? [] : [kind]
+}
+
+/** Counts layers of the same kind and sizes as one group. */
+const addLayer = (groups: Map<string, LayerGroup>, layer: LayerGroup): Result.Result<void, Unreadable> => {
+  const key = JSON.stringify(layer)
+  const existing = groups.get(key)
+  if (existing === undefined && groups.size === maxGroups)
+    return Result.fail(new Unreadable({ reason: `config.json describes layers of more than ${maxGroups} kinds and sizes.` }))
+  groups.set(key, existing === undefined ? layer : { ...existing, layers: existing.layers + 1 })
+  return Result.succeed(undefined)
+}
+
 const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<LayerGroup>> =>
   Result.gen(function* () {
     const kinds = yield* layerKinds(reader, heads.model_type, heads.num_layers)
@@ -127,20 +159,15 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
     const groups = new Map<string, LayerGroup>()
     const known = new Map<string, LayerGroup>()
     for (const [index, kind] of kinds.entries()) {
-      const kvHeads = byLayer === null ? heads.num_kv_heads : (byLayer[index] ?? heads.num_kv_heads)
-      const parts: ReadonlyArray<Exclude<LayerKind, "both" | "none">> = kind === "both" ? ["full", "state"] : kind === "none" ? [] : [kind]
-      for (const part of parts) {
+      const kvHeads = byLayer?.[index] ?? heads.num_kv_heads
+      for (const part of keptKinds(kind)) {
         if (kvHeads === 0 && part !== "state") continue
         const index_bytes = part === "full" ? (indexOf?.(index) ?? 0) : 0
         const key = `${part} ${kvHeads} ${index_bytes}`
         const plain = known.get(key) ?? (yield* layerOf(reader, heads, part, kvHeads))
         const layer = plain.kind === "full" && index_bytes > 0 ? { ...plain, index_bytes } : plain
         known.set(key, layer)
-        const alike = JSON.stringify(layer)
-        const existing = groups.get(alike)
-        if (existing === undefined && groups.size === maxGroups)
-          return yield* Result.fail(new Unreadable({ reason: `config.json describes layers of more than ${maxGroups} kinds and sizes.` }))
-        groups.set(alike, existing === undefined ? layer : { ...existing, layers: existing.layers + 1 })
+        yield* addLayer(groups, layer)
       }
     }
     return [...groups.values()]
@@ -152,31 +179,46 @@ const largestImage = 65_536
 /** Families whose towers merge two by two patches into a token if their configuration does not say. */
 const mergingFamilies = /^(?:mistral3|qwen\d)/
 
-/** The vision tower. Omitted values are those of the usual tower (ViT-L/14). */
-const visionOf = (config: ConfigReader): ModelShape["vision"] => {
-  const tower =
-    config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config") ?? config.inner("thinker_config")?.inner("vision_config")
-  if (tower === null || tower === undefined) return null
+const towerOf = (config: ConfigReader): ConfigReader | null =>
+  config.inner("vision_config") ??
+  config.inner("vision_tower_config") ??
+  config.inner("vit_config") ??
+  config.inner("thinker_config")?.inner("vision_config") ??
+  null
+
+const patchesOf = (tower: ConfigReader): number => {
   const image = tower.side("image_size")
   const patch = tower.side("patch_size") ?? tower.side("spatial_patch_size")
+  return image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
+}
+
+/** Number of tokens of an image: as stated, or by the patches per side that are merged into one. */
+const imageTokens = (config: ConfigReader, tower: ConfigReader, patches: number): number => {
+  const family = String(config.value("model_type"))
+  const stated = config.size(limits.tokens, "mm_tokens_per_image") ?? (family === "gemma3" ? 256 : null)
+  if (stated !== null) return stated
+  const merged = tower.size(limits.width, "spatial_merge_size") ?? config.size(limits.width, "spatial_merge_size") ?? (mergingFamilies.test(family) ? 2 : 1)
+  return Math.max(1, Math.ceil(patches / merged ** 2))
+}
+
+/** The vision tower. Omitted values are those of the usual tower (ViT-L/14). */
+const visionOf = (config: ConfigReader): ModelShape["vision"] => {
+  const tower = towerOf(config)
+  if (tower === null) return null
   // If a tower has a separate member for its own width, `hidden_size` is the width of its output.
   const hidden_size = tower.size(limits.width, "embed_dim", "vt_hidden_size", "hidden_size", "width") ?? 1_024
-  const patches = image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
-  // Number of patches per side that are merged into a token.
-  const family = String(config.value("model_type"))
-  const merged = tower.size(limits.width, "spatial_merge_size") ?? config.size(limits.width, "spatial_merge_size") ?? (mergingFamilies.test(family) ? 2 : 1)
-  const ofEach = config.size(limits.tokens, "mm_tokens_per_image") ?? (family === "gemma3" ? 256 : null)
+  const patches = patchesOf(tower)
   return {
     layers: tower.size(limits.layers, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers") ?? 24,
     hidden_size,
     intermediate_size: tower.size(limits.width, "intermediate_size", "vt_intermediate_size") ?? 4 * hidden_size,
     patches,
-    image_tokens: ofEach ?? Math.max(1, Math.ceil(patches / merged ** 2))
+    image_tokens: imageTokens(config, tower, patches)
   }
 }
 
 /**
- * The parameters of a model's memory use, by kind of layer. `whole` is the outermost configuration. Unknown kinds of
+ * The parameters of a model's memory use, by kind of layer. `outer` is the complete configuration. Unknown kinds of
  * layers are refused by name.
  */
 export const parseShape = (reader: ConfigReader, outer: ConfigReader, heads: Heads): Read<ModelShape> =>
