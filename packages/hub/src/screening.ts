@@ -54,48 +54,64 @@ const closedByLaw = (repo: string, commit: Commit | null): HubRefusal =>
 const shortCommit = /^[0-9a-f]{4,6}$/i
 const beginningOfCommit = /^[0-9a-f]{7,39}$/i
 
+type Step = (answer: HubAnswer, request: HubRequest) => HubRefusal | null
+
+const accessRequired = (message: string, remedy: string, commit: Commit | null): HubRefusal =>
+  new HubRefusal({ code: "access_required", message, remedy, commit })
+
+const closedStep: Step = ({ code, status }, { commit, repo }) => {
+  if (status === 451) return closedByLaw(repo, commit)
+  return code === "DisabledRepo" ? disabled(repo, commit) : null
+}
+
+const tokenStep: Step = ({ code, status }, { commit, hasToken }) =>
+  hasToken && status === 401 && code === null
+    ? accessRequired(
+        "The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired.",
+        "Connect a new hub token to that user (`seatrial admin hub-connections set`).",
+        commit
+      )
+    : null
+
+const gateStep: Step = ({ code, status }, request) => {
+  const { commit, hasToken, repo } = request
+  if (code !== "GatedRepo" && !(hasToken && (status === 401 || status === 403))) return null
+  return hasToken ? accessRequired(`The hub token of the user whose API key asks may not read ${repo}.`, grantRemedy, commit) : noHubConnection(request)
+}
+
+const entryStep: Step = ({ code }, { commit, repo }) =>
+  code === "EntryNotFound" && commit !== null
+    ? unsupportedFormat(`The model hub lists a file of ${repo} at commit ${commit} that it does not have there.`, commit)
+    : null
+
+const revisionRemedy = (ref: string): string => {
+  if (shortCommit.test(ref)) return "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
+  return beginningOfCommit.test(ref)
+    ? "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
+    : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+}
+
+const revisionStep: Step = ({ code, status }, { commit, ref, repo }) =>
+  code === "RevisionNotFound" || (status === 404 && commit !== null)
+    ? new HubRefusal({
+        code: "revision_not_found",
+        message: `The repository ${repo} has no branch, tag or commit ${commit ?? ref}.`,
+        remedy: revisionRemedy(ref),
+        commit: null
+      })
+    : null
+
 /**
  * Maps a 4xx response of the hub to a refusal. Without a token, the hub responds 401 for repositories that do not
  * exist.
  */
-export const refusalOf = (answer: HubAnswer, request: HubRequest): HubRefusal => {
-  const { commit, hasToken, ref, repo } = request
-  if (answer.status === 451) return closedByLaw(repo, commit)
-  if (answer.code === "DisabledRepo") return disabled(repo, commit)
-  if (hasToken && answer.status === 401 && answer.code === null) {
-    return new HubRefusal({
-      code: "access_required",
-      message: "The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired.",
-      remedy: "Connect a new hub token to that user (`seatrial admin hub-connections set`).",
-      commit
-    })
-  }
-  if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
-    if (!hasToken) return noHubConnection(request)
-    return new HubRefusal({
-      code: "access_required",
-      message: `The hub token of the user whose API key asks may not read ${repo}.`,
-      remedy: grantRemedy,
-      commit
-    })
-  }
-  if (answer.code === "EntryNotFound" && commit !== null) {
-    return unsupportedFormat(`The model hub lists a file of ${repo} at commit ${commit} that it does not have there.`, commit)
-  }
-  if (answer.code === "RevisionNotFound" || (answer.status === 404 && commit !== null)) {
-    return new HubRefusal({
-      code: "revision_not_found",
-      message: `The repository ${repo} has no branch, tag or commit ${commit ?? ref}.`,
-      remedy: shortCommit.test(ref)
-        ? "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
-        : beginningOfCommit.test(ref)
-          ? "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
-          : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch.",
-      commit: null
-    })
-  }
-  return unknownRepository(request)
-}
+export const refusalOf = (answer: HubAnswer, request: HubRequest): HubRefusal =>
+  closedStep(answer, request) ??
+  tokenStep(answer, request) ??
+  gateStep(answer, request) ??
+  entryStep(answer, request) ??
+  revisionStep(answer, request) ??
+  unknownRepository(request)
 
 /** What to do about a repository that cannot be served in its current layout. */
 const layoutRemedies = {
