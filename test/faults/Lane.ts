@@ -122,6 +122,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     pullSecrets: [],
     fetchSeconds: 60,
     keepFinishedDays: 30,
+    unpaidGraceSeconds: 3_600,
     caConfigMap: null,
     downloadEnvironment: [],
     weightsClaim: "seatrial-weights",

@@ -24,6 +24,12 @@ export const operatorSettings = [
     default: 30
   },
   {
+    name: "OPERATOR_UNPAID_GRACE_SECONDS",
+    description:
+      "Seconds for which engines continue after the balance of their prepaid organization is used up or its billing is suspended; then they release their GPUs",
+    default: 3_600
+  },
+  {
     name: "OPERATOR_FAILED_CAPABILITY",
     description: "What happens if a capability fails its check: withdraw (the model is served without it) or fail (the run fails)",
     default: "withdraw"
@@ -106,6 +112,7 @@ export const OperatorSettings = Config.all({
     Config.withDefault(30),
     Config.map((days) => Math.max(0, days))
   ),
+  unpaidGraceSeconds: count("OPERATOR_UNPAID_GRACE_SECONDS", 3_600).pipe(Config.map((seconds) => Math.max(0, seconds))),
   failedCapability: Config.Literals(["withdraw", "fail"], "OPERATOR_FAILED_CAPABILITY").pipe(Config.withDefault("withdraw" as const)),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
   pullSecrets: Config.String("OPERATOR_PULL_SECRETS").pipe(Config.withDefault(""), Config.map(namesOf)),

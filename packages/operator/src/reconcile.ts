@@ -11,6 +11,7 @@ import type { BenchmarkGauges } from "./benchmarkGauges.ts"
 import { withheld } from "./decide/bootCheck.ts"
 import type { Action } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
+import { fundingReason, isUnpaid } from "./decide/funding.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
 import { whichStart, workAbout } from "./decide/Observation.ts"
 import { openClasses } from "./decide/placement.ts"
@@ -77,14 +78,17 @@ const step = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Eff
   const decision = decide(observation, now)
   watchdog.record(id, passRecord(observation, decision, now))
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
-  const idle = isIdle(observation, now)
+  const unfunded = fundingReason(observation, now)
+  const idle = isIdle(observation, now) || (isServed(observation) && isUnpaid(observation, now))
   // At once: if the pass fails after this and is repeated, nothing changes here any more.
   const enters = entered?._tag === "Enter" ? entered : null
-  if (pool.note(run, enters?.to ?? run.phase, idle, { plan: enters?.plan, open: openClasses(observation) }))
+  if (pool.note(run, enters?.to ?? run.phase, idle, { plan: enters?.plan, open: openClasses(observation), isUnfunded: observation.funding !== null }))
     yield* Effect.forEach(pool.queued(), enqueue, { discard: true })
 
   const moves = decision.actions.some(({ _tag }) => moving.has(_tag))
   const labels = { organization: run.orgSlug, phase: run.phase }
+  if (run.phase === "activated" && unfunded !== null && decision.actions.some(({ _tag }) => _tag === "RemovePod"))
+    yield* Effect.logWarning(`the engine of ${id} releases its GPUs: ${decision.message}`).pipe(Effect.annotateLogs({ ...labels, reason: unfunded }))
   const applied = yield* applyActions(reconciler, gathered, decision.actions).pipe(
     Effect.annotateLogs(labels),
     Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refused an object of ${id}: ${error.message}`), error.message))
@@ -153,6 +157,7 @@ const step = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Eff
       resource,
       message,
       idle,
+      unfunded,
       withheld: withheld(observation),
       classGone: observation.podClass === null,
       now

@@ -19,7 +19,7 @@ import {
   type RunProgress,
   type UserId
 } from "@seatrial/domain"
-import { Cause, Clock, Context, Effect, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
+import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
 import { type ListenEvent, listen } from "./listen.ts"
@@ -42,8 +42,13 @@ import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
+import type { Allowance } from "./spending/Account.ts"
+import { makeReadAccount } from "./spending/readAccount.ts"
 
 export type { PublishedEndpoint, Run, RunRevision, ServingPlan, StoredWeights } from "./runs/Run.ts"
+
+/** How long an account is not read again. Passes over the runs of an organization share one reading. */
+const accountAge = Duration.seconds(15)
 
 /** How long a finished run that was not released counts as live, milliseconds. */
 const unreleasedMillis = 86_400_000
@@ -64,6 +69,10 @@ export class Runs extends Context.Service<
     readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
     /** The organization's newest benchmarks of that key, at most 20. */
     readonly earlierBenchmarks: (orgId: OrgId, key: BenchmarkKey) => Effect.Effect<ReadonlyArray<Benchmark>>
+    /**
+     * Which allowance of the organization (not of a key) is used up; null if it may spend. At most 15 seconds old.
+     */
+    readonly usedUp: (orgId: OrgId) => Effect.Effect<Allowance["kind"] | null>
     /** GPUs that are reserved for organizations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /**
@@ -195,6 +204,17 @@ export class Runs extends Context.Service<
       const ids = yield* Ids
       const hubConnections = yield* HubConnections
 
+      const readAccount = makeReadAccount(sql)
+      const usedUp = yield* Cache.makeWith(
+        (orgId: OrgId) =>
+          readAccount(orgId).pipe(
+            Effect.map((account) => account.usedUp()?.kind ?? null),
+            Effect.orDie,
+            Effect.withSpan("Runs.usedUp")
+          ),
+        { capacity: 10_000, timeToLive: (exit) => (Exit.isSuccess(exit) ? accountAge : Duration.zero) }
+      )
+
       const IdRow = Schema.Struct({ id: DeploymentId })
       const findLive = SqlSchema.findAll({
         Request: Schema.Finite,
@@ -251,6 +271,7 @@ export class Runs extends Context.Service<
         live: live.pipe(Effect.withSpan("Runs.live")),
         measuredStarts: measuredStarts(sql),
         earlierBenchmarks: earlierBenchmarks(sql),
+        usedUp: (orgId) => Cache.get(usedUp, orgId),
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
         changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(changedRuns), Stream.flattenIterable),
         enter: enterPhase(sql, ids),

@@ -21,6 +21,9 @@ layer(layerStore, { excludeTestServices: true })("requests in progress", (it) =>
       yield* Effect.forEach([one, two, elsewhere], (start) => beginRequest(metering, start))
       const inFlight = Effect.map(runs.observe(served.operation.id), (run) => Option.getOrThrow(run).inFlight)
       assert.strictEqual(yield* inFlight, 0, "nobody asks while it serves")
+      yield* sql`UPDATE organizations SET prepaid = true WHERE id = ${orgId}`
+      assert.strictEqual(yield* inFlight, 2, "its engine is released if the balance is used up")
+      yield* sql`UPDATE organizations SET prepaid = false WHERE id = ${orgId}`
 
       const target = { _tag: "Redeploy", modelId: served.modelId, ref: null } as const
       const { id } = yield* deployments.create(newModel(caller, "k3", "", { target }))

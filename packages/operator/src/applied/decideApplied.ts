@@ -1,6 +1,7 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Binding, ResourceOwner } from "@seatrial/store"
 import { Data } from "effect"
+import { describeFunding } from "../decide/funding.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 
 /** Finalizer of applied objects. It keeps an object until its deletion is recorded. */
@@ -42,16 +43,10 @@ export type Applied = Data.TaggedEnum<{
 export const Applied = Data.taggedEnum<Applied>()
 
 /** The object is checked again every minute, so that it is deployed once the organization has funds again. */
-const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["usedUp"]>) =>
-  usedUp === "balance"
-    ? {
-        reason: "BalanceUsedUp",
-        message: `The prepaid balance of the organization ${organization} is used up, so no GPU is requested. Record a purchase (seatrial admin purchases record --org ${organization} <micro-dollars>) or grant a credit. It is deployed within a minute after that.`
-      }
-    : {
-        reason: "SpendLimitReached",
-        message: `The spend limit of the ${usedUp} of the organization ${organization} is used up, so no GPU is requested. Raise it (seatrial admin limits set --org ${organization} --${usedUp} <micro-dollars>), or wait until the next ${usedUp} begins (UTC).`
-      }
+const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["usedUp"]>) => {
+  const { problem, reason, remedy } = describeFunding(organization, usedUp)
+  return { reason, message: `${problem}, so no GPU is requested. ${remedy} It is deployed within a minute after that.` }
+}
 
 /** Why the specification is refused, and what to do; null if it is not. */
 const refusal = (observed: ObservedApplied): { readonly reason: string; readonly message: string } | null => {

@@ -38,6 +38,8 @@ interface MirrorInput {
   /** The progress message for the cluster's operator. */
   readonly message: string
   readonly idle: boolean
+  /** See `fundingReason`. */
+  readonly unfunded: string | null
   readonly withheld: string | null
   readonly classGone: boolean
   readonly now: number
@@ -63,6 +65,7 @@ export const patchStatus = Effect.fn("patchStatus")(function* ({
   progress,
   resource,
   shown,
+  unfunded,
   withheld,
   ...said
 }: MirrorInput) {
@@ -75,7 +78,7 @@ export const patchStatus = Effect.fn("patchStatus")(function* ({
   // A failed run has no pods any more, so the recorded cause stays.
   const storedCause = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? storedCause
-  const status = statusOf({ run, pod, idle, withheld, classGone, message, cause, queue, download, generation: metadata.generation ?? 1, before, now })
+  const status = statusOf({ run, pod, idle, unfunded, withheld, classGone, message, cause, queue, download, generation: metadata.generation ?? 1, before, now })
   // Both are plain JSON, and most passes end here. Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
   // Frequent changes are written once. The status contains each phase with its time anyway.

@@ -2,9 +2,10 @@ import type { DownloadProgress, QueueProgress, RunProgress } from "@seatrial/dom
 import type { Observation, ObservedFetch } from "../decide/Observation.ts"
 import { leastAhead } from "../decide/placement.ts"
 
-type Observed = Pick<Observation, "ahead" | "fetch" | "options" | "podClass" | "run">
+type Observed = Pick<Observation, "ahead" | "fetch" | "funding" | "options" | "podClass" | "run">
 
-const queueOf = ({ ahead, options, podClass, run }: Observed): QueueProgress | null => {
+const queueOf = ({ ahead, funding, options, podClass, run }: Observed): QueueProgress | null => {
+  if (funding !== null && (run.phase === "waiting" || run.phase === "queued")) return { waits_for: "organization_limit", place: null }
   if (run.phase === "waiting") return { waits_for: run.olderRun === null ? "organization_limit" : "older_run", place: null }
   if (run.phase !== "queued") return null
   if (podClass === null && options.length === 0) return { waits_for: "host_class", place: null }

@@ -21,6 +21,8 @@ interface StatusInput {
   readonly before: ModelDeploymentStatus | undefined
   /** Whether the model serves but has no engine because it gets no requests. */
   readonly idle?: boolean
+  /** Why the run has no GPUs, if its organization has no funds; otherwise null. */
+  readonly unfunded?: string | null
   /** Why the ready engine has no traffic; null if nothing withholds it. */
   readonly withheld?: string | null
   /** Whether its host class does not exist. */
@@ -67,7 +69,8 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   const first = accepted(input)
   const served = isServed(input)
   // An engine that is about to be deleted accepts no requests.
-  const away = input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
+  const unfunded = input.unfunded ?? null
+  const away = unfunded !== null ? unfunded : input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
   const withheld = input.withheld ?? null
   const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null && withheld === null
   const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
@@ -88,7 +91,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
           : (away ?? (input.classGone === true && pod === null ? "HostClassMissing" : (withheld ?? "EngineNotReady")))
         : run.phase === "activated" && run.modelDisabled
           ? "Disabled"
-          : phase,
+          : (unfunded ?? phase),
       message
     ),
     condition("Activated", run.phase === "activated", phase, run.phase === "activated" ? activatedAs(run) : message),

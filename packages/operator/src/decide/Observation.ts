@@ -4,6 +4,7 @@ import type { DownloadState } from "@seatrial/hub"
 import type { Run, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
 import type { PodClass } from "../resources/HostClassResource.ts"
+import type { FundingProblem } from "./funding.ts"
 
 type None = Record<never, never>
 
@@ -222,6 +223,11 @@ export interface Observation {
   readonly roomOn: { readonly name: string; readonly freeGpus: number; readonly sameStore: boolean } | null
   /** Whether the host class has free GPUs that are reserved for other organizations. */
   readonly setAside: boolean
+  /**
+   * Why the run's organization gets no GPUs; null if it gets some. `releaseAt`: when its engines release theirs, Unix
+   * milliseconds; null if they keep them.
+   */
+  readonly funding: { readonly why: FundingProblem; readonly releaseAt: number | null } | null
   /** GPUs that the organization holds or was granted, without this run's. Older runs in `waiting` count too. */
   readonly organizationGpus: number
   /** Why Kueue holds the pod back, as Kueue reports it. */

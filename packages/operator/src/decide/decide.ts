@@ -2,7 +2,7 @@ import { isFinished, type Phase } from "@seatrial/domain"
 import { Action, act, type Decision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
-import { admissionInterval, nodePatience } from "./limits.ts"
+import { admissionInterval, fundingInterval, nodePatience, placeInterval, usedUpInterval } from "./limits.ts"
 import { materializing } from "./materializing.ts"
 import { countedFrom, type Observation } from "./Observation.ts"
 import { queued, waiting } from "./placement.ts"
@@ -55,6 +55,15 @@ const withNode = (observation: Observation, now: number): Observation => {
   return { ...observation, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not respond" } }
 }
 
+/** How soon the organization's funds may change the decision; null if they cannot. */
+const fundingCheck = ({ funding, pod, run }: Observation): number | null => {
+  const { phase, revision } = run
+  if (phase === "failed" || phase === "cancelled") return null
+  // The next request leads to a pass.
+  if (funding !== null) return phase === "activated" && pod === null && revision?.settings.hold_seconds !== undefined ? placeInterval : fundingInterval
+  return run.spendLimited && phase === "activated" && pod !== null && revision?.status === "active" ? usedUpInterval : null
+}
+
 const rule = (observation: Observation, now: number): Decision =>
   !isFinished(observation.run.phase) && observation.run.modelDeleted
     ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null, replaces: false }))
@@ -65,10 +74,12 @@ export const decide = (gathered: Observation, now: number): Decision => {
   const observation = withNode(gathered, now)
   const decision = rule(observation, now)
   const nodeAt = lostAt(observation)
+  const check = fundingCheck(observation)
   const times = [
     decision.requeueAt,
     nodeAt === null || now >= nodeAt ? null : nodeAt,
-    observation.pod?.gated === true && decision.actions.length === 0 ? now + admissionInterval : null
+    observation.pod?.gated === true && decision.actions.length === 0 ? now + admissionInterval : null,
+    check === null ? null : now + check
   ]
   const requeueAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))
   const actions =

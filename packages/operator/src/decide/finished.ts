@@ -4,6 +4,7 @@ import { chosenClass } from "./classMissing.ts"
 import { describeCopy } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
+import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { heldUntil } from "./heldCandidates.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
@@ -129,7 +130,7 @@ const candidate = (observation: Observation, now: number): Decision => {
   const { run } = observation
   const [by] = run.reusedBy
   if (by !== undefined) return wait(`Verified. ${by} makes it the serving revision.`)
-  const until = heldUntil(countedAs(observation, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
+  const until = isUnpaid(observation, now) ? now : heldUntil(countedAs(observation, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
   if (now < until && observation.pod !== null && observation.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
   return act("Verified. Its GPUs are free.", ...withdraw(observation), ...removePod(observation))
 }
@@ -140,6 +141,8 @@ const engineOfOther = (observation: Observation, now: number): string => {
   const engine = `The engine of ${run.engineRun}, which this run reuses,`
   if (run.modelDisabled) return "The model is disabled; its weights stay."
   if (run.replacedBy !== null) return `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`
+  const unpaid = releasedUnpaid(observation, now)
+  if (unpaid !== null) return unpaid.message
   if (isIdle(observation, now)) return "Idle: the model had no requests for a while. The next request starts its engine."
   if (pod === null) return podClass === null ? classGone(observation) : `${engine} is not ready: it is being restarted.`
   if (pod.lost !== null) return `${engine} was evicted: ${pod.lost}. It is replaced.`
@@ -200,6 +203,11 @@ const rule = (observation: Observation, now: number): Decision => {
   if (run.revision?.status !== "active") return candidate(observation, now)
   if (run.modelDisabled) return draining(observation, now, "The model is disabled; its weights stay.")
   if (run.replacedBy !== null) return draining(observation, now, `Its GPUs went to its replacement, ${run.replacedBy}. It starts again if that run fails.`)
+  const unpaid = releasedUnpaid(observation, now)
+  if (unpaid !== null) {
+    const decision = draining(observation, now, "")
+    return { ...decision, message: `${unpaid.message} ${decision.message}`.trimEnd(), publicMessage: `${unpaid.publicMessage} ${decision.message}`.trimEnd() }
+  }
   return isIdle(observation, now)
     ? draining(observation, now, "Idle: the model had no requests for a while. The next request starts its engine.")
     : held(observation, now)
@@ -222,7 +230,8 @@ const held = (observation: Observation, now: number): Decision => {
 /** The disruption budget exists exactly while the engine serves. */
 const budget = (observation: Observation, now: number): ReadonlyArray<Action> => {
   const { pod, podClass, run } = observation
-  const serves = isServed(observation) && !reuses(observation) && run.replacedBy === null && pod !== null && !isIdle(observation, now)
+  const serves =
+    isServed(observation) && !reuses(observation) && run.replacedBy === null && pod !== null && !isIdle(observation, now) && !isUnpaid(observation, now)
   const wanted = serves && (podClass === null ? observation.budget : !podClass.evictable)
   return wanted === observation.budget ? [] : [wanted ? Action.EnsureBudget() : Action.RemoveBudget()]
 }

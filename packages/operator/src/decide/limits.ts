@@ -55,6 +55,10 @@ export const idleSlack = 10_000
 export const wokenHold = 15_000
 /** How often the requests of a model without recent requests are counted. */
 export const idleInterval = 30_000
+/** How often a run or engine checks whether its organization has funds again. */
+export const fundingInterval = 30_000
+/** How often a serving model checks whether its organization's balance is used up. */
+export const usedUpInterval = 5 * 60_000
 /** How long a verified candidate that does not serve keeps its GPUs by default. */
 export const candidateHold = 900_000
 /** Restarts of a container after which its start has failed, unless its node caused the last end. */

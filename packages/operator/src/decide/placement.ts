@@ -2,6 +2,7 @@ import { choiceInWords, classesInWords, classOrder, freeInWords, isClassChoice, 
 import type { ServingPlan } from "@seatrial/store"
 import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
+import { waitsForFunds } from "./funding.ts"
 import { describeCandidates } from "./heldCandidates.ts"
 import { maxQueueWakeUps, placeInterval } from "./limits.ts"
 import type { ClassOption, Observation } from "./Observation.ts"
@@ -141,10 +142,12 @@ export const leastAhead = ({ ahead, options }: Pick<Observation, "ahead" | "opti
 /**
  * The next phase of a run whose weights are available. If several host classes are possible, it takes the first one
  * with free GPUs, else the first one that gets a node for it, else the first one on which it may replace the serving
- * revision.
+ * revision. Without funds it waits.
  */
 export const placement = (observation: Observation): Placement => {
   const { options, podClass } = observation
+  const unfunded = waitsForFunds(observation)
+  if (unfunded !== null) return { ...goes("waiting", unfunded.message), publicReason: unfunded.publicMessage }
   if (options.length === 0) return placementOn(observation)
   const outcomes = options.map((option) => ({ option, place: placementOn(onOption(observation, option)) }))
   const starts = outcomes.filter(({ place }) => place.phase === "provisioning")
@@ -189,7 +192,7 @@ const withoutPod = (observation: Observation, decision: Decision): Decision =>
 /** The queue within the organization. */
 export const waiting = (observation: Observation): Decision => {
   const place = placement(observation)
-  return withoutPod(observation, place.phase === "waiting" ? wait(place.reason) : goTo(place))
+  return withoutPod(observation, place.phase === "waiting" ? wait(place.reason, null, place.publicReason) : goTo(place))
 }
 
 /** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
@@ -219,7 +222,7 @@ export const queued = (observation: Observation, now: number): Decision => {
   const { options, podClass, run } = observation
   const place = placement({ ...observation, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
   const queue = podClass?.queueName ?? null
-  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined) return admission(observation, queue)
+  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined && observation.funding === null) return admission(observation, queue)
   const later = leastAhead(observation) < maxQueueWakeUps ? null : now + placeInterval
   return withoutPod(observation, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
 }

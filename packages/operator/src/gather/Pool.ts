@@ -45,6 +45,8 @@ export const noView: PoolView = { ...noClass, organizationGpus: 0, options: [], 
  */
 export interface NotedChoice {
   readonly plan?: ServingPlan | undefined
+  /** Whether the run keeps its phase but is in no queue, because its organization has no funds. */
+  readonly isUnfunded?: boolean
   readonly open?: { readonly classes: ReadonlyArray<string>; readonly gpus: number } | null
 }
 
@@ -100,20 +102,21 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     if (!ledger.hasPod(pod)) unseenPods.add(pod)
   }
 
-  const note = (run: Run, phase: Phase, idle = false, { open = null, plan }: NotedChoice = {}): boolean => {
+  const note = (run: Run, phase: Phase, idle = false, { isUnfunded = false, open = null, plan }: NotedChoice = {}): boolean => {
     const queues = phase === "waiting" || phase === "queued"
     // A serving run or a run on trial has its GPUs before any waiting run. If its pod is lost, no other run is granted
     // them.
     const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id && !idle
-    const state = queues ? phase : phaseTraits[phase].holdsGpus || serves ? "claimed" : null
+    const state = queues ? (isUnfunded ? "waiting" : phase) : phaseTraits[phase].holdsGpus || serves ? "claimed" : null
     if (state === null || run.revision === null) return forget(run.id)
     const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
     const { estimate, settings } = plan ?? revision
     const queuesFor = state === "claimed" ? null : open
     const hostClasses = queuesFor === null || queuesFor.classes.length === 0 ? [settings.host_class] : queuesFor.classes
     const gpus = queuesFor?.gpus ?? estimate.gpu_count
+    const leavesQueue = state === "waiting" && notes.get(id)?.state === "queued"
     remember({ id, engineRun, organization: orgSlug, hostClasses, gpus, createdAt, state, olderRun, replacedBy })
-    return false
+    return leavesQueue
   }
 
   /** Runs that were granted GPUs and whose pods are not visible. If several share an engine, the first counts. */

@@ -23,6 +23,7 @@ import type { LeaderUptime } from "./LeaderUptime.ts"
 import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
 import { firstContainer, observeCopy } from "./observeCopy.ts"
 import { fetchingPod, observeFetch } from "./observeFetch.ts"
+import { observeFunding, type UsedUpSince } from "./observeFunding.ts"
 import { observePod } from "./observePod.ts"
 import { observeWeights, weightsStore } from "./observeWeights.ts"
 import { noView, type Pool } from "./Pool.ts"
@@ -76,11 +77,12 @@ export interface GatherFrom {
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
   readonly futureTimes: FutureTimes
+  readonly usedUpSince: UsedUpSince
   readonly nodeless: Nodeless
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
   readonly uptime: LeaderUptime
-  readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "weightsClaim">
+  readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "unpaidGraceSeconds" | "weightsClaim">
   /**
    * Created pods that no watch has shown yet, by name, with their resource version; undefined if a pass has missed the
    * pod since.
@@ -211,6 +213,7 @@ export const gather = Effect.fnUntraced(function* (
     pool,
     released,
     settings,
+    usedUpSince,
     withdrawn
   }: GatherFrom,
   run: Run
@@ -251,7 +254,8 @@ export const gather = Effect.fnUntraced(function* (
     ? `${lastWords(enginePod)}\n${yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed(""))}`
     : null
 
-  if (!givesBack(run) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
+  const funding = yield* observeFunding(usedUpSince, run, { isPlaced: places, hasPod: pod !== null, graceMillis: settings.unpaidGraceSeconds * 1_000, now })
+  if ((!givesBack(run) && (funding === null || run.phase !== "activated")) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
   else withdrawn.set(run.id, Math.min(withdrawn.get(run.id) ?? now, now))
 
   if (pod === null || pod.blocked === null) blocked.delete(run.id)
@@ -269,6 +273,7 @@ export const gather = Effect.fnUntraced(function* (
   const observation = {
     run,
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
+    funding,
     predecessorHolds: Option.isSome(holder),
     outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged })),
     budget:

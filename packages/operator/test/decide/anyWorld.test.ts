@@ -145,7 +145,7 @@ const obey = (observation: Observation, now: number): Observation => {
 
 /**
  * All faults are over: nodes are healthy, GPUs are free, no other run is ahead, loading engines are ready, terminating
- * pods are gone.
+ * pods are gone, and the organization has funds.
  */
 const healed = (observation: Observation): Observation => ({
   ...observation,
@@ -165,7 +165,8 @@ const healed = (observation: Observation): Observation => ({
           ready: observation.pod.lost === null,
           url
         },
-  run: { ...observation.run, olderRun: null, gpuLimit: null, replacedBy: null, inFlight: 0, reusedBy: [] },
+  run: { ...observation.run, olderRun: null, gpuLimit: null, replacedBy: null, inFlight: 0, reusedBy: [], spendLimited: false },
+  funding: null,
   freeSlots: 9,
   ahead: 0,
   setAside: false,

@@ -1,5 +1,6 @@
 import { canEnter, isFinished } from "@seatrial/domain"
 import type { Decision } from "../../src/decide/Decision.ts"
+import { isUnpaid } from "../../src/decide/funding.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
 import { drainLimit, nodePatience } from "../../src/decide/limits.ts"
 import { endedOf, type Observation } from "../../src/decide/Observation.ts"
@@ -22,7 +23,14 @@ const engineOf = (observation: Observation, now: number) => {
   /** Whether its answers are known to differ from the verified ones and it has no traffic. */
   const otherwise = observation.boot?.verdict?.outcome === "differs" && !isPublished
   const servesOn =
-    isServed(observation) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !otherwise && !isIdle(observation, now)
+    isServed(observation) &&
+    run.engineRun === run.id &&
+    run.replacedBy === null &&
+    answers &&
+    !changed &&
+    !otherwise &&
+    !isIdle(observation, now) &&
+    !isUnpaid(observation, now)
   return { answers, isPublished, changed, healthy: up && silent === null, otherwise, servesOn, serves: servesOn && silent === null }
 }
 

@@ -27,6 +27,7 @@ const settings = {
   caConfigMap: null,
   downloadEnvironment: [],
   keepFinishedDays: 30,
+  unpaidGraceSeconds: 3_600,
   weightsClaim: "weights",
   hubEndpoint: "http://hub"
 }
@@ -57,6 +58,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const worked: Array<string> = []
   const classes: Array<string> = []
   let released = 0
+  let usedUp: Effect.Success<ReturnType<Runs["Service"]["usedUp"]>> = null
   /** Whether another operator leads, so that this one's writes to Postgres change nothing. */
   let superseded = false
   /** Whether the operator's own writes notify it of nothing, as in Postgres. */
@@ -135,6 +137,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
     measuredStarts: () => Effect.succeed([]),
     earlierBenchmarks: () => Effect.succeed([]),
+    usedUp: () => Effect.sync(() => usedUp),
     reservations: Effect.succeed([]),
     changes: Stream.unwrap(
       Effect.map(
@@ -377,6 +380,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     },
     setAnswers: (next: typeof answersOf) => {
       answersOf = next
+    },
+    /** The organization may spend again with null. */
+    setUsedUp: (next: typeof usedUp) => {
+      usedUp = next
     },
     setQuiet: () => {
       isQuiet = true

@@ -113,6 +113,10 @@ export interface Run {
   readonly reusedBy: ReadonlyArray<DeploymentId>
   /** Maximum number of GPUs that the organization may hold; null: no limit. */
   readonly gpuLimit: number | null
+  /** Whether its organization is prepaid, or the organization or one of its keys has a spend limit. */
+  readonly spendLimited: boolean
+  /** Since when its organization's billing is suspended; null if it is not. */
+  readonly billingSuspendedAt: number | null
   /** The oldest unfinished run of the same model that is older than this run; it goes first. */
   readonly olderRun: DeploymentId | null
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
@@ -134,7 +138,7 @@ export interface Run {
   readonly lastUsedAt: number | null
   /**
    * Requests in progress on its revision. Only counted if the revision gives up its engine (superseded, replaced, idle,
-   * or of a deleted or disabled model); otherwise 0.
+   * of a deleted or disabled model, or of an organization that may run out of funds); otherwise 0.
    */
   readonly inFlight: number
   /**

@@ -101,6 +101,8 @@ const RunRow = Schema.Struct({
   engineRun: DeploymentId,
   reusedBy: Schema.Array(DeploymentId),
   gpuLimit: Schema.NullOr(Schema.Int),
+  spendLimited: Schema.Boolean,
+  billingSuspendedAt: Schema.NullOr(MillisFromDate),
   olderRun: Schema.NullOr(DeploymentId),
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
   replaces: Schema.Boolean,
@@ -142,7 +144,8 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
           'engineVersion', r.engine_version, 'engineImage', r.engine_image, 'engineDigest', r.engine_digest, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
         coalesce(d.placements, '[]'::jsonb) AS placements, m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
-        m.status = 'disabled' AS "modelDisabled", o.gpu_limit AS "gpuLimit",
+        m.status = 'disabled' AS "modelDisabled", o.gpu_limit AS "gpuLimit", o.spend_limited AS "spendLimited",
+        o.billing_suspended_at AS "billingSuspendedAt",
         coalesce((SELECT maker.id FROM deployments maker WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1), d.id) AS "engineRun",
         coalesce((SELECT json_agg(user_run.id ORDER BY user_run.id) FROM deployments user_run
@@ -167,7 +170,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         (SELECT u.used_at FROM revision_uses u WHERE u.org_id = d.org_id AND u.revision_id = d.revision_id) AS "lastUsedAt",
         -- Requests of all organizations, because the model may be published.
         CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL OR m.status = 'disabled' OR taker.id IS NOT NULL
-            OR jsonb_exists(r.settings, 'hold_seconds')) THEN
+            OR jsonb_exists(r.settings, 'hold_seconds') OR o.prepaid OR o.billing_suspended_at IS NOT NULL) THEN
           (SELECT count(*)::int FROM requests q WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.created_at > ${new Date(since)})
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
