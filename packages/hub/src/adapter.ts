@@ -100,8 +100,7 @@ export const hashOnHub = (connection: HubConnection, { commit, repo }: Resolved,
   return hashAdapter(config, tensors, read)
 }
 
-/** The facts of an adapter with its base, without the hash of its tensors. Facts about the model come from the base. */
-export const adapterFacts = Effect.fnUntraced(function* (options: {
+interface FactsSource {
   readonly connection: HubConnection
   readonly resolved: Resolved
   readonly root: ReadonlyMap<string, RepositoryFile>
@@ -109,47 +108,63 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   readonly own: OwnAdapter
   readonly base: { readonly facts: RepositoryFacts; readonly modules: BaseModules }
   readonly depth: Depth
-}) {
-  const { base, connection, depth, own, ref, resolved, root } = options
+}
+
+/** Whether the adapter has its own version of a file of its base. */
+const differsFromBase = ({ base, root }: FactsSource, path: string): boolean => {
+  const file = root.get(path)
+  return file !== undefined && file.blob_id !== base.facts.files.find((baseFile) => baseFile.path === path)?.blob_id
+}
+
+interface AdapterTemplate {
+  readonly template: AdapterFacts["template"]
+  readonly chat_template: string | null
+}
+
+/** The chat template. An adapter trained with other prompts than its base's template has its own template. */
+const readTemplate = Effect.fnUntraced(function* (source: FactsSource) {
+  const { base, connection, depth, resolved, root } = source
+  const baseTemplate = base.facts.chat_template
+  const unchanged: AdapterTemplate = { template: "base", chat_template: baseTemplate }
+  const file = root.get("chat_template.jinja")
+  // The file is downloaded even if no request is left to read it.
+  if (file !== undefined && file.size > maxTemplateBytes) return yield* new Unreadable({ reason: `${file.path} is larger than ${maxTemplateBytes} bytes.` })
+  const mayRead = depth === "all" || connection.sent() + 2 <= previewRequests
+  if (!mayRead || !differsFromBase(source, file?.path ?? "tokenizer_config.json")) return unchanged
+  if (file !== undefined) {
+    const text = writtenTemplate(new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size))))
+    const fromFile: AdapterTemplate = { template: "file", chat_template: text }
+    return text === baseTemplate ? unchanged : fromFile
+  }
+  const embedded = chatTemplateOf(yield* readJson(connection, resolved, root, "tokenizer_config.json"))
+  if (embedded === null || embedded === baseTemplate) return unchanged
+  yield* Effect.fromResult(checkArgumentTemplate(embedded))
+  const fromTokenizer: AdapterTemplate = { template: "embedded", chat_template: embedded }
+  return fromTokenizer
+})
+
+/** How the configuration names the adapted modules. */
+const targetFacts = (target: string | ReadonlyArray<string>): Pick<AdapterFacts, "named_by" | "listed"> => {
+  if (typeof target !== "string") return { named_by: "list", listed: [...new Set(target)].sort() }
+  return { named_by: target === "all-linear" || target === "all" ? "all" : "pattern", listed: [] }
+}
+
+/** The facts of an adapter with its base, without the hash of its tensors. Facts about the model come from the base. */
+export const adapterFacts = Effect.fnUntraced(function* (source: FactsSource) {
+  const { base, own, ref, resolved, root } = source
   const { commit, repo } = resolved
   const { config, tensors } = own
   const modules = yield* Effect.fromResult(checkAdapter(config, tensors, { repo: base.facts.repo, config: base.facts.config, modules: base.modules })).pipe(
     Effect.mapError(({ reason }) => new Unreadable({ reason: `${describeAdapter(repo, own)} at commit ${base.facts.commit}. ${reason}` }))
   )
-
-  // An adapter trained with other prompts than its base's template has its own template.
-  const baseFile = (path: string) => base.facts.files.find((file) => file.path === path)
-  const differs = (path: string) => root.has(path) && root.get(path)?.blob_id !== baseFile(path)?.blob_id
-  const mayRead = () => depth === "all" || connection.sent() + 2 <= previewRequests
-  let template: AdapterFacts["template"] = "base"
-  let chat_template = base.facts.chat_template
-  const file = root.get("chat_template.jinja")
-  // The file is downloaded even if no request is left to read it.
-  if (file !== undefined && file.size > maxTemplateBytes) return yield* new Unreadable({ reason: `${file.path} is larger than ${maxTemplateBytes} bytes.` })
-  if (file !== undefined && differs(file.path) && mayRead()) {
-    const text = writtenTemplate(new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size))))
-    if (text !== chat_template) {
-      template = "file"
-      chat_template = text
-    }
-  } else if (file === undefined && differs("tokenizer_config.json") && mayRead()) {
-    const embedded = chatTemplateOf(yield* readJson(connection, resolved, root, "tokenizer_config.json"))
-    if (embedded !== null && embedded !== chat_template) {
-      yield* Effect.fromResult(checkArgumentTemplate(embedded))
-      template = "embedded"
-      chat_template = embedded
-    }
-  }
-
-  const { target } = config
+  const { chat_template, template } = yield* readTemplate(source)
   const adapter: AdapterFacts = {
     base: { repo: base.facts.repo, commit: base.facts.commit, files: base.facts.files },
     rank: modules.rank,
     uniform: modules.uniform,
     alpha: config.alpha,
     rslora: config.rslora,
-    named_by: typeof target !== "string" ? "list" : target === "all-linear" || target === "all" ? "all" : "pattern",
-    listed: typeof target === "string" ? [] : [...new Set(target)].sort(),
+    ...targetFacts(config.target),
     targets: modules.targets,
     unpaired: modules.unpaired,
     experts: modules.experts,
@@ -158,7 +173,8 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     content_hash: null
   }
   // The list is pinned by its hash, so it must not depend on how much was read.
-  const paths = new Set(["adapter_config.json", weightsFile, ...(file !== undefined && differs(file.path) ? [file.path] : [])])
+  const ownTemplate = differsFromBase(source, "chat_template.jinja") ? ["chat_template.jinja"] : []
+  const paths = new Set(["adapter_config.json", weightsFile, ...ownTemplate])
   const facts: RepositoryFacts = {
     ...base.facts,
     repo,
