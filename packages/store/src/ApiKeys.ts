@@ -1,11 +1,12 @@
 import { hash, randomBytes } from "node:crypto"
-import { PgClient, PgTypes } from "@effect/sql-pg"
+import { PgClient } from "@effect/sql-pg"
 import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId } from "@seatrial/domain"
-import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, Redacted, Stream } from "effect"
 import { AdmittedCallers } from "./apiKeys/AdmittedCallers.ts"
 import { KeyFingerprints, payloadOf } from "./apiKeys/KeyFingerprints.ts"
 import { type KeyLookUpRefused, makeKeyLookUps } from "./apiKeys/keyLookUps.ts"
 import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
+import { makeUseRecorder } from "./apiKeys/useRecorder.ts"
 import { writeAudit } from "./audit.ts"
 import { countLookUps } from "./countLookUps.ts"
 import { KeyCache, type LiveKey } from "./KeyCache.ts"
@@ -42,7 +43,7 @@ export type { ApiKey } from "./apiKeys/statements.ts"
 const maxFingerprints = 250_000
 
 /** Minimum interval between two writes of a key's `last_used_at`, milliseconds. */
-const useInterval = 60_000
+const useIntervalMillis = 60_000
 
 /** API keys. Only their SHA-256 is stored. Every change writes an audit event. */
 export class ApiKeys extends Context.Service<
@@ -139,20 +140,7 @@ export class ApiKeys extends Context.Service<
         Effect.forkScoped
       )
 
-      const used = yield* Queue.dropping<{ readonly id: KeyId; readonly orgId: OrgId; readonly at: number }>(1_024)
-      yield* Effect.gen(function* () {
-        const uses = yield* Queue.takeAll(used)
-        const text = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
-        const times = uses.map(({ at }) => new Date(at))
-        yield* sql`
-          UPDATE api_keys k SET last_used_at = u.at
-          FROM unnest(${text(uses.map(({ orgId }) => orgId))}::text[], ${text(uses.map(({ id }) => id))}::text[], ${times}::timestamptz[]) AS u (org_id, id, at)
-          WHERE k.org_id = u.org_id AND k.id = u.id AND (k.last_used_at IS NULL OR k.last_used_at <= u.at - make_interval(secs => ${useInterval / 1_000}))`
-      }).pipe(
-        Effect.catchCause((cause) => Effect.logWarning("Could not record the use of API keys", cause)),
-        Effect.forever,
-        Effect.forkScoped
-      )
+      const recordUse = yield* makeUseRecorder(sql, useIntervalMillis)
 
       const query = Effect.fnUntraced(function* (sha256: string, now: number) {
         const generation = cache.generation
@@ -171,9 +159,9 @@ export class ApiKeys extends Context.Service<
       /** Returns the caller of the key, and records its use at intervals. */
       const admit = (key: LiveKey, now: number): Option.Option<Caller> => {
         const { caller } = key
-        if (now - key.usedAt >= useInterval) {
+        if (now - key.usedAt >= useIntervalMillis) {
           key.usedAt = now
-          Queue.offerUnsafe(used, { id: caller.keyId, orgId: caller.orgId, at: now })
+          recordUse({ id: caller.keyId, orgId: caller.orgId, at: now })
         }
         return Option.some(caller)
       }
