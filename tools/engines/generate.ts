@@ -7,7 +7,7 @@ const packages = join(import.meta.dirname, "../../packages/engines/src")
 
 const names = (values: Iterable<string>) => JSON.stringify([...values].sort())
 
-const architecturesText = (wheel: Wheel): string => `import type { RegisteredArchitectures } from "../RegisteredArchitectures.ts"
+const architecturesText = (wheel: Wheel): string => `import type { RegisteredArchitectures } from "../../RegisteredArchitectures.ts"
 
 /** What ${wheel.engine} ${wheel.version} registers, by kind. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const registered: RegisteredArchitectures = ${JSON.stringify(registeredOf(wheel))}
@@ -16,7 +16,7 @@ export const registered: RegisteredArchitectures = ${JSON.stringify(registeredOf
 export const ownTypes: ReadonlySet<string> = new Set(${JSON.stringify([...wheel.types].sort().join(" "))}.split(" "))
 `
 
-const commandLineText = (wheel: Wheel): string => `import type { CommandLine } from "../CommandLine.ts"
+const commandLineText = (wheel: Wheel): string => `import type { CommandLine } from "../../CommandLine.ts"
 
 /** What ${wheel.engine} ${wheel.version} takes. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const commandLine: CommandLine = ${JSON.stringify(commandLineOf(wheel))}
@@ -28,7 +28,7 @@ export const reasoningParsers = ${names(wheel.parsers.reasoning)} as const
 export const toolCallParsers = ${names(wheel.parsers.tools)} as const
 `
 
-const quantizationsText = (wheel: Wheel): string => `import type { RegisteredQuantizations } from "../RegisteredQuantizations.ts"
+const quantizationsText = (wheel: Wheel): string => `import type { RegisteredQuantizations } from "../../RegisteredQuantizations.ts"
 
 /** What ${wheel.engine} ${wheel.version} registers on CUDA. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const registeredQuantizations: RegisteredQuantizations = ${JSON.stringify(quantizationsOf(wheel))}
@@ -39,6 +39,13 @@ const adaptableText = (
 ): string => `/** The architectures that ${wheel.engine} ${wheel.version} applies LoRA adapters to, each with the embeddings that it applies them to as well. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const adaptable: Readonly<Record<string, ReadonlyArray<string>>> = ${JSON.stringify(adaptableOf(wheel))}
 `
+
+// Biome skips the folders of generated files, so it formats the text before it is written.
+const formatted = (text: string): string => {
+  const biome = spawnSync("biome", ["check", "--write", "--colors=off", "--stdin-file-path=tools/engines/text.ts"], { input: text, encoding: "utf8" })
+  if (biome.status !== 0) throw new Error(`biome cannot format the text: ${biome.stderr}`)
+  return biome.stdout
+}
 
 /** Writes an engine's generated files from its wheel. */
 const main = (path: string | undefined) => {
@@ -54,11 +61,7 @@ const main = (path: string | undefined) => {
     ["quantizations.ts", quantizationsText(wheel)],
     ...(wheel.engine === "vllm" ? ([["adaptable.ts", adaptableText(wheel)]] as const) : [])
   ] as const
-  for (const [name, text] of files) {
-    const file = join(packages, wheel.engine, name)
-    writeFileSync(file, text)
-    spawnSync("biome", ["check", "--write", "--colors=off", file], { stdio: "inherit" })
-  }
+  for (const [name, text] of files) writeFileSync(join(packages, wheel.engine, "generated", name), formatted(text))
 }
 
 main(process.argv[2])

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Commit, decideServing, type HostClass, type ModelConfig, type QuantizationScheme, type RepositoryFacts } from "@seatrial/domain"
 import { computeCapability } from "../src/computeCapability.ts"
 import { engines } from "../src/index.ts"
-import { registeredQuantizations as sglangRegistered } from "../src/sglang/quantizations.ts"
-import { registeredQuantizations as vllmRegistered } from "../src/vllm/quantizations.ts"
+import { registeredQuantizations as sglangRegistered } from "../src/sglang/generated/quantizations.ts"
+import { registeredQuantizations as vllmRegistered } from "../src/vllm/generated/quantizations.ts"
 import { realEngine } from "./realEngine.ts"
 
 const gib = 2 ** 30

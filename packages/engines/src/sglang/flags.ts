@@ -10,7 +10,7 @@ import {
   waitingRequests,
   wholeNumber
 } from "../EngineFlag.ts"
-import { reasoningParsers, toolCallParsers } from "./commandLine.ts"
+import { reasoningParsers, toolCallParsers } from "./generated/commandLine.ts"
 
 /** SGLang has no word for a disabled option. */
 const present = (name: string) => truth(name, null)

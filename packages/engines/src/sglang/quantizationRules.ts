@@ -1,5 +1,5 @@
 import { packedProblem, type QuantizationRules } from "../quantizationIssue.ts"
-import { registeredQuantizations } from "./quantizations.ts"
+import { registeredQuantizations } from "./generated/quantizations.ts"
 
 /** Group sizes that the kernels for packed weights support. */
 const packedGroups = [-1, 32, 64, 128]

@@ -1,6 +1,6 @@
 import { type EngineLoad, type FlagIssue, inLatents, shapeOf } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "../computeCapability.ts"
-import { registeredQuantizations } from "./quantizations.ts"
+import { registeredQuantizations } from "./generated/quantizations.ts"
 
 /**
  * Models with latent attention that need other backends in deterministic mode (`handle_deterministic_inference` of

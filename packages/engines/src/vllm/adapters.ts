@@ -1,5 +1,5 @@
 import type { AdapterSupport } from "@seatrial/domain"
-import { adaptable } from "./adaptable.ts"
+import { adaptable } from "./generated/adaptable.ts"
 
 /** Valid values of `--max-lora-rank` (`vllm/config/lora.py`). */
 const ranks = [1, 8, 16, 32, 64, 128, 256, 320, 512]

@@ -11,7 +11,7 @@ import {
   waitingRequests,
   wholeNumber
 } from "../EngineFlag.ts"
-import { reasoningParsers, toolCallParsers } from "./commandLine.ts"
+import { reasoningParsers, toolCallParsers } from "./generated/commandLine.ts"
 
 /** vLLM pairs `--enable-x` with `--disable-x`. */
 const enabled = (name: string) => truth(`enable-${name}`, `disable-${name}`)

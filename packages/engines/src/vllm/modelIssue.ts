@@ -2,7 +2,7 @@ import { type EngineLoad, type KvCacheDtype, type ModelConfig, shapeOf } from "@
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { quantizationIssue } from "../quantizationIssue.ts"
 import { type OwnTypes, typeIssue } from "../typeIssue.ts"
-import { ownTypes } from "./architectures.ts"
+import { ownTypes } from "./generated/architectures.ts"
 import { vllmQuantization } from "./quantizationRules.ts"
 
 type Card = EngineLoad["card"]

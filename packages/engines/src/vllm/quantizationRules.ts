@@ -1,6 +1,6 @@
 import type { ModelConfig } from "@seatrial/domain"
 import { packedProblem, type QuantizationRules, type Resolution } from "../quantizationIssue.ts"
-import { registeredQuantizations } from "./quantizations.ts"
+import { registeredQuantizations } from "./generated/quantizations.ts"
 
 const orProblem = (problem: string | null, method: string): Resolution => (problem === null ? { method } : { problem })
 

@@ -1,4 +1,4 @@
-import type { RegisteredQuantizations } from "../RegisteredQuantizations.ts"
+import type { RegisteredQuantizations } from "../../RegisteredQuantizations.ts"
 
 /** What sglang 0.5.23 registers on CUDA. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const registeredQuantizations: RegisteredQuantizations = {

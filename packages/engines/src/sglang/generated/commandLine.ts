@@ -1,4 +1,4 @@
-import type { CommandLine } from "../CommandLine.ts"
+import type { CommandLine } from "../../CommandLine.ts"
 
 /** What sglang 0.5.23 takes. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const commandLine: CommandLine = {

@@ -1,4 +1,4 @@
-import type { RegisteredArchitectures } from "../RegisteredArchitectures.ts"
+import type { RegisteredArchitectures } from "../../RegisteredArchitectures.ts"
 
 /** What sglang 0.5.23 registers, by kind. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const registered: RegisteredArchitectures = {
