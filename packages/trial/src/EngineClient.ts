@@ -1,81 +1,9 @@
-import type { CheckOutcome } from "@seatrial/domain"
-import { Data, Duration, Effect, Option, Result, Schema, Stream } from "effect"
+import { Duration, Effect, Option, Result, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
+import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, reasoningOf, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
 import { gauge } from "./gauge.ts"
 import { monotonicMillis } from "./monotonicMillis.ts"
-
-/** The engine could not be reached, or did not answer in time. */
-export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
-  readonly message: string
-  /**
-   * The seconds that the client waited, if the engine accepted the connection but sent nothing; absent if it could not
-   * be reached.
-   */
-  readonly silentFor?: number
-}> {}
-
-/** The engine gave an unexpected answer. `detail`: numbers and codes only, never generated text. */
-export class Unexpected extends Data.TaggedError("Unexpected")<{
-  readonly detail: string
-  /** Whether the second attempt decides, because the check judges a share over both attempts. */
-  readonly open?: boolean
-  /** The failure code, if the check determines it more exactly than its name does. */
-  readonly code?: CheckOutcome["code"]
-  readonly cause?: CheckOutcome["cause"]
-  /** The HTTP status, if it was unexpected. */
-  readonly status?: number
-}> {}
-
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count })
-export type Usage = typeof Usage.Type
-
-const text = Schema.optionalKey(Schema.NullOr(Schema.String))
-const CallPiece = Schema.Struct({
-  index: Schema.optionalKey(Schema.NullOr(Schema.Int)),
-  id: text,
-  function: Schema.optionalKey(Schema.NullOr(Schema.Struct({ name: text, arguments: text })))
-})
-const Part = Schema.Struct({
-  role: text,
-  content: text,
-  reasoning: text,
-  reasoning_content: text,
-  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPiece)))
-})
-const Choice = Schema.Struct({ text, message: Schema.optionalKey(Part), delta: Schema.optionalKey(Part), finish_reason: text })
-const Whole = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Choice), usage: Usage }))
-const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.NullOr(Usage)) }))
-const decodeWhole = Schema.decodeUnknownOption(Whole)
-const decodeFrame = Schema.decodeUnknownOption(Frame)
-
-export interface Answer {
-  readonly content: string
-  readonly reasoning: string
-  readonly finishReason: string | null
-  readonly usage: Usage
-}
-
-/** A tool call. `arguments` is JSON text. */
-export interface Call {
-  readonly id?: string | null
-  readonly function: { readonly name: string; readonly arguments: string }
-}
-
-/** A streamed answer with the properties that only a stream has. Times are monotonic milliseconds. */
-export interface StreamedAnswer extends Answer {
-  readonly sentAt: number
-  /** The time of each piece of content or reasoning. */
-  readonly arrivals: ReadonlyArray<number>
-  readonly roles: number
-  readonly finishReasons: number
-  readonly usageFrames: number
-  readonly toolCalls: ReadonlyArray<Call>
-  /** The numbers by which clients assemble the parts of calls: 0, 1, 2, in this order. */
-  readonly callNumbers: ReadonlyArray<number>
-  /** Whether `[DONE]` came exactly once, with nothing after it. */
-  readonly done: boolean
-}
+import { StreamCollector } from "./StreamCollector.ts"
 
 export interface EngineClient {
   /** Status and text of a GET. */
@@ -99,77 +27,6 @@ const lookFor = Duration.seconds(5)
  * Factor by which the silence limit is extended if the counters cannot be read: a busy engine may fail to report them.
  */
 const unreadPatience = 3
-
-const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
-
-/** Collects the frames of one stream. */
-const makeCollector = (sentAt: number) => {
-  const arrivals: Array<number> = []
-  let content = ""
-  let reasoning = ""
-  let roles = 0
-  let finishReasons = 0
-  let usageFrames = 0
-  let dones = 0
-  let after = 0
-  let finishReason: string | null = null
-  let usage: Usage | null = null
-  let unreadable = 0
-  const calls = new Map<number, { id: string | null; name: string; arguments: string }>()
-  return {
-    take: (line: string, at: number): void => {
-      if (!line.startsWith("data:")) return
-      const data = line.slice(5).trim()
-      if (dones > 0) after++
-      if (data === "[DONE]") {
-        dones++
-        return
-      }
-      const frame = decodeFrame(data)
-      if (Option.isNone(frame)) {
-        unreadable++
-        return
-      }
-      const choice = frame.value.choices[0]
-      if (frame.value.usage != null && frame.value.choices.length === 0) {
-        usage = frame.value.usage
-        usageFrames++
-      }
-      const piece = choice?.delta?.content ?? choice?.text ?? ""
-      const thought = reasoningOf(choice?.delta)
-      const pieces = choice?.delta?.tool_calls ?? []
-      if (piece !== "" || thought !== "" || pieces.length > 0) arrivals.push(at)
-      for (const [place, { function: part, id, index }] of pieces.entries()) {
-        const call = calls.get(index ?? place) ?? { id: null, name: "", arguments: "" }
-        calls.set(index ?? place, { id: id ?? call.id, name: call.name + (part?.name ?? ""), arguments: call.arguments + (part?.arguments ?? "") })
-      }
-      content += piece
-      reasoning += thought
-      if (choice?.delta?.role != null) roles++
-      if (choice?.finish_reason != null) {
-        finishReason = choice.finish_reason
-        finishReasons++
-      }
-    },
-    answer: (): Effect.Effect<StreamedAnswer, Unexpected> =>
-      usage === null || unreadable > 0
-        ? Effect.fail(new Unexpected({ detail: unreadable > 0 ? `${unreadable} unreadable frames` : "a stream without a usage chunk" }))
-        : Effect.succeed({
-            content,
-            reasoning,
-            finishReason,
-            usage,
-            sentAt,
-            arrivals,
-            roles,
-            finishReasons,
-            usageFrames,
-            toolCalls: [...calls.values()].map(({ arguments: words, id, name }) => ({ id, function: { name, arguments: words } })),
-            callNumbers: [...calls.keys()],
-            done: dones === 1 && after === 0
-          })
-  }
-}
 
 /**
  * Metrics that move while an engine computes. SGLang counts `realtime_tokens` with each batch, and other tokens only at
@@ -276,7 +133,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (
         const request = posted(path, JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }))
         const response = yield* Effect.mapError(http.execute(request), unreachable)
         if (response.status !== 200) return yield* refused(response.status)
-        const collector = makeCollector(sentAt)
+        const collector = new StreamCollector(sentAt)
         yield* response.stream.pipe(
           Stream.decodeText,
           Stream.splitLines,

@@ -1,6 +1,7 @@
 export { runBenchmark } from "./benchmark/runBenchmark.ts"
 export { workload } from "./benchmark/workload.ts"
-export { makeEngineClient, type Unexpected } from "./EngineClient.ts"
+export { makeEngineClient } from "./EngineClient.ts"
+export type { Unexpected } from "./engineAnswers.ts"
 export { scoreTexts } from "./fidelity/adapterEffect.ts"
 export { readAgreement, renderAgreement } from "./fidelity/agreementLog.ts"
 export { answerItems, compareAnswers, type MergedModel } from "./fidelity/compareAnswers.ts"

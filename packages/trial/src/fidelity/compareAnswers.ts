@@ -1,6 +1,6 @@
 import type { Fidelity, NamedFailure } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import { chatPath } from "../suite/SuiteSubject.ts"
 import { type FidelityItem, fidelityItems, fidelitySuite } from "./items.ts"

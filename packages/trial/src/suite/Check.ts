@@ -1,6 +1,6 @@
 import type { CheckOutcome } from "@seatrial/domain"
 import { Data, Effect } from "effect"
-import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { type EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
 
 /** The effect of a failure; see `CheckOutcome`. */

@@ -1,6 +1,6 @@
 import type { CheckReport, ModelCapabilities, ModelConfig, TensorPrefix, TrialOffers } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../EngineClient.ts"
+import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../engineAnswers.ts"
 import type { MergedModel } from "../fidelity/compareAnswers.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"

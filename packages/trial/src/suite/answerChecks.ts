@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { Answer, Usage } from "../EngineClient.ts"
+import type { Answer, Usage } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { endIdsOf } from "./identityChecks.ts"

@@ -1,6 +1,6 @@
 import type { OutputFingerprint } from "@seatrial/domain"
 import { Data, Effect, Result } from "effect"
-import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { isBroken } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
 import { scoreLikelihood } from "./likelihood.ts"

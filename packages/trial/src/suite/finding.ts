@@ -1,6 +1,6 @@
 import { type CheckOutcome, isFailedCheck } from "@seatrial/domain"
 import { Data } from "effect"
-import type { Unexpected } from "../EngineClient.ts"
+import type { Unexpected } from "../engineAnswers.ts"
 import { isBroken, type TrialCheck } from "./Check.ts"
 
 /** How a check ended, as data. `measured`: the numbers and codes of the check itself, never generated text. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import type { OutputFingerprint } from "@seatrial/domain"
 import { Effect } from "effect"
-import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { type EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import type { Reading } from "./readAnswer.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"

@@ -1,5 +1,5 @@
 import { Effect, Option, Schema } from "effect"
-import type { Answer } from "../EngineClient.ts"
+import type { Answer } from "../engineAnswers.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import {
   chatPath,

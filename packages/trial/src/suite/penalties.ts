@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { unexpected } from "./Check.ts"
 import type { Reading } from "./readAnswer.ts"
 import type { Fields, SuiteSubject } from "./SuiteSubject.ts"

@@ -1,5 +1,6 @@
 import { Effect, Option, Schema } from "effect"
-import { type Answer, type Call, type EngineClient, type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { EngineClient } from "../EngineClient.ts"
+import { type Answer, type Call, type EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { optionalNullable } from "../optionalNullable.ts"
 
 const Ids = Schema.Array(Schema.Int)

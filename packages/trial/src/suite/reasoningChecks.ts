@@ -1,6 +1,6 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option } from "effect"
-import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeCount, decodeMessage, greedily, messageInput, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
 import {

@@ -1,6 +1,6 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { Unexpected } from "../EngineClient.ts"
+import { Unexpected } from "../engineAnswers.ts"
 import { gauge } from "../gauge.ts"
 import { monotonicMillis } from "../monotonicMillis.ts"
 import { promptTokens } from "../promptTokens.ts"

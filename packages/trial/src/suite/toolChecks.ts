@@ -1,5 +1,5 @@
 import { Effect, Option, Schema } from "effect"
-import type { Call } from "../EngineClient.ts"
+import type { Call } from "../engineAnswers.ts"
 import { type CheckClass, type TrialCheck, unexpected } from "./Check.ts"
 import { isMeasure, strictChatTools } from "./pathCalls.ts"
 import { converse, converseStreamed, roomFor, type SuiteSubject, secondsOf, thinksAnyway, together, withoutThinking } from "./SuiteSubject.ts"

@@ -1,5 +1,5 @@
 import { Data, Effect, Result } from "effect"
-import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { monotonicMillis } from "../monotonicMillis.ts"
 import type { NotApplicable, TrialCheck } from "./Check.ts"
 import { Finding } from "./finding.ts"

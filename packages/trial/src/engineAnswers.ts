@@ -1,0 +1,80 @@
+import type { CheckOutcome } from "@seatrial/domain"
+import { Data, Schema } from "effect"
+
+/** The engine could not be reached, or did not answer in time. */
+export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
+  readonly message: string
+  /**
+   * The seconds that the client waited, if the engine accepted the connection but sent nothing; absent if it could not
+   * be reached.
+   */
+  readonly silentFor?: number
+}> {}
+
+/** The engine gave an unexpected answer. `detail`: numbers and codes only, never generated text. */
+export class Unexpected extends Data.TaggedError("Unexpected")<{
+  readonly detail: string
+  /** Whether the second attempt decides, because the check judges a share over both attempts. */
+  readonly open?: boolean
+  /** The failure code, if the check determines it more exactly than its name does. */
+  readonly code?: CheckOutcome["code"]
+  readonly cause?: CheckOutcome["cause"]
+  /** The HTTP status, if it was unexpected. */
+  readonly status?: number
+}> {}
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count })
+export type Usage = typeof Usage.Type
+
+const text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const CallPiece = Schema.Struct({
+  index: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  id: text,
+  function: Schema.optionalKey(Schema.NullOr(Schema.Struct({ name: text, arguments: text })))
+})
+const Part = Schema.Struct({
+  role: text,
+  content: text,
+  reasoning: text,
+  reasoning_content: text,
+  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPiece)))
+})
+const Choice = Schema.Struct({ text, message: Schema.optionalKey(Part), delta: Schema.optionalKey(Part), finish_reason: text })
+const Whole = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Choice), usage: Usage }))
+const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.NullOr(Usage)) }))
+export const decodeWhole = Schema.decodeUnknownOption(Whole)
+export const decodeFrame = Schema.decodeUnknownOption(Frame)
+export type Frame = (typeof Frame)["Type"]
+export type CallPiece = typeof CallPiece.Type
+export type Choice = typeof Choice.Type
+
+export interface Answer {
+  readonly content: string
+  readonly reasoning: string
+  readonly finishReason: string | null
+  readonly usage: Usage
+}
+
+/** A tool call. `arguments` is JSON text. */
+export interface Call {
+  readonly id?: string | null
+  readonly function: { readonly name: string; readonly arguments: string }
+}
+
+/** A streamed answer with the properties that only a stream has. Times are monotonic milliseconds. */
+export interface StreamedAnswer extends Answer {
+  readonly sentAt: number
+  /** The time of each piece of content or reasoning. */
+  readonly arrivals: ReadonlyArray<number>
+  readonly roles: number
+  readonly finishReasons: number
+  readonly usageFrames: number
+  readonly toolCalls: ReadonlyArray<Call>
+  /** The numbers by which clients assemble the parts of calls: 0, 1, 2, in this order. */
+  readonly callNumbers: ReadonlyArray<number>
+  /** Whether `[DONE]` came exactly once, with nothing after it. */
+  readonly done: boolean
+}
+
+export const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
