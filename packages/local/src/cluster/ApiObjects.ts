@@ -13,7 +13,8 @@ import { selection } from "./Selector.ts"
 import { applied } from "./ServerSideApply.ts"
 import { table, wantsTable } from "./Table.ts"
 import { watch } from "./Watch.ts"
-import { type Patch, type Target, type WriteOptions, Writes } from "./Writes.ts"
+import { type Patch, type WriteOptions, Writes } from "./Writes.ts"
+import type { Target } from "./writeSteps.ts"
 
 /** The target of a resource path. Without a name it is the collection. */
 const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): (Target & { readonly everywhere: boolean }) | undefined => {

@@ -2,7 +2,8 @@ import { Effect, Layer, Queue } from "effect"
 import { at, isObject, type Json, type JsonObject, listAt, put, textAt } from "./Json.ts"
 import { Kinds } from "./Kinds.ts"
 import { ObjectStore, type Stored } from "./ObjectStore.ts"
-import { definitionFinalizer, Writes } from "./Writes.ts"
+import { Writes } from "./Writes.ts"
+import { definitionFinalizer } from "./writeSteps.ts"
 
 const mostEvents = 1_000
 

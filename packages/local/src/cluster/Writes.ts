@@ -3,19 +3,11 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { admit, firstStatus, fixedCauses } from "./Admission.ts"
 import { type DeleteOptions, deletion } from "./Deletion.ts"
 import { afterUpdate, type Writer } from "./FieldOwnership.ts"
-import { at, equal, fieldsAt, isList, type Json, type JsonObject, listAt, put, rfc3339, textAt, without } from "./Json.ts"
-import { apiVersionOf, builtInKinds, hasStatus, type Kind } from "./Kind.ts"
+import { at, equal, fieldsAt, isList, type Json, type JsonObject, listAt, put, rfc3339, textAt } from "./Json.ts"
+import { apiVersionOf, builtInKinds, type Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { type Mutation, ObjectStore, type Stored } from "./ObjectStore.ts"
-
-/** One object, or a subresource of it. */
-export interface Target {
-  readonly kind: Kind
-  /** Empty for cluster-scoped kinds. */
-  readonly namespace: string
-  readonly name: string
-  readonly subresource: string
-}
+import { createRefusal, firstMetadata, isReleased, newFinalizerCauses, nextObject, type Target, updateRefusal, withGeneration } from "./writeSteps.ts"
 
 export interface WriteOptions {
   readonly dryRun: boolean
@@ -31,9 +23,6 @@ export interface WriteOptions {
 
 /** Returns the patched object. Also returns the managed fields if the patch decides about them. */
 export type Patch = (current: JsonObject, writer: Writer) => Effect.Effect<{ readonly object: JsonObject; readonly managed?: Json }, KubeStatus>
-
-/** Keeps a custom resource definition until its objects are deleted. */
-export const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
 
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 const suffix = (): string => [...randomBytes(5)].map((byte) => letters[byte % letters.length]).join("")
@@ -67,12 +56,6 @@ const checked = (
   }
   const causes = [...admitted.causes, ...more(admitted.object)]
   return causes.length > 0 ? Effect.fail(KubeStatus.invalid(kind, name, causes)) : Effect.succeed(admitted.object)
-}
-
-/** Whether everything except metadata and status is equal. */
-const sameIntent = (a: JsonObject, b: JsonObject, status: boolean): boolean => {
-  const ignored = status ? ["metadata", "status", "apiVersion", "kind"] : ["metadata", "apiVersion", "kind"]
-  return equal(without(a, ...ignored), without(b, ...ignored))
 }
 
 /** The rules for create, update and delete that the API server itself enforces. */
@@ -125,30 +108,13 @@ export class Writes extends Context.Service<
             { reason: "FieldValueRequired", field: "metadata.name", message: "Required value: name or generateName is required" }
           ])
         }
-        const givenNamespace = textAt(body, "metadata", "namespace")
-        if (givenNamespace !== "" && givenNamespace !== namespace) {
-          return yield* KubeStatus.badRequest(`the namespace of the provided object does not match the namespace sent on the request`)
-        }
-        if (textAt(body, "metadata", "resourceVersion") !== "") {
-          return yield* KubeStatus.badRequest("resourceVersion should not be set on objects to be created")
-        }
+        const refusal = createRefusal(namespace, body)
+        if (refusal !== null) return yield* refusal
         yield* inNamespace(target, name)
         if (store.get(kind.stored, namespace, name) !== undefined) return yield* KubeStatus.alreadyExists(kind, name)
         const time = rfc3339(yield* Clock.currentTimeMillis)
         const uid = randomUUID()
-        const givenMetadata = without(fieldsAt(body, "metadata"), "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
-        const finalizers =
-          kind.plural === "customresourcedefinitions" ? [...new Set([...listAt(givenMetadata, "finalizers"), definitionFinalizer])] : givenMetadata.finalizers
-        const metadata: JsonObject = {
-          ...without(givenMetadata, "finalizers"),
-          ...(finalizers === undefined ? {} : { finalizers }),
-          name,
-          ...(kind.namespaced ? { namespace } : {}),
-          uid,
-          creationTimestamp: time,
-          ...(kind.custom || hasStatus(kind) ? { generation: 1 } : {})
-        }
-        const complete = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }
+        const complete = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: firstMetadata(kind, body, { name, namespace, uid, time }) }
         const admitted = yield* checked(kind, name, put(complete, ["status"], firstStatus(kind, complete, time)), options.strict, () => [])
         const fields = managed ?? afterUpdate(kind, undefined, admitted, writer({ ...target, name, subresource: "" }, options, time))
         return { resource: kind.stored, namespace, name, uid, object: put(admitted, ["metadata", "managedFields"], fields) }
@@ -165,54 +131,16 @@ export class Writes extends Context.Service<
         const by = writer(target, options, rfc3339(now))
         const before: JsonObject = { ...current.object, apiVersion: apiVersionOf(kind) }
         const { managed, object } = yield* patch(before, by)
-        const version = textAt(object, "metadata", "resourceVersion")
-        if (version === "" && (kind.custom || kind.plural === "leases" || kind.plural === "customresourcedefinitions")) {
-          return yield* KubeStatus.invalid(kind, name, [
-            { reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }
-          ])
-        }
-        if (version !== "" && version !== String(current.version)) {
-          return yield* KubeStatus.conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again")
-        }
-        const uid = textAt(object, "metadata", "uid")
-        if (uid !== "" && uid !== current.uid && options.patches === true) {
-          return yield* KubeStatus.invalid(kind, name, [
-            { reason: "FieldValueInvalid", field: "metadata.uid", message: `Invalid value: "${uid}": field is immutable` }
-          ])
-        }
-        if (uid !== "" && uid !== current.uid) {
-          return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.uid}`)
-        }
-        const givenName = textAt(object, "metadata", "name")
-        if (givenName !== "" && givenName !== name)
-          return yield* KubeStatus.badRequest(`the name of the object (${givenName}) does not match the name on the URL (${name})`)
+        const refusal = updateRefusal({ target, current, object, isPatch: options.patches === true })
+        if (refusal !== null) return yield* refusal
         const was = fieldsAt(before, "metadata")
-        const immutable = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"]
-        const metadata = {
-          ...without(fieldsAt(object, "metadata"), ...immutable, "resourceVersion", "selfLink", "managedFields"),
-          ...Object.fromEntries(immutable.flatMap((field) => (was[field] === undefined ? [] : [[field, was[field]] as const])))
-        }
-        const next =
-          subresource === "status"
-            ? put({ ...before, metadata: without(was, "managedFields", "resourceVersion") }, ["status"], object.status)
-            : put({ ...object, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }, ["status"], hasStatus(kind) ? before.status : object.status)
+        const next = nextObject(target, before, object)
         const bare = put(put(before, ["metadata", "managedFields"], undefined), ["metadata", "resourceVersion"], undefined)
-        const added = listAt(next, "metadata", "finalizers").filter((one) => !listAt(was, "finalizers").includes(one))
         const admitted = yield* checked(kind, name, next, options.strict, (one) => [
           ...(subresource === "" ? fixedCauses(kind, before, one) : []),
-          ...(added.length > 0 && was.deletionTimestamp !== undefined
-            ? [
-                {
-                  reason: "FieldValueForbidden",
-                  field: "metadata.finalizers",
-                  message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`
-                }
-              ]
-            : [])
+          ...newFinalizerCauses(was, next)
         ])
-        const generation = at(was, "generation")
-        const intended =
-          sameIntent(before, admitted, hasStatus(kind)) || typeof generation !== "number" ? admitted : put(admitted, ["metadata", "generation"], generation + 1)
+        const intended = withGeneration(kind, before, admitted)
         const replaced = at(object, "metadata", "managedFields")
         const fields =
           managed ??
@@ -230,10 +158,7 @@ export class Writes extends Context.Service<
           uid: current.uid,
           object: put(intended, ["metadata", "managedFields"], fields)
         }
-        const graceful = at(was, "deletionGracePeriodSeconds")
-        const released =
-          was.deletionTimestamp !== undefined && listAt(intended, "metadata", "finalizers").length === 0 && (graceful === undefined || graceful === 0)
-        return released ? { to: "remove", object: { ...outcome, version: current.version } } : { to: "put", object: outcome }
+        return isReleased(was, intended) ? { to: "remove", object: { ...outcome, version: current.version } } : { to: "put", object: outcome }
       })
 
       const currentOf = ({ kind, name, namespace }: Omit<Target, "subresource">) =>
