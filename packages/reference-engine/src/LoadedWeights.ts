@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import * as Schema from "effect/Schema"
-import { namedWeights, type Weights } from "./Llama.ts"
+import { namedWeights, type Weights } from "./LlamaWeights.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
 import { decodeBody } from "./Protocol.ts"
 import { type Tensor, toFloat32 } from "./Tensor.ts"
