@@ -49,6 +49,9 @@ const ordinary = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x20 && 
 /** Letters, digits, signs and the decimal point: bytes of numbers and literals. */
 const ofWords = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9a-zE.+-]/.test(String.fromCharCode(byte)) ? 1 : 0))
 
+/** JSON's white space: space, line feed, carriage return and tab. */
+const spaces = Uint8Array.from({ length: 256 }, (_, byte) => (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09 ? 1 : 0))
+
 const object = 1
 const list = 2
 
@@ -105,33 +108,41 @@ export class JsonScanner {
     this.#length = length
   }
 
-  /** Reads within a string up to its end or the end of the chunk. */
-  #text(chunk: Buffer, from: number): number {
-    let at = from
-    let plain = this.#plain
-    if (this.#escaped && at < chunk.length) {
-      this.#escaped = false
-      if ((chunk[at++] ?? 0) < 0x20) this.#invalid()
-    }
+  /** The first byte after an escaped character that began in the chunk before. */
+  #afterEscape(chunk: Buffer, from: number): number {
+    if (!this.#escaped || from >= chunk.length) return from
+    this.#escaped = false
+    if ((chunk[from] ?? 0) < 0x20) this.#invalid()
+    return from + 1
+  }
+
+  /** The position of the closing quote, or at least the chunk's length if the string does not end in it. */
+  #closingQuote(chunk: Buffer, from: number): number {
+    let at = this.#afterEscape(chunk, from)
     for (; at < chunk.length; at++) {
       const byte = chunk[at] ?? 0
       if (ordinary[byte] === 1) continue
       if (byte === 0x22) break
       if (byte < 0x20) this.#invalid()
-      plain = false
+      this.#plain = false
       // The escaped character may come with the next chunk.
       if (byte !== 0x5c) continue
       if (++at === chunk.length) this.#escaped = true
       else if ((chunk[at] ?? 0) < 0x20) this.#invalid()
     }
-    this.#plain = plain
+    return at
+  }
+
+  /** Reads within a string up to its end or the end of the chunk. */
+  #text(chunk: Buffer, from: number): number {
+    const at = this.#closingQuote(chunk, from)
     const to = Math.min(at, chunk.length)
     if (at >= chunk.length) {
       this.#keep(chunk.subarray(from, to))
       return to
     }
     // A string within a single chunk, the common case, is read without copying.
-    if (plain && this.#length === 0 && to - from <= maxToken) this.#endText(this.#visitor.ignores(this.#depth) ? "" : this.#read(chunk, from, to))
+    if (this.#plain && this.#length === 0 && to - from <= maxToken) this.#endText(this.#visitor.ignores(this.#depth) ? "" : this.#read(chunk, from, to))
     else {
       this.#keep(chunk.subarray(from, to))
       this.#endText(this.#decoded())
@@ -226,31 +237,40 @@ export class JsonScanner {
     this.#visitor.end(this.#depth)
   }
 
-  /** Reads outside of a string: one byte, or the part of a word in this chunk. */
-  #step(chunk: Buffer, from: number): number {
-    const byte = chunk[from] ?? 0
-    if (ofWords[byte] === 1) {
-      this.#mode = "word"
-      let at = from
-      for (; at < chunk.length && ofWords[chunk[at] ?? 0] === 1; at++) {
-        if (this.#length === maxWord) this.#invalid()
-        this.#token[this.#length++] = chunk[at] ?? 0
-      }
-      return at
+  /** Reads the part of a word in this chunk. */
+  #letters(chunk: Buffer, from: number): number {
+    this.#mode = "word"
+    let at = from
+    for (; at < chunk.length && ofWords[chunk[at] ?? 0] === 1; at++) {
+      if (this.#length === maxWord) this.#invalid()
+      this.#token[this.#length++] = chunk[at] ?? 0
     }
-    if (this.#mode === "word") this.#word()
-    if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return from + 1
-    if (byte === 0x22) {
-      if (this.#expected === "colon" || this.#expected === "commaOrEnd" || this.#expected === "nothing") this.#invalid()
-      this.#mode = "text"
-      this.#plain = true
-    } else if (byte === 0x7b) this.#begin(object)
+    return at
+  }
+
+  #beginText(): void {
+    if (this.#expected === "colon" || this.#expected === "commaOrEnd" || this.#expected === "nothing") this.#invalid()
+    this.#mode = "text"
+    this.#plain = true
+  }
+
+  #punctuation(byte: number): void {
+    if (byte === 0x7b) this.#begin(object)
     else if (byte === 0x5b) this.#begin(list)
     else if (byte === 0x7d) this.#close(object)
     else if (byte === 0x5d) this.#close(list)
     else if (byte === 0x3a && this.#expected === "colon") this.#expected = "value"
     else if (byte === 0x2c && this.#expected === "commaOrEnd") this.#expected = this.#open[this.#depth - 1] === object ? "name" : "value"
     else this.#invalid()
+  }
+
+  /** Reads outside of a string: one byte, or the part of a word in this chunk. */
+  #step(chunk: Buffer, from: number): number {
+    const byte = chunk[from] ?? 0
+    if (ofWords[byte] === 1) return this.#letters(chunk, from)
+    if (this.#mode === "word") this.#word()
+    if (byte === 0x22) this.#beginText()
+    else if (spaces[byte] !== 1) this.#punctuation(byte)
     return from + 1
   }
 }
