@@ -171,6 +171,29 @@ const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, 
   return { groups: scaled, bytes: rest, agrees }
 }
 
+/** Adds the tensors of the files whose headers were not read, as far as the index and the files' sizes show them. */
+const addInferred = (groups: TensorGroups, paths: Iterable<string>, byPath: ReadonlyMap<string, RepositoryFile>, index: WeightIndex | null) => {
+  const known = knownKinds(groups.values())
+  let bytes = groups.bytes
+  let isConsistent = true
+  for (const path of paths) {
+    const [file, placed] = [byPath.get(path), index?.files.get(path)]
+    if (file === undefined || placed === undefined) continue
+    const inferred = infer(file, placed, known)
+    bytes += inferred.bytes
+    isConsistent &&= inferred.agrees
+    groups.addAll(inferred.groups)
+  }
+  return { bytes, isConsistent }
+}
+
+/** Why the tensors cannot be served, as a sentence; null if they can. */
+const groupsProblem = (groups: TensorGroups, bytes: number): string | null => {
+  if (groups.full) return "The repository has more kinds of tensors than any model."
+  if (groups.count === 0) return "The repository's safetensors files hold no tensor."
+  return Number.isSafeInteger(bytes) ? null : "The repository's weights are larger than any machine."
+}
+
 /**
  * Reads the headers of weight files: of all, or of as many as `left` allows. The index determines which, so that each
  * kind of tensor is included; then the files whose size does not match their names are read.
@@ -239,22 +262,12 @@ export const readWeights = Effect.fnUntraced(function* (options: {
     yield* read(odd.slice(0, mayRead()))
   }
 
-  const known = knownKinds(groups.values())
   const fromHeaders = [...groups.values()].map((group) => ({ ...group }))
-  let bytes = groups.bytes
-  let agree = true
-  for (const path of left) {
-    const [file, placed] = [byPath.get(path), index?.files.get(path)]
-    if (file === undefined || placed === undefined) continue
-    const inferred = infer(file, placed, known)
-    bytes += inferred.bytes
-    agree &&= inferred.agrees
-    groups.addAll(inferred.groups)
-  }
-  if (!agree && index !== null && index.totalBytes !== null && agrees(files, index, index.totalBytes)) bytes = index.totalBytes
-  if (groups.full) return yield* new Unreadable({ reason: "The repository has more kinds of tensors than any model." })
-  if (groups.count === 0) return yield* new Unreadable({ reason: "The repository's safetensors files hold no tensor." })
-  if (!Number.isSafeInteger(bytes)) return yield* new Unreadable({ reason: "The repository's weights are larger than any machine." })
-  const weights: Weights = { groups: [...groups.values()], fromHeaders: fromHeaders, bytes, isComplete: left.size === 0 }
+  const inferred = addInferred(groups, left, byPath, index)
+  const isTotalBetter = !inferred.isConsistent && index !== null && index.totalBytes !== null && agrees(files, index, index.totalBytes)
+  const bytes = isTotalBetter ? index.totalBytes : inferred.bytes
+  const problem = groupsProblem(groups, bytes)
+  if (problem !== null) return yield* new Unreadable({ reason: problem })
+  const weights: Weights = { groups: [...groups.values()], fromHeaders, bytes, isComplete: left.size === 0 }
   return weights
 })
