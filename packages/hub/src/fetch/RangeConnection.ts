@@ -1,6 +1,7 @@
 import type { LookupFunction, Socket } from "node:net"
 import { HubUnavailable } from "../failures.ts"
 import { openTunnel, proxyFor } from "../proxy.ts"
+import { type Block, BlockBuffers } from "./BlockBuffers.ts"
 import { openSocket } from "./openSocket.ts"
 import { isHeader, lengthOf, parseHead, type ResponseHead } from "./ResponseHead.ts"
 
@@ -28,22 +29,9 @@ export interface RangeConnection {
   readonly close: (reason: Error) => void
 }
 
-/** Larger buffers would leave the core's cache before they are written. */
-const bufferBytes = 512 * 1024
-const buffers = 3
-/** A buffer with less space is not read into. */
-const leastRoom = 32 * 1024
 const maxHeadBytes = 64 * 1024
 /** Maximum length of an unwanted body that is read to keep the connection. */
 const maxDrained = 64 * 1024
-
-interface Block {
-  readonly bytes: Buffer
-  start: number
-  end: number
-}
-
-const makeBlock = (): Block => ({ bytes: Buffer.allocUnsafeSlow(bufferBytes), start: 0, end: 0 })
 
 interface Running {
   readonly transfer: Transfer
@@ -67,35 +55,8 @@ export const makeRangeConnection = (): RangeConnection => {
   let socket: Socket | null = null
   let origin = ""
   let running: Running | null = null
-  let active: Block | null = null
-  const free = Array.from({ length: buffers }, makeBlock)
-  const full: Array<Block> = []
+  const blocks = new BlockBuffers()
   let writing = false
-
-  const room = (): Block => {
-    active ??= free.pop() ?? makeBlock()
-    return active
-  }
-
-  const release = (block: Block) => {
-    block.start = 0
-    block.end = 0
-    free.push(block)
-  }
-
-  const seal = () => {
-    if (active === null) return
-    if (active.end > active.start) full.push(active)
-    else release(active)
-    active = null
-  }
-
-  /** It stays the active buffer, because the socket may be reading into it. */
-  const clear = () => {
-    if (active === null) return
-    active.start = 0
-    active.end = 0
-  }
 
   const drop = () => {
     const ending = socket
@@ -107,8 +68,8 @@ export const makeRangeConnection = (): RangeConnection => {
     if (job.ended !== null || running !== job) return
     job.ended = { error }
     if (error !== null || !job.reusable) drop()
-    if (job.wanted) seal()
-    else clear()
+    if (job.wanted) blocks.seal()
+    else blocks.clear()
     void flush()
   }
 
@@ -117,7 +78,7 @@ export const makeRangeConnection = (): RangeConnection => {
     writing = true
     const job = running
     let failure: Error | null = null
-    for (let block = full.shift(); block !== undefined; block = full.shift()) {
+    for (let block = blocks.shift(); block !== undefined; block = blocks.shift()) {
       if (failure === null && job !== null) {
         try {
           await job.transfer.write(block.bytes.subarray(block.start, block.end))
@@ -127,13 +88,13 @@ export const makeRangeConnection = (): RangeConnection => {
           drop()
         }
       }
-      release(block)
+      blocks.release(block)
       if (job?.ended === null && socket !== null) socket.resume()
     }
     writing = false
     if (job !== null && job.ended !== null && running === job) {
       running = null
-      clear()
+      blocks.clear()
       job.settle(failure ?? job.ended.error)
     }
   }
@@ -160,7 +121,7 @@ export const makeRangeConnection = (): RangeConnection => {
   /** Returns whether to continue reading. */
   const take = (bytes: number): boolean => {
     const job = running
-    const block = active
+    const block = blocks.active
     if (job === null || block === null || job.ended !== null) {
       drop()
       return false
@@ -190,19 +151,18 @@ export const makeRangeConnection = (): RangeConnection => {
       end(job, null)
       return socket !== null
     }
-    if (bufferBytes - block.end >= leastRoom) return true
-    if (job.wanted) seal()
-    else clear()
+    if (!blocks.isFull(block)) return true
+    if (job.wanted) blocks.seal()
+    else blocks.clear()
     void flush()
-    // The last free buffer is the next to read into, so at least two are needed.
-    return free.length > 1
+    return blocks.hasFree
   }
 
   const open = (transfer: Transfer): Socket => {
     const opened = openSocket(transfer, {
       // Without a free buffer, reading pauses until a write has finished.
       buffer: () => {
-        const block = room()
+        const block = blocks.room()
         return block.bytes.subarray(block.end)
       },
       callback: take
@@ -220,7 +180,7 @@ export const makeRangeConnection = (): RangeConnection => {
       if (job === null) return
       if (job.stale && job.ended === null) {
         job.stale = false
-        clear()
+        blocks.clear()
         send(job)
       } else end(job, error)
     }
@@ -233,7 +193,7 @@ export const makeRangeConnection = (): RangeConnection => {
   const feed = (opened: Socket) =>
     opened.on("data", (chunk: Buffer) => {
       for (let at = 0; at < chunk.length && socket === opened; ) {
-        const block = room()
+        const block = blocks.room()
         const bytes = chunk.copy(block.bytes, block.end, at)
         at += bytes
         if (take(bytes)) continue
