@@ -34,6 +34,51 @@ export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): Se
 const orRuntime = (alternatives: ReadonlyArray<EngineContract>): string =>
   alternatives.length === 0 ? "" : ` Request the runtime ${[...new Set(alternatives.map((engine) => engine.runtime))].sort().join(" or ")}, which accepts it.`
 
+const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
+
+const sortedNames = (names: Iterable<string>): ReadonlyArray<string> => [...new Set(names)].sort()
+
+/** No host class that the settings allow has the requested runtime. */
+const runtimeProblem = (serving: ServingRequest, classes: ReadonlyArray<HostClass>): ServingProblem | null => {
+  const { runtime } = serving
+  if (runtime === undefined || classes.length === 0 || classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) return null
+  const names = classOrder(serving)
+  const subject = names === null ? "No host class has" : names.length === 1 ? `${names[0]} does not have` : `None of ${classesInWords(names)} has`
+  const message = `${subject} the runtime ${runtime}. Available: ${sortedNames(classes.flatMap(runtimesOf)).join(", ")}.`
+  return { kind: "unknown", param: "serving.runtime", message }
+}
+
+/** The engines that the settings may select, and the others that their host classes offer. */
+interface Selection {
+  readonly candidates: ReadonlyArray<EngineContract>
+  readonly alternatives: ReadonlyArray<EngineContract>
+}
+
+const selectionOf = ({ runtime }: ServingRequest, classes: ReadonlyArray<HostClass>, engines: ReadonlyArray<EngineContract>): Selection => {
+  const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
+  const offered = new Set(classes.flatMap(runtimesOf))
+  const candidates = engines.filter((engine) => (runtime === undefined ? chosen.size === 0 || chosen.has(engine.runtime) : engine.runtime === runtime))
+  const alternatives = engines.filter((engine) => runtime === undefined && offered.has(engine.runtime) && !candidates.includes(engine))
+  return { candidates, alternatives }
+}
+
+const cacheTypeProblem = ({ kv_cache_dtype: dtype }: ServingRequest, { alternatives, candidates }: Selection): ServingProblem | null => {
+  if (dtype === undefined || candidates.length === 0 || candidates.some((engine) => engine.kvCacheDtypes.has(dtype))) return null
+  const taken = sortedNames(candidates.flatMap((engine) => [...engine.kvCacheDtypes])).join(", ")
+  const engine = sortedNames(candidates.map((candidate) => candidate.runtime)).join(" and ")
+  const more = orRuntime(alternatives.filter((alternative) => alternative.kvCacheDtypes.has(dtype)))
+  return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.${more}` }
+}
+
+const flagProblem = ({ engine_flags: flags }: ServingRequest, { alternatives, candidates }: Selection): ServingProblem | null => {
+  if (flags === undefined) return null
+  const issues = candidates.map((engine) => engine.flagIssue(flags))
+  const [issue] = issues
+  if (issue === undefined || issue === null || issues.includes(null)) return null
+  const more = orRuntime(alternatives.filter((alternative) => alternative.flagIssue(flags) === null))
+  return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: `${issue.message}${more}` }
+}
+
 /**
  * The first problem of serving settings that is apparent from the configured host classes and engines, or null. A flag
  * or cache type is wrong if every engine that the settings may select refuses it.
@@ -43,36 +88,10 @@ export const servingProblem = (
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>
 ): ServingProblem | null => {
-  const { engine_flags: flags, kv_cache_dtype: dtype, runtime } = serving
-  const range = rangeProblem(serving)
-  if (range !== null) return range
   const names = classOrder(serving)
   const classes = names === null ? hostClasses : hostClasses.filter((hostClass) => names.includes(hostClass.name))
-  const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
-  if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
-    const offeredRuntimes = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
-    return {
-      kind: "unknown",
-      param: "serving.runtime",
-      message: `${names === null ? "No host class has" : names.length === 1 ? `${names[0]} does not have` : `None of ${classesInWords(names)} has`} the runtime ${runtime}. Available: ${offeredRuntimes}.`
-    }
-  }
-  const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
-  const offered = new Set(classes.flatMap(runtimesOf))
-  const candidates = engines.filter((engine) => (runtime === undefined ? chosen.size === 0 || chosen.has(engine.runtime) : engine.runtime === runtime))
-  const alternatives = engines.filter((engine) => runtime === undefined && offered.has(engine.runtime) && !candidates.includes(engine))
-  if (dtype !== undefined && candidates.length > 0 && !candidates.some((engine) => engine.kvCacheDtypes.has(dtype))) {
-    const taken = [...new Set(candidates.flatMap((engine) => [...engine.kvCacheDtypes]))].sort().join(", ")
-    const engine = [...new Set(candidates.map((candidate) => candidate.runtime))].sort().join(" and ")
-    const more = orRuntime(alternatives.filter((other) => other.kvCacheDtypes.has(dtype)))
-    return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.${more}` }
-  }
-  if (flags === undefined) return null
-  const issues = candidates.map((engine) => engine.flagIssue(flags))
-  const issue = issues[0]
-  if (issue === undefined || issue === null || issues.includes(null)) return null
-  const more = orRuntime(alternatives.filter((other) => other.flagIssue(flags) === null))
-  return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: `${issue.message}${more}` }
+  const selection = selectionOf(serving, classes, engines)
+  return rangeProblem(serving) ?? runtimeProblem(serving, classes) ?? cacheTypeProblem(serving, selection) ?? flagProblem(serving, selection)
 }
 
 /** Formats host classes for a message. */
