@@ -169,30 +169,42 @@ const median = (values: ReadonlyArray<number>): number | null => {
  */
 const fewestTokensPerSecond = 1
 
+const requestsOf = ({ steps }: Benchmark): number => steps.reduce((total, step) => total + step.requests + step.errors + (step.figures?.unfinished ?? 0), 0)
+
+const errorFault = (benchmark: Benchmark): string | null => {
+  const { steps } = benchmark
+  const requests = requestsOf(benchmark)
+  const errors = steps.reduce((total, step) => total + step.errors, 0)
+  if (requests > 0 && errors * 100 <= requests) return null
+  const kinds = [...new Set(steps.flatMap(({ figures }) => Object.keys(figures?.error_kinds ?? {})))]
+  return `${errors} of ${requests} requests of the benchmark failed${kinds.length === 0 ? "" : ` (${kinds.join(", ")})`}.`
+}
+
+const tokenCountFault = (benchmark: Benchmark): string | null => {
+  const wrong = benchmark.steps.reduce((total, { figures }) => total + (figures?.wrong_counts ?? 0), 0)
+  return wrong > 0 ? `${wrong} of ${requestsOf(benchmark)} responses of the benchmark had a different number of tokens than requested.` : null
+}
+
+const silenceFault = ({ missing, steps }: Benchmark): string | null =>
+  missing === undefined && steps.every((step) => step.requests === 0 && step.seconds === 0) ? "No request of the benchmark was answered." : null
+
+/** If the load generator was the bottleneck, the figures say nothing about the engine's speed. */
+const speedFault = ({ missing, steps }: Benchmark): string | null => {
+  const alone = steps.find(({ concurrency }) => concurrency === 1)
+  if (alone?.figures === undefined || missing !== undefined) return null
+  return alone.seconds > 0 && alone.output_tokens_per_s < fewestTokensPerSecond
+    ? `A single request generated ${alone.output_tokens_per_s.toFixed(2)} tokens per second; the minimum is 1.`
+    : null
+}
+
 /**
  * Why a benchmark fails its run, as a sentence, or null. Reasons: more than 1% errors, wrong token counts, no response
  * at all, or a single request that is too slow.
  */
-export const benchmarkFault = (benchmark: Benchmark): string | null => {
-  const { steps } = benchmark
-  if (steps.length === 0 && benchmark.missing !== undefined) return null
-  const requests = steps.reduce((sum, step) => sum + step.requests + step.errors + (step.figures?.unfinished ?? 0), 0)
-  const errors = steps.reduce((sum, step) => sum + step.errors, 0)
-  const kinds = [...new Set(steps.flatMap(({ figures }) => Object.keys(figures?.error_kinds ?? {})))]
-  if (requests === 0 || errors * 100 > requests) {
-    return `${errors} of ${requests} requests of the benchmark failed${kinds.length === 0 ? "" : ` (${kinds.join(", ")})`}.`
-  }
-  const wrong = steps.reduce((sum, { figures }) => sum + (figures?.wrong_counts ?? 0), 0)
-  if (wrong > 0) return `${wrong} of ${requests} responses of the benchmark had a different number of tokens than requested.`
-  if (benchmark.missing === undefined && steps.every((step) => step.requests === 0 && step.seconds === 0)) return "No request of the benchmark was answered."
-  // If the load generator was the bottleneck, the figures say nothing about the engine's speed.
-  const alone = steps.find(({ concurrency }) => concurrency === 1)
-  if (alone?.figures === undefined || benchmark.missing !== undefined) return null
-  if (alone.seconds > 0 && alone.output_tokens_per_s < fewestTokensPerSecond) {
-    return `A single request generated ${alone.output_tokens_per_s.toFixed(2)} tokens per second; the minimum is 1.`
-  }
-  return null
-}
+export const benchmarkFault = (benchmark: Benchmark): string | null =>
+  benchmark.steps.length === 0 && benchmark.missing !== undefined
+    ? null
+    : (errorFault(benchmark) ?? tokenCountFault(benchmark) ?? silenceFault(benchmark) ?? speedFault(benchmark))
 
 /** A benchmark is slow if it reaches less than this share of the speed of earlier benchmarks with the same key. */
 const slowShare = 0.7
