@@ -92,14 +92,19 @@ export const blockOf = (config: ModelConfig, layout: KvLayout): number => {
   return Math.max(layout.blockTokens, Math.ceil(Math.max(...states) / Math.min(...tokens) / layout.blockTokens) * layout.blockTokens)
 }
 
+/** Number of tokens that an engine keeps of a window or chunk if it does not page it like the other layers; else null. */
+const windowedTokensOf = (group: LayerGroup, { windowedShare, windowedTokens }: KvLayout, tokens: number): number | null => {
+  if (group.kind !== "sliding" && group.kind !== "chunked") return null
+  if (windowedTokens !== undefined) return windowedTokens(group.kind === "sliding" ? group.window : group.chunk)
+  return windowedShare === undefined ? null : Math.ceil(tokens * windowedShare)
+}
+
 /** Bytes of one sequence of `tokens` in one layer. The page size is one block of the layer's group. */
 const layerSequenceBytes = (group: LayerGroup, layout: KvLayout, tokens: number, block: number, smallestPage: number): number => {
   const blocks = (length: number) => Math.ceil(length / block)
   const page = block * layerTokenBytes(group, layout)
-  const { windowedShare, windowedTokens } = layout
-  if (windowedTokens !== undefined && group.kind === "sliding") return blocks(windowedTokens(group.window)) * page
-  if (windowedTokens !== undefined && group.kind === "chunked") return blocks(windowedTokens(group.chunk)) * page
-  if (windowedShare !== undefined && (group.kind === "sliding" || group.kind === "chunked")) return blocks(Math.ceil(tokens * windowedShare)) * page
+  const windowed = windowedTokensOf(group, layout, tokens)
+  if (windowed !== null) return blocks(windowed) * page
   switch (group.kind) {
     case "full":
     case "latent":
