@@ -35,6 +35,29 @@ const settingProblem = (error: Config.ConfigError): string => {
   return `${name} is wrong: ${secret[name] === undefined ? message : `it takes ${secret[name]}`}.`
 }
 
+const databaseProblem = (message: string, databaseUrl: string | undefined, remedy: string): StartProblem =>
+  /Invalid (connection )?URL/u.test(message)
+    ? { message: `DATABASE_URL is wrong: it takes ${secret.DATABASE_URL}. ${remedy}`, exitCode: 2 }
+    : {
+        message: `Postgres cannot be used at ${placeOf(databaseUrl ?? "")}: ${message}. Check that Postgres runs there, or correct DATABASE_URL.`,
+        exitCode: 1
+      }
+
+/** The problem of an error with a tag, if the tag is known. `message`: that of its innermost cause. */
+const taggedProblem = (error: Error, message: string, remedy: string): StartProblem | undefined => {
+  switch ("_tag" in error ? error._tag : undefined) {
+    case "DatabaseSchemaError":
+      return { message, exitCode: 1 }
+    case "MigrationError":
+      // All migrations run in one transaction.
+      return { message: `The migration of the database failed and was rolled back. ${error.message}: ${message}.`, exitCode: 1 }
+    case "KubeConnectionError":
+      return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
+    default:
+      return undefined
+  }
+}
+
 /**
  * The problem of a program that could not start because of a setting, Postgres or a port; undefined for any other
  * cause. `databaseUrl` is the address that was tried, `remedy` a sentence on where settings come from.
@@ -44,22 +67,10 @@ export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | 
   if (error instanceof Config.ConfigError) return { message: `${settingProblem(error)} ${remedy}`, exitCode: 2 }
   if (!(error instanceof Error)) return undefined
   const { message } = innermost(error)
-  if (SqlError.isSqlError(error)) {
-    if (/Invalid (connection )?URL/u.test(message)) return { message: `DATABASE_URL is wrong: it takes ${secret.DATABASE_URL}. ${remedy}`, exitCode: 2 }
-    return {
-      message: `Postgres cannot be used at ${placeOf(databaseUrl ?? "")}: ${message}. Check that Postgres runs there, or correct DATABASE_URL.`,
-      exitCode: 1
-    }
-  }
-  if ("_tag" in error && error._tag === "DatabaseSchemaError") return { message, exitCode: 1 }
-  if ("_tag" in error && error._tag === "MigrationError") {
-    // All migrations run in one transaction.
-    return { message: `The migration of the database failed and was rolled back. ${error.message}: ${message}.`, exitCode: 1 }
-  }
-  if ("_tag" in error && error._tag === "KubeConnectionError") return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
-  return message.includes("EADDRINUSE")
-    ? { message: `${message}. Stop the program that uses the port, or set another port. ${remedy}`, exitCode: 1 }
-    : undefined
+  if (SqlError.isSqlError(error)) return databaseProblem(message, databaseUrl, remedy)
+  const tagged = taggedProblem(error, message, remedy)
+  if (tagged !== undefined || !message.includes("EADDRINUSE")) return tagged
+  return { message: `${message}. Stop the program that uses the port, or set another port. ${remedy}`, exitCode: 1 }
 }
 
 /** A start failure that was already printed. */
