@@ -3,7 +3,7 @@ import { type InferencePath, initialImageProfile, withdrawCapabilities } from "@
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { digits } from "../../src/suite/imageInput.ts"
-import { messagesCount } from "../../src/suite/pathChecks.ts"
+import { messagesCount } from "../../src/suite/messagesPath.ts"
 import { pathImages } from "../../src/suite/pathImages.ts"
 import { jpegOf, pngOf } from "../../src/suite/pictures.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
