@@ -16,8 +16,13 @@ import { watch } from "./Watch.ts"
 import { type Patch, type WriteOptions, Writes } from "./Writes.ts"
 import type { Target } from "./writeSteps.ts"
 
+interface CollectionTarget extends Target {
+  /** Whether the path has no namespace, although the kind is namespaced. */
+  readonly everywhere: boolean
+}
+
 /** The target of a resource path. Without a name it is the collection. */
-const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): (Target & { readonly everywhere: boolean }) | undefined => {
+const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): CollectionTarget | undefined => {
   const [root, first = "", second = "", ...others] = path
   const [group, version, rest] = root === "api" ? ["", first, path.slice(2)] : [first, second, others]
   const [namespaces, namespace = "", plural] = rest
@@ -62,7 +67,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         return { code, json: table(kind, [object], { resourceVersion: String(item.version) }, call.query.get("includeObject"), now) }
       })
 
-      const list = Effect.fnUntraced(function* (call: Call, { everywhere, kind, namespace }: Target & { readonly everywhere: boolean }) {
+      const list = Effect.fnUntraced(function* (call: Call, { everywhere, kind, namespace }: CollectionTarget) {
         const { query } = call
         const matches = yield* Effect.fromResult(selection(kind, query))
         const limit = number(query.get("limit")) ?? 0
@@ -108,7 +113,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         return { code: 200, json }
       })
 
-      const watching = Effect.fnUntraced(function* (call: Call, { everywhere, kind, name, namespace }: Target & { readonly everywhere: boolean }) {
+      const watching = Effect.fnUntraced(function* (call: Call, { everywhere, kind, name, namespace }: CollectionTarget) {
         const { query } = call
         const matches = yield* Effect.fromResult(selection(kind, query))
         const fromVersion = number(query.get("resourceVersion"))
@@ -170,7 +175,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         return { code: 200, json: { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", details } }
       })
 
-      const removeAll = Effect.fnUntraced(function* (call: Call, target: Target & { readonly everywhere: boolean }) {
+      const removeAll = Effect.fnUntraced(function* (call: Call, target: CollectionTarget) {
         const matches = yield* Effect.fromResult(selection(target.kind, call.query))
         const options = yield* Effect.fromResult(deleteOptions(target.kind, call.body === "" ? undefined : yield* parsed(call.body), call.query))
         const chosen = store
@@ -210,37 +215,58 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         return yield* one(call, kind, outcome.stored, outcome.created ? 201 : 200)
       })
 
-      const handle: Handler = Effect.fnUntraced(function* (call): Effect.fn.Return<Answer, KubeStatus> {
-        const { method, query } = call
-        const watchPrefix = call.path[call.path[0] === "api" ? 2 : 3] === "watch"
-        const target = targetOf(kinds, watchPrefix ? call.path.filter((_, position) => position !== (call.path[0] === "api" ? 2 : 3)) : call.path)
-        if (target === undefined) return yield* KubeStatus.noSuchPath()
+      const handleCollection = Effect.fnUntraced(function* (call: Call, target: CollectionTarget, isWatch: boolean): Effect.fn.Return<Answer, KubeStatus> {
+        const { kind } = target
+        switch (call.method) {
+          case "GET":
+            return yield* isWatch || call.query.get("watch") === "1" ? watching(call, target) : list(call, target)
+          case "DELETE":
+            return yield* removeAll(call, target)
+          case "POST": {
+            if (target.everywhere) return yield* KubeStatus.methodNotAllowed()
+            const body = yield* bodyOf(call, kind)
+            return yield* one(call, kind, yield* writes.create(target, body, optionsOf(call)), 201)
+          }
+          default:
+            return yield* KubeStatus.methodNotAllowed()
+        }
+      })
+
+      const readObject = Effect.fnUntraced(function* (call: Call, target: CollectionTarget, isWatch: boolean): Effect.fn.Return<Answer, KubeStatus> {
+        if (isWatch) return yield* watching(call, target)
         const { kind, name, namespace, subresource } = target
-        if (subresource !== "" && !kind.subresources.includes(subresource)) return yield* KubeStatus.noSuchPath()
-        if (name === "") {
-          if (method === "GET")
-            return yield* query.get("watch") === "true" || query.get("watch") === "1" || watchPrefix ? watching(call, target) : list(call, target)
-          if (method === "DELETE") return yield* removeAll(call, target)
-          if (method !== "POST" || target.everywhere) return yield* KubeStatus.methodNotAllowed()
-          const body = yield* bodyOf(call, kind)
-          return yield* one(call, kind, yield* writes.create(target, body, optionsOf(call)), 201)
-        }
+        const item = store.get(kind.stored, namespace, name)
+        if (item === undefined) return yield* KubeStatus.notFound(kind, name)
+        return yield* subresource === "log" ? podLog(store, item, call.query) : one(call, kind, item)
+      })
+
+      const replace = Effect.fnUntraced(function* (call: Call, target: Target) {
+        const body = yield* bodyOf(call, target.kind)
+        const outcome = yield* writes.update(target, () => Effect.succeed({ object: body }), optionsOf(call))
+        return yield* one(call, target.kind, outcome.stored)
+      })
+
+      const handleObject = Effect.fnUntraced(function* (call: Call, target: CollectionTarget, isWatch: boolean): Effect.fn.Return<Answer, KubeStatus> {
+        const { method } = call
+        const { subresource } = target
         if (subresource === "binding") return yield* method === "POST" ? bind(call, target) : KubeStatus.methodNotAllowed()
-        if (method === "GET") {
-          if (watchPrefix || query.get("watch") === "true") return yield* watching(call, target)
-          const item = store.get(kind.stored, namespace, name)
-          if (item === undefined) return yield* KubeStatus.notFound(kind, name)
-          return yield* subresource === "log" ? podLog(store, item, query) : one(call, kind, item)
-        }
+        if (method === "GET") return yield* readObject(call, target, isWatch)
         if (subresource === "log") return yield* KubeStatus.methodNotAllowed()
-        if (method === "PUT") {
-          const body = yield* bodyOf(call, kind)
-          const outcome = yield* writes.update(target, () => Effect.succeed({ object: body }), optionsOf(call))
-          return yield* one(call, kind, outcome.stored)
-        }
+        if (method === "PUT") return yield* replace(call, target)
         if (method === "PATCH") return yield* patch(call, target)
         if (method === "DELETE" && subresource === "") return yield* remove(call, target)
         return yield* KubeStatus.methodNotAllowed()
+      })
+
+      const handle: Handler = Effect.fnUntraced(function* (call): Effect.fn.Return<Answer, KubeStatus> {
+        const verbPosition = call.path[0] === "api" ? 2 : 3
+        const hasWatchPrefix = call.path[verbPosition] === "watch"
+        const target = targetOf(kinds, hasWatchPrefix ? call.path.filter((_, position) => position !== verbPosition) : call.path)
+        if (target === undefined) return yield* KubeStatus.noSuchPath()
+        const { kind, name, subresource } = target
+        if (subresource !== "" && !kind.subresources.includes(subresource)) return yield* KubeStatus.noSuchPath()
+        const isWatch = hasWatchPrefix || call.query.get("watch") === "true"
+        return yield* name === "" ? handleCollection(call, target, isWatch) : handleObject(call, target, isWatch)
       })
 
       return ApiObjects.of({ handle })
