@@ -19,7 +19,7 @@ import {
   type RunProgress,
   type UserId
 } from "@seatrial/domain"
-import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
+import { Cause, Clock, Context, Effect, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
 import { type ListenEvent, listen } from "./listen.ts"
@@ -43,12 +43,9 @@ import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 import type { Allowance } from "./spending/Account.ts"
-import { makeReadAccount } from "./spending/readAccount.ts"
+import { makeUsedUp } from "./spending/usedUp.ts"
 
 export type { PublishedEndpoint, Run, RunRevision, ServingPlan, StoredWeights } from "./runs/Run.ts"
-
-/** How long an account is not read again. Passes over the runs of an organization share one reading. */
-const accountAge = Duration.seconds(15)
 
 /** How long a finished run that was not released counts as live, milliseconds. */
 const unreleasedMillis = 86_400_000
@@ -204,16 +201,7 @@ export class Runs extends Context.Service<
       const ids = yield* Ids
       const hubConnections = yield* HubConnections
 
-      const readAccount = makeReadAccount(sql)
-      const usedUp = yield* Cache.makeWith(
-        (orgId: OrgId) =>
-          readAccount(orgId).pipe(
-            Effect.map((account) => account.usedUp()?.kind ?? null),
-            Effect.orDie,
-            Effect.withSpan("Runs.usedUp")
-          ),
-        { capacity: 10_000, timeToLive: (exit) => (Exit.isSuccess(exit) ? accountAge : Duration.zero) }
-      )
+      const usedUp = yield* makeUsedUp(sql)
 
       const IdRow = Schema.Struct({ id: DeploymentId })
       const findLive = SqlSchema.findAll({
@@ -271,7 +259,7 @@ export class Runs extends Context.Service<
         live: live.pipe(Effect.withSpan("Runs.live")),
         measuredStarts: measuredStarts(sql),
         earlierBenchmarks: earlierBenchmarks(sql),
-        usedUp: (orgId) => Cache.get(usedUp, orgId),
+        usedUp,
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
         changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(changedRuns), Stream.flattenIterable),
         enter: enterPhase(sql, ids),
