@@ -13,6 +13,11 @@ export interface DeleteOptions {
   readonly propagation: string
 }
 
+interface DeletionTarget {
+  readonly kind: Kind
+  readonly name: string
+}
+
 const systemNamespaces = ["default", "kube-system", "kube-public", "kube-node-lease"]
 
 const graceOf = (kind: Kind, object: JsonObject, asked: number | undefined): number => {
@@ -23,47 +28,63 @@ const graceOf = (kind: Kind, object: JsonObject, asked: number | undefined): num
   return asked ?? (typeof own === "number" ? own : 30)
 }
 
-/**
- * What happens to an object that is deleted: it is removed immediately, or marked so that its finalizers, its agent or
- * its content can finish.
- */
-export const deletion = Effect.fnUntraced(function* (
-  target: { readonly kind: Kind; readonly name: string },
-  current: Stored,
-  options: DeleteOptions
-): Effect.fn.Return<Mutation, KubeStatus> {
-  const { kind, name } = target
+const isNamespace = (kind: Kind): boolean => kind.stored === "/namespaces"
+
+/** Refuses a deletion of another object or version, or of a system namespace; null if it is allowed. */
+const deletionRefusal = ({ kind, name }: DeletionTarget, current: Stored, options: DeleteOptions): KubeStatus | null => {
   if (options.uid !== "" && options.uid !== current.uid) {
-    return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.uid}`)
+    return KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.uid}`)
   }
   if (options.resourceVersion !== "" && options.resourceVersion !== String(current.version)) {
-    return yield* KubeStatus.conflict(
+    return KubeStatus.conflict(
       kind,
       name,
       `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${current.version}`
     )
   }
-  if (kind.stored === "/namespaces" && systemNamespaces.includes(name)) return yield* KubeStatus.forbidden(kind, name, "this namespace may not be deleted")
-  const { object } = current
-  const now = yield* Clock.currentTimeMillis
-  const grace = graceOf(kind, object, options.grace)
-  const deleting = at(object, "metadata", "deletionTimestamp") !== undefined
-  const extra = options.propagation === "Foreground" ? ["foregroundDeletion"] : options.propagation === "Orphan" ? ["orphan"] : []
-  const finalizers = deleting ? listAt(object, "metadata", "finalizers") : [...new Set([...listAt(object, "metadata", "finalizers"), ...extra])]
-  const waits = finalizers.length > 0 || (kind.stored === "/namespaces" && listAt(object, "spec", "finalizers").length > 0)
-  if (grace === 0 && !waits) return { to: "remove", object: current }
-  const remaining = at(object, "metadata", "deletionGracePeriodSeconds")
-  if (deleting && (typeof remaining !== "number" || remaining <= grace)) return { to: "keep", object: current }
+  return isNamespace(kind) && systemNamespaces.includes(name) ? KubeStatus.forbidden(kind, name, "this namespace may not be deleted") : null
+}
+
+const propagationFinalizers: Readonly<Record<string, ReadonlyArray<string>>> = { Foreground: ["foregroundDeletion"], Orphan: ["orphan"] }
+
+/** The finalizers that a deletion waits for. The first deletion adds that of its propagation policy. */
+const remainingFinalizers = (object: JsonObject, propagation: string): ReadonlyArray<Json> => {
+  const finalizers = listAt(object, "metadata", "finalizers")
+  return isDeleting(object) ? finalizers : [...new Set([...finalizers, ...(propagationFinalizers[propagation] ?? [])])]
+}
+
+const isDeleting = (object: JsonObject): boolean => at(object, "metadata", "deletionTimestamp") !== undefined
+
+const markDeleted = (kind: Kind, object: JsonObject, mark: { readonly finalizers: ReadonlyArray<Json>; readonly grace: number; readonly now: number }) => {
   const generation = at(object, "metadata", "generation")
   const metadata: JsonObject = {
     ...fieldsAt(object, "metadata"),
-    ...(finalizers.length > 0 ? { finalizers } : {}),
+    ...(mark.finalizers.length > 0 ? { finalizers: mark.finalizers } : {}),
     ...(typeof generation === "number" ? { generation: generation + 1 } : {}),
-    deletionTimestamp: rfc3339(now + grace * 1_000),
-    deletionGracePeriodSeconds: grace
+    deletionTimestamp: rfc3339(mark.now + mark.grace * 1_000),
+    deletionGracePeriodSeconds: mark.grace
   }
   const marked = { ...object, metadata }
-  return { to: "put", object: { ...current, object: kind.stored === "/namespaces" ? put(marked, ["status", "phase"], "Terminating") : marked } }
+  return isNamespace(kind) ? put(marked, ["status", "phase"], "Terminating") : marked
+}
+
+/**
+ * What happens to an object that is deleted: it is removed immediately, or marked so that its finalizers, its agent or
+ * its content can finish.
+ */
+export const deletion = Effect.fnUntraced(function* (target: DeletionTarget, current: Stored, options: DeleteOptions): Effect.fn.Return<Mutation, KubeStatus> {
+  const { kind } = target
+  const refusal = deletionRefusal(target, current, options)
+  if (refusal !== null) return yield* refusal
+  const { object } = current
+  const now = yield* Clock.currentTimeMillis
+  const grace = graceOf(kind, object, options.grace)
+  const finalizers = remainingFinalizers(object, options.propagation)
+  const waits = finalizers.length > 0 || (isNamespace(kind) && listAt(object, "spec", "finalizers").length > 0)
+  if (grace === 0 && !waits) return { to: "remove", object: current }
+  const remaining = at(object, "metadata", "deletionGracePeriodSeconds")
+  if (isDeleting(object) && (typeof remaining !== "number" || remaining <= grace)) return { to: "keep", object: current }
+  return { to: "put", object: { ...current, object: markDeleted(kind, object, { finalizers, grace, now }) } }
 })
 
 const policies = ["Background", "Foreground", "Orphan"]
