@@ -83,6 +83,27 @@ export const endIdsOf = ({ small }: Pick<PinnedRepository, "small">): ReadonlySe
   return new Set(generation.length > 0 ? generation : configured)
 }
 
+/** Layers of the heads that predict further tokens may follow: engines read as many types as there are layers. */
+const layerTypesFault = (own: ReturnType<typeof configuredEnds>["own"]): string | null => {
+  if (own?.layer_types == null || own.num_hidden_layers == null || own.layer_types.length >= own.num_hidden_layers) return null
+  return `${own.layer_types.length} types for ${own.num_hidden_layers} layers`
+}
+
+/** The end token that the tokenizer's settings name. */
+const tokenizerEnd = (small: ReadonlyMap<string, string>): string | undefined => {
+  const { eos_token } = Option.getOrElse(decodeTokens(small.get("tokenizer_config.json")), () => ({ eos_token: null }))
+  return typeof eos_token === "string" ? eos_token : eos_token?.content
+}
+
+const idOf = Effect.fnUntraced(function* (tokenizer: PinnedRepository["tokenizer"], token: string | undefined) {
+  return token === undefined || tokenizer === null ? null : ((yield* tokenizer.find([token]))[0] ?? null)
+})
+
+const templateEndNote = (known: ReadonlySet<number>, ending: number | null): string => {
+  if (ending === null) return ""
+  return known.has(ending) ? ", the template's among them" : `, not the template's ${ending}`
+}
+
 /** Configuration, generation settings, tokenizer and template describe the same model. */
 export const configCoherent: TrialCheck = {
   name: "config_coherent",
@@ -96,15 +117,12 @@ export const configCoherent: TrialCheck = {
     const highest = tokenizer === null ? -1 : Math.max(tokenizer.vocabulary - 1, ...(yield* tokenizer.encode(["a"], true)).flat())
     if (highest >= rows) return yield* unexpected(`the tokenizer gives ids up to ${highest}, the embedding has ${rows} rows`)
     const { configured, generation, own } = configuredEnds(small)
-    // Layers of the heads that predict further tokens may follow: engines read as many as there are layers.
-    if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length < own.num_hidden_layers) {
-      return yield* unexpected(`${own.layer_types.length} types for ${own.num_hidden_layers} layers`)
-    }
+    const layerFault = layerTypesFault(own)
+    if (layerFault !== null) return yield* unexpected(layerFault)
     const outside = [...configured, ...generation].find((id) => id < 0 || id >= rows)
     if (outside !== undefined) return yield* unexpected(`end-of-turn id ${outside} in a vocabulary of ${rows}`)
-    const { eos_token } = Option.getOrElse(decodeTokens(small.get("tokenizer_config.json")), () => ({ eos_token: null }))
-    const text = typeof eos_token === "string" ? eos_token : eos_token?.content
-    const tokenId = text === undefined || tokenizer === null ? null : ((yield* tokenizer.find([text]))[0] ?? null)
+    const text = tokenizerEnd(small)
+    const tokenId = yield* idOf(tokenizer, text)
     if (tokenId !== null && tokenId >= rows) return yield* unexpected(`end-of-turn id ${tokenId} in a vocabulary of ${rows}`)
     const known = new Set([...configured, ...generation, ...(tokenId === null ? [] : [tokenId])])
     if (known.size === 0 && tokenizer !== null) return yield* unexpected("no end-of-turn token is named anywhere")
@@ -116,12 +134,13 @@ export const configCoherent: TrialCheck = {
     const written = beyond.find(({ content }) => rendered.includes(content))
     if (written !== undefined) return yield* unexpected(`the template writes id ${written.id}, the embedding has ${rows} rows`)
     const after = rendered.split("qqq")[1] ?? ""
-    const mark = tokenizer === null ? undefined : tokenizer.special.find((special) => after.startsWith(special))
-    const ending = mark === undefined || tokenizer === null ? null : ((yield* tokenizer.find([mark]))[0] ?? null)
+    const mark = tokenizer?.special.find((special) => after.startsWith(special))
+    const ending = yield* idOf(tokenizer, mark)
     // The library adds this token beyond the trained vocabulary. It ends nothing, as long as another token does.
-    const strange = text !== undefined && text !== "" && tokenizer !== null && tokenId === null ? ", not the tokenizer's own, which it does not know" : ""
-    const without = beyond.length === 0 ? "" : `, ${beyond.length} added tokens beyond the embedding`
-    return `${known.size} end ids${ending === null ? "" : known.has(ending) ? ", the template's among them" : `, not the template's ${ending}`}${strange}${without}`
+    const isUnknownEnd = text !== undefined && text !== "" && tokenizer !== null && tokenId === null
+    return `${known.size} end ids${templateEndNote(known, ending)}${isUnknownEnd ? ", not the tokenizer's own, which it does not know" : ""}${
+      beyond.length === 0 ? "" : `, ${beyond.length} added tokens beyond the embedding`
+    }`
   })
 }
 
