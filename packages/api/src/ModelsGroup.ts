@@ -3,7 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { CatalogModelList, cached, Empty } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
-import { BodyTooLarge, InvalidBody, ModelManaged, ModelNotActivated, NotFound, UnsupportedMediaType } from "./publicErrors.ts"
+import { BodyTooLarge, FirstPurchaseRequired, InvalidBody, ModelManaged, ModelNotActivated, NotFound, UnsupportedMediaType } from "./publicErrors.ts"
 import { NoQuery } from "./queries.ts"
 
 /** The published models. The endpoint is public: it requires no key and ignores a key that is sent. */
@@ -23,7 +23,7 @@ const change = <const Name extends "disable" | "enable">(name: Name) =>
     query: NoQuery,
     payload: [Empty, HttpApiSchema.NoContent],
     success: HttpApiSchema.NoContent,
-    error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound, ModelNotActivated]
+    error: [InvalidBody, BodyTooLarge, UnsupportedMediaType, NotFound, ModelNotActivated, ...(name === "enable" ? [FirstPurchaseRequired] : [])]
   }).annotateMerge(policy("write", ["models:write"]))
 
 /** Lists the organization's own served models, as OpenAI clients do, and changes them. */

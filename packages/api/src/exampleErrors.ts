@@ -29,7 +29,8 @@ const errors: Readonly<Record<string, ExampleError>> = {
   },
   first_purchase_required: {
     type: "billing_error",
-    message: "The organization cannot deploy: it needs a first purchase, or its billing is suspended. Ask an administrator to record a purchase."
+    message:
+      "The organization cannot deploy: it needs a first purchase, or its billing is suspended. Ask an administrator to record a purchase or to resume billing."
   },
   insufficient_balance: {
     type: "billing_error",

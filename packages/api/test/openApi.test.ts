@@ -67,7 +67,7 @@ describe("the OpenAPI document", () => {
     ["post", "/v1/deployments/{id}/cancel", "deployments.cancel", [], [...writes, "404", "409"].sort(), ["deployments:write"]],
     ["get", "/v1/models", "models.list", [], lists, ["models:read", "inference:write"]],
     ["post", "/v1/models/{id}/disable", "models.disable", [], changes, ["models:write"]],
-    ["post", "/v1/models/{id}/enable", "models.enable", [], changes, ["models:write"]],
+    ["post", "/v1/models/{id}/enable", "models.enable", [], ["402", ...changes].sort(), ["models:write"]],
     ["delete", "/v1/models/{id}", "models.delete", [], changes.filter((status) => status !== "413" && status !== "415"), ["models:write"]],
     ["get", "/v1/catalog/models", "catalog.list", [], published, []],
     ["get", "/healthz", "system.health", [], ["200", "400", "405", "408", "431", "500"], []],

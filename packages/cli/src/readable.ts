@@ -2,9 +2,10 @@ import { escapeUnsafe } from "./plainText.ts"
 
 /** Micro-dollars as dollars, exactly: "1500000" is $1.50. */
 export const dollars = (micros: string): string => {
-  const padded = micros.padStart(7, "0")
+  const sign = micros.startsWith("-") ? "-" : ""
+  const padded = micros.slice(sign.length).padStart(7, "0")
   const fraction = padded.slice(-6).replace(/0+$/, "").padEnd(2, "0")
-  return `$${padded.slice(0, -6)}.${fraction}`
+  return `${sign}$${padded.slice(0, -6)}.${fraction}`
 }
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value)

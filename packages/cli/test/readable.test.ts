@@ -12,7 +12,9 @@ describe("money is shown exactly, in dollars", () => {
     ["1500000", "$1.50"],
     ["999999", "$0.999999"],
     ["123456789012345678901234", "$123456789012345678.901234"],
-    ["2000000", "$2.00"]
+    ["2000000", "$2.00"],
+    ["-536", "-$0.000536"],
+    ["-1500000", "-$1.50"]
   ] as const
   for (const [micros, shown] of cases) it(`${micros} is ${shown}`, () => assert.strictEqual(dollars(micros), shown))
 })

@@ -110,6 +110,9 @@ export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyA
   if (names === null || hostClasses.length === 0) return null
   const unknown = names.find((name) => !hostClasses.some((hostClass) => hostClass.name === name))
   if (unknown === undefined) return null
-  const message = `There is no host class ${unknown}; choose ${isClassChoice(serving) ? "from" : "one of"} ${hostClassNames(hostClasses)}.`
+  const message =
+    unknown === "any"
+      ? "any must stand alone: it already means every host class."
+      : `There is no host class ${unknown}; choose ${isClassChoice(serving) ? "from" : "one of"} ${hostClassNames(hostClasses)}.`
   return { kind: "unknown", param: "serving.host_class", message }
 }

@@ -1,9 +1,9 @@
 import { Caller, Empty } from "@seatrial/api"
-import { type ModelOwner, OwnModels } from "@seatrial/store"
-import { Effect } from "effect"
+import { Billing, type ModelOwner, OwnModels } from "@seatrial/store"
+import { Effect, Option } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { decodeBody, readJson } from "./jsonBody.ts"
-import { modelManaged, modelNotActivated, notFound } from "./publicErrors.ts"
+import { firstPurchaseRequired, modelManaged, modelNotActivated, notFound, usedUp } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
 const decodeEmpty = decodeBody(Empty)
@@ -16,20 +16,30 @@ interface ModelPath {
 /** Operations that change an organization's own models. */
 export const ownModelChanges = Effect.gen(function* () {
   const models = yield* OwnModels
-  const { maxBodyBytes } = yield* ServerSettings
+  const billing = yield* Billing
+  const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
 
-  const setStatus = (change: (typeof models)["disable"]) =>
+  /** An enabled model gets its engine back, which costs money like a deployment. */
+  const checkFunds = Effect.gen(function* () {
+    const { firstPurchase, orgId, spendLimited } = yield* Caller
+    if (requireFirstPurchase && !firstPurchase) return yield* firstPurchaseRequired
+    const spent = spendLimited ? yield* billing.usedUp(orgId) : Option.none()
+    if (Option.isSome(spent)) return yield* usedUp(spent.value.kind)
+  })
+
+  const setStatus = (change: (typeof models)["disable"], costsMoney: boolean) =>
     Effect.fnUntraced(function* ({ params, request }: ModelPath & { readonly request: HttpServerRequest.HttpServerRequest }) {
       const owner: ModelOwner = yield* Caller
       const body = yield* readJson(request, maxBodyBytes)
       if (body !== undefined) yield* decodeEmpty(body)
+      if (costsMoney) yield* checkFunds
       yield* change(owner, params.id).pipe(Effect.catchTags({ ModelNotFound: () => notFound, ModelServesNothing: () => modelNotActivated }))
       return noContent
     })
 
   return {
-    disable: setStatus(models.disable),
-    enable: setStatus(models.enable),
+    disable: setStatus(models.disable, false),
+    enable: setStatus(models.enable, true),
     remove: Effect.fnUntraced(function* ({ params }: ModelPath) {
       const owner: ModelOwner = yield* Caller
       yield* models

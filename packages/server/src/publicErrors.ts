@@ -133,7 +133,8 @@ export const firstPurchaseRequired = refused(
   (request_id) =>
     new Public.FirstPurchaseRequired({
       error: {
-        message: "The organization cannot deploy: it needs a first purchase, or its billing is suspended. Ask an administrator to record a purchase.",
+        message:
+          "The organization cannot deploy: it needs a first purchase, or its billing is suspended. Ask an administrator to record a purchase or to resume billing.",
         code: "first_purchase_required",
         request_id
       }

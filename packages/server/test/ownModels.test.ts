@@ -1,7 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { OrgId } from "@seatrial/domain"
-import { Deployments, Runs } from "@seatrial/store"
+import { Billing, Deployments, Runs } from "@seatrial/store"
 import { makeServing, newModel } from "@seatrial/store/testing"
 import { Effect, Option, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
@@ -45,6 +45,16 @@ layer(layerStage(), { excludeTestServices: true })("an organization's own model 
         { ...by, before: { status: "active" }, after: { status: "disabled", revision_id: revisionId } },
         { ...by, before: { status: "disabled" }, after: { status: "active", revision_id: revisionId } }
       ])
+    })
+  )
+
+  it.effect("is not enabled while the organization may not spend, because its engine costs money", () =>
+    Effect.gen(function* () {
+      const { call, key, orgId } = yield* serving()
+      yield* (yield* Billing).setSpendLimit(orgId, { day: 0n })
+      const refused = yield* call("POST", "/v1/models/tiny/enable", { key })
+      assert.deepStrictEqual([refused.status, failureOf(refused).code], [402, "spend_limit_reached"])
+      assert.strictEqual((yield* call("POST", "/v1/models/tiny/disable", { key })).status, 204)
     })
   )
 
