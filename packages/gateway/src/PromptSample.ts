@@ -38,15 +38,33 @@ export const samplePrompt = ({ engineBody, givenTokens, imageCount, withoutImage
 /** The request members that make up the prompt. */
 const promptMembers = ["prompt", "input", "messages", "system", "instructions", "tools"] as const
 
-/** The text to count. JSON names and punctuation approximate the tokens of the chat template. */
-export const textOf = ({ json, scale }: PromptSample): string => {
+/** Members of messages that the prompt does not contain as text. */
+const framing = new Set(["role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status", "cache_control"])
+
+/** Tokens that a chat template writes around each message, about: its start with the role, and its end. */
+const tokensPerMessage = 3
+
+/** The texts in a conversation. Names and punctuation of its JSON are not in the prompt. */
+const textsIn = (value: unknown): ReadonlyArray<string> => {
+  if (typeof value === "string") return [value]
+  if (Array.isArray(value)) return value.flatMap(textsIn)
+  return isObject(value) ? Object.entries(value).flatMap(([name, inner]) => (framing.has(name) ? [] : textsIn(inner))) : []
+}
+
+/**
+ * The text to count, and the tokens of the chat template that are not in it. Templates write tools as JSON, so these are
+ * text as JSON. Parts of a long request are text with the JSON around it, of which there is little.
+ */
+export const promptOf = ({ json, scale }: PromptSample): { readonly text: string; readonly templateTokens: number } => {
   const members = scale === 1 ? parseJson(json) : undefined
-  if (!isObject(members)) return json
+  if (!isObject(members)) return { text: json, templateTokens: 0 }
   const texts: Array<string> = []
   for (const name of promptMembers) {
     const value = members[name]
     if (value === undefined || value === null) continue
-    for (const one of Array.isArray(value) ? value : [value]) texts.push(typeof one === "string" ? one : JSON.stringify(one))
+    if (name === "tools") for (const tool of Array.isArray(value) ? value : [value]) texts.push(JSON.stringify(tool))
+    else texts.push(...textsIn(value))
   }
-  return texts.join("\n")
+  const messages = Array.isArray(members.messages) ? members.messages.length : 0
+  return { text: texts.join("\n"), templateTokens: messages * tokensPerMessage }
 }

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import type { EngineClient } from "./EngineClient.ts"
-import { type PromptSample, textOf } from "./PromptSample.ts"
+import { type PromptSample, promptOf } from "./PromptSample.ts"
 import { RequestAbort } from "./RequestAbort.ts"
 import { readWhole } from "./readWhole.ts"
 
@@ -34,7 +34,7 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ 
 
 /** Counts the tokens of a prompt with the tokenizer of the engine that has the request. Tokenizing uses no GPU. */
 export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Service"], { most, requestId, sample, url }: CountOptions) {
-  const text = textOf(sample)
+  const { templateTokens, text } = promptOf(sample)
   const signal = new RequestAbort()
   const body = () => JSON.stringify({ prompt: text, add_special_tokens: true })
   const counted =
@@ -50,6 +50,6 @@ export const countPrompt = Effect.fnUntraced(function* (engine: EngineClient["Se
           Effect.orElseSucceed(() => null)
         )
   const ofText = Math.ceil((counted ?? Buffer.byteLength(text) / bytesPerToken) * sample.scale)
-  const tokens = Math.min(most, sample.tokens + sample.images * tokensPerImage + ofText)
+  const tokens = Math.min(most, sample.tokens + templateTokens + sample.images * tokensPerImage + ofText)
   return { tokens, byTokenizer: counted !== null } satisfies CountedPrompt
 })

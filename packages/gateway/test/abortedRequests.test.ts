@@ -35,7 +35,7 @@ describe("a caller that disconnects", () => {
       engine.script = () => {}
       const stage = yield* makeStage([engine.url], bounded)
       const end = yield* leave(engine, stage, { body: { ...prompt, stream: true } })
-      // The member's role and name count as the tokens of the chat template.
+      // The tokens that a chat template writes around the message are included.
       assert.deepStrictEqual(end.usage, { input_tokens: 13, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null })
       assert.include(end.note, "counted with the model's tokenizer")
       assert.deepStrictEqual([end.statusCode, end.ttftMs, engine.calls[0]?.isCut()], [499, null, true])

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { samplePrompt, textOf } from "../src/PromptSample.ts"
+import { type PromptSample, promptOf, samplePrompt } from "../src/PromptSample.ts"
 import type { CheckedRequest } from "../src/vocabulary/checkRequest.ts"
 
 const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "withoutImages"> = { imageCount: 0, withoutImages: null }): CheckedRequest => ({
@@ -17,12 +17,23 @@ const requestOf = (body: object, images: Pick<CheckedRequest, "imageCount" | "wi
   engineBody: JSON.stringify(body)
 })
 
+const textOf = (sample: PromptSample) => promptOf(sample).text
+
 describe("the sample of a prompt", () => {
   it("is the complete text of a short prompt, without settings", () => {
     const of = (body: object) => textOf(samplePrompt(requestOf(body)))
     assert.deepStrictEqual(of({ prompt: "one two", max_tokens: 7, user: "u" }), "one two")
     assert.deepStrictEqual(of({ prompt: ["one", "two"] }), "one\ntwo")
     assert.deepStrictEqual(of({ instructions: "a", input: "b", tools: [{ name: "t" }] }), 'b\na\n{"name":"t"}')
+  })
+
+  it("has the texts of messages without the JSON around them, and the tokens that a chat template writes around each", () => {
+    const messages = [
+      { role: "user", content: [{ type: "text", text: "one two" }] },
+      { role: "assistant", content: null, tool_calls: [{ id: "call_1", type: "function", function: { name: "look", arguments: '{"at":1}' } }] },
+      { role: "tool", tool_call_id: "call_1", content: "three" }
+    ]
+    assert.deepStrictEqual(promptOf(samplePrompt(requestOf({ messages }))), { text: 'one two\nlook\n{"at":1}\nthree', templateTokens: 9 })
   })
 
   it("represents a long prompt, wherever its dense text is", () => {

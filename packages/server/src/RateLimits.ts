@@ -12,6 +12,8 @@ export class RateLimits extends Context.Service<
   {
     /** Takes one token from each bucket of the caller for this rate class. Takes none if one of the buckets is empty. */
     readonly draw: (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
+    /** The same for a request whose key lacks a scope. It has a bucket of the key, so that it takes nothing from the organization. */
+    readonly drawRefused: (caller: Pick<Caller["Service"], "keyId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
   }
 >()("seatrial/RateLimits") {
   static readonly layer = Layer.effect(
@@ -34,12 +36,19 @@ export class RateLimits extends Context.Service<
         }
       }
 
+      const drawAll = (draws: ReadonlyArray<Draw>, keyNames: ReadonlyArray<string>) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const empty = buckets.draw(draws, now)
+          return empty === null ? Effect.void : new RateExceeded({ of: keyNames.includes(empty.name) ? "key" : "org", retryAfter: empty.retryAfter })
+        })
+      const refusedRates = { read: rates.readsPerKey, preview: rates.previewsPerOrg, write: rates.writesPerOrg } satisfies Record<RateClass, Draw["rate"]>
+
       return RateLimits.of({
-        draw: (caller, rate) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            const empty = buckets.draw(drawsOf(caller, rate), now)
-            return empty === null ? Effect.void : new RateExceeded({ of: empty.name === caller.keyId ? "key" : "org", retryAfter: empty.retryAfter })
-          })
+        draw: (caller, rate) => drawAll(drawsOf(caller, rate), [caller.keyId]),
+        drawRefused: ({ keyId }, rate) => {
+          const name = `refused ${rate} ${keyId}`
+          return drawAll([{ name, rate: refusedRates[rate] }], [name])
+        }
       })
     })
   )

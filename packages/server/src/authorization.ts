@@ -32,12 +32,11 @@ export const layerAuthorization = Layer.effect(
     }
 
     const admit = (caller: Caller["Service"], endpoint: HttpApiEndpoint.Top) => {
-      const drawn = Effect.catchTag(limits.draw(caller, Context.get(endpoint.annotations, RateClassOf)), "RateExceeded", ({ of, retryAfter }) =>
-        rateLimited(of, retryAfter)
-      )
+      const rate = Context.get(endpoint.annotations, RateClassOf)
+      const limited = (drawn: ReturnType<typeof limits.draw>) => Effect.catchTag(drawn, "RateExceeded", ({ of, retryAfter }) => rateLimited(of, retryAfter))
       const anyOf = Context.get(endpoint.annotations, RequiredScopes)
-      if (anyOf.some((scopes) => scopes.every((scope) => caller.scopes.has(scope)))) return drawn
-      return Effect.andThen(drawn, missingScope(anyOf[0]?.find((scope) => !caller.scopes.has(scope)) ?? ""))
+      if (anyOf.some((scopes) => scopes.every((scope) => caller.scopes.has(scope)))) return limited(limits.draw(caller, rate))
+      return Effect.andThen(limited(limits.drawRefused(caller, rate)), missingScope(anyOf[0]?.find((scope) => !caller.scopes.has(scope)) ?? ""))
     }
 
     return Authorization.of({

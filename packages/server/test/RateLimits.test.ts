@@ -89,6 +89,18 @@ layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3
       })
     )
 
+    it.effect("let a key without the scope take no writes from its organization", () =>
+      Effect.gen(function* () {
+        const { call } = yield* Stage
+        const tenant = yield* makeTenant()
+        const { secret: powerless } = yield* tenant.withKey([])
+        const cancel = (key: string) => call("POST", "/v1/deployments/dep_00000000000000000000000000/cancel", { key })
+        const refused = yield* Effect.repeat(cancel(powerless), { until: ({ status }) => status === 429 })
+        assert.include(refused.text, '"code":"key_rate_limited"')
+        assert.strictEqual((yield* cancel(tenant.key)).status, 404)
+      })
+    )
+
     it.effect("limit unknown keys per client address, and never limit an existing key", () =>
       Effect.gen(function* () {
         const { call } = yield* Stage
