@@ -69,7 +69,7 @@ describe("an engine's answer", () => {
         answer.push(Buffer.from("a"))
         if (complete) answer.finish()
         answer.destroy()
-        assert.deepStrictEqual(events, complete ? [] : ["hang up"], "whoever hangs up is events later")
+        assert.deepStrictEqual(events, complete ? [] : ["hang up"], "the server hangs up several events later")
         yield* afterTicks
         assert.strictEqual(events.at(-1), "close")
         assert.notInclude(events, "a")

@@ -243,7 +243,7 @@ describe("a stream", () => {
       received.request.destroy()
       yield* soon(() => call?.isCut() === true && outcomes(world).length === 2)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 499 client_closed_request"])
-      assert.deepStrictEqual([endOf(world).usage.input_tokens, endOf(world).usage.output_tokens, endOf(world).ttftMs], [10, 0, null])
+      assert.deepStrictEqual([endOf(world).usage.input_tokens, endOf(world).usage.output_tokens, endOf(world).ttftMs], [4, 0, null])
     })
   )
 })

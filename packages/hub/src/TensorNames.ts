@@ -2,7 +2,7 @@
 export const maxTensors = 320_000
 
 const longestName = 512
-/** Random for each process, so that nobody can construct names with colliding hashes. */
+/** Random for each process, so that no caller can construct names with colliding hashes. */
 const seeds = crypto.getRandomValues(new Uint32Array(4))
 const [highSeed = 0, lowSeed = 0, groupHighSeed = 0, groupLowSeed = 0] = seeds
 const mixHigh = (hash: number, value: number): number => Math.imul(hash ^ value, 0x9e3779b1)

@@ -37,7 +37,7 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
         break
       case "RemoveResource":
         hold(isFinished(phase), "removes the object of a run that is at work")
-        hold(observation.run.modelDeleted || observation.run.applied === null, "removes what somebody applied")
+        hold(observation.run.modelDeleted || observation.run.applied === null, "removes an object that a user applied")
         hold(observation.run.modelDeleted || phase !== "activated" || observation.run.revision?.status !== "active", "removes the object of what serves")
         hold(observation.run.modelDeleted || actions.length === 1, "does something else with the object of a run that is over")
         break

@@ -55,7 +55,7 @@ describe("a restarted engine", () => {
     ],
     ["and stays without traffic if the start before gave the same answers", activated({ boot: start("differs", 2), pod: again }), "Tell, NoteNodeFault"],
     [
-      "is still compared if it answers its probes late meanwhile",
+      "is still compared if it answers its probes late in that time",
       activated({ boot: start(null), pod: { ...pod, ready: false }, work: { running: "boot", ended: null }, sameStart: true }),
       `work boot, again ${podClass.bootDeadlineSeconds * 1_000}`
     ],

@@ -67,7 +67,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   materializing: [
     ["a download is started once", observationOf("materializing"), 0, "EnsureFetch"],
-    ["no download is needed if another one fetched the files meanwhile", observationOf("materializing", { weights: { own: true } }), 0, "enter provisioning"],
+    [
+      "no download is needed if another one has fetched the files in that time",
+      observationOf("materializing", { weights: { own: true } }),
+      0,
+      "enter provisioning"
+    ],
     [
       "a running download is left alone, and its progress is read again later",
       observationOf("materializing", { fetch: ObservedFetch.Active({ obstacle: null, progress: null }) }),
@@ -512,7 +517,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "Tell, remove pod pod-1"
     ],
     [
-      "an engine that restarted meanwhile has its own time",
+      "an engine that restarted in that time has its own deadline",
       observationOf("activated", { pod: { ...unready, startedAt: 5 * minute } }, serving),
       11 * minute,
       "again 900000"

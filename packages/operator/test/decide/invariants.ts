@@ -123,7 +123,7 @@ export const brokenInvariants = (observation: Observation, now: number, { action
   if (work === "fidelity" || work === "checking" || work === "measuring" || work === "benchmarking") {
     // Work that began while the engine was ready continues: the engine is busy with it.
     hold(6, healthy || answers || (observation.sameStart && observation.work.running === work), "tries an engine that is not ready")
-    hold(6, observation.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image nobody noted")
+    hold(6, observation.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image was not recorded")
     hold(6, !changed, "tries another image than the one that was tried before")
   }
   return broken
