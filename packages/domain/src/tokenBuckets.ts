@@ -8,6 +8,8 @@ export interface Rate {
 export interface Draw {
   readonly name: string
   readonly rate: Rate
+  /** The draw needs a token in this bucket and leaves it there. */
+  readonly takesNone?: boolean
 }
 
 /** The empty bucket of a draw. `retryAfter`: whole seconds, at least 1, until every bucket has a token. */
@@ -64,8 +66,8 @@ export class TokenBuckets {
   }
 
   /**
-   * Takes one token from each bucket and returns null. If a bucket is empty, takes nothing and returns the first empty
-   * bucket.
+   * Takes one token from each bucket and returns null, but none from buckets with `takesNone`. If a bucket is empty, takes
+   * nothing and returns the first empty bucket.
    */
   draw(draws: ReadonlyArray<Draw>, now: number): EmptyBucket | null {
     let empty: string | null = null
@@ -81,7 +83,7 @@ export class TokenBuckets {
       return bucket
     })
     if (empty !== null) return { name: empty, retryAfter }
-    for (const bucket of buckets) bucket.tokens--
+    for (const [index, bucket] of buckets.entries()) if (draws[index]?.takesNone !== true) bucket.tokens--
     return null
   }
 

@@ -30,6 +30,14 @@ describe("token buckets", () => {
     assert.strictEqual(drawn(buckets, 9, 0, "a"), 1)
   })
 
+  it("refuse a draw that takes none while the bucket is empty", () => {
+    const buckets = new TokenBuckets()
+    const check = () => buckets.draw([{ ...draw("a"), takesNone: true }], 0)
+    for (let index = 0; index < 9; index++) assert.isNull(check())
+    assert.strictEqual(drawn(buckets, 9, 0, "a"), 4)
+    assert.deepStrictEqual(check(), { name: "a", retryAfter: 1 })
+  })
+
   it("remove full buckets, and never exceed their number", () => {
     const buckets = new TokenBuckets(100)
     for (let index = 0; index < 1_000; index++) {

@@ -12,8 +12,11 @@ export class RateLimits extends Context.Service<
   {
     /** Takes one token from each bucket of the caller for this rate class. Takes none if one of the buckets is empty. */
     readonly draw: (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
-    /** The same for a request whose key lacks a scope. It has a bucket of the key, so that it takes nothing from the organization. */
-    readonly drawRefused: (caller: Pick<Caller["Service"], "keyId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
+    /**
+     * The same for a request whose key lacks a scope. It takes from a bucket of the key only: the buckets of a permitted
+     * request must have a token too, which stays there, so that such a key takes nothing from its organization.
+     */
+    readonly drawRefused: (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass) => Effect.Effect<void, RateExceeded>
   }
 >()("seatrial/RateLimits") {
   static readonly layer = Layer.effect(
@@ -36,19 +39,21 @@ export class RateLimits extends Context.Service<
         }
       }
 
-      const drawAll = (draws: ReadonlyArray<Draw>, keyNames: ReadonlyArray<string>) =>
+      const refusedRates = { read: rates.readsPerKey, preview: rates.previewsPerOrg, write: rates.writesPerOrg } satisfies Record<RateClass, Draw["rate"]>
+      const refusedDrawsOf = (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass): ReadonlyArray<Draw> => [
+        ...drawsOf(caller, rate).map((draw) => ({ ...draw, takesNone: true })),
+        { name: `refused ${rate} ${caller.keyId}`, rate: refusedRates[rate] }
+      ]
+
+      const drawAll = (draws: ReadonlyArray<Draw>, keyId: string) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const empty = buckets.draw(draws, now)
-          return empty === null ? Effect.void : new RateExceeded({ of: keyNames.includes(empty.name) ? "key" : "org", retryAfter: empty.retryAfter })
+          return empty === null ? Effect.void : new RateExceeded({ of: empty.name.endsWith(keyId) ? "key" : "org", retryAfter: empty.retryAfter })
         })
-      const refusedRates = { read: rates.readsPerKey, preview: rates.previewsPerOrg, write: rates.writesPerOrg } satisfies Record<RateClass, Draw["rate"]>
 
       return RateLimits.of({
-        draw: (caller, rate) => drawAll(drawsOf(caller, rate), [caller.keyId]),
-        drawRefused: ({ keyId }, rate) => {
-          const name = `refused ${rate} ${keyId}`
-          return drawAll([{ name, rate: refusedRates[rate] }], [name])
-        }
+        draw: (caller, rate) => drawAll(drawsOf(caller, rate), caller.keyId),
+        drawRefused: (caller, rate) => drawAll(refusedDrawsOf(caller, rate), caller.keyId)
       })
     })
   )

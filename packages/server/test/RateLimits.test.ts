@@ -98,6 +98,10 @@ layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3
         const refused = yield* Effect.repeat(cancel(powerless), { until: ({ status }) => status === 429 })
         assert.include(refused.text, '"code":"key_rate_limited"')
         assert.strictEqual((yield* cancel(tenant.key)).status, 404)
+        // The limit comes before the scope: another such key is limited as soon as the organization has no writes left.
+        yield* Effect.repeat(cancel(tenant.key), { until: ({ status }) => status === 429 })
+        const { secret: another } = yield* tenant.withKey([])
+        assert.include((yield* cancel(another)).text, '"code":"org_rate_limited"')
       })
     )
 

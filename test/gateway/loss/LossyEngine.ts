@@ -92,6 +92,8 @@ export const openLossyEngine = Effect.acquireRelease(
     const streams = { all: 0, floodsEnded: 0 }
     const server = createServer((request, response) => {
       if (request.method === "GET") return response.writeHead(200).end()
+      // It has no tokenizer, so that the gateway estimates the prompts of callers who leave.
+      if (request.url !== "/v1/chat/completions") return response.writeHead(404).end()
       const id = request.headers["x-request-id"]
       if (typeof id === "string") worked.add(id)
       const chunks: Array<Buffer> = []
