@@ -1,4 +1,5 @@
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
+import { optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { assertConforms } from "../../packages/server/test/conformance.ts"
 
@@ -110,7 +111,7 @@ export const openWire = Effect.fnUntraced(function* (port: number) {
   return wire
 })
 
-const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ code: Schema.String, param: Schema.optionalKey(Schema.NullOr(Schema.String)) }) }))
+const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ code: Schema.String, param: optionalNullable(Schema.String) }) }))
 const decodeFailure = Schema.decodeUnknownOption(Failure)
 
 /** The code and parameter of an error. None if the response is not an error. */

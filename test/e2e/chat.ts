@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { type Effect, Schema } from "effect"
 import { type Answer, bodyOf, type Caller } from "./Caller.ts"
 
@@ -9,10 +10,8 @@ const Whole = Schema.Struct({
 })
 const Chunk = Schema.fromJsonString(
   Schema.Struct({
-    choices: Schema.Array(
-      Schema.Struct({ delta: Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) }), finish_reason: Schema.NullOr(Schema.String) })
-    ),
-    usage: Schema.optionalKey(Schema.NullOr(Usage))
+    choices: Schema.Array(Schema.Struct({ delta: Schema.Struct({ content: optionalNullable(Schema.String) }), finish_reason: Schema.NullOr(Schema.String) })),
+    usage: optionalNullable(Usage)
   })
 )
 

@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiSchema } from "effect/http-api"
 
@@ -7,7 +8,7 @@ const body = <const Type extends string, const Codes extends readonly [string, .
     type: Schema.tag(type),
     code: Schema.Literals(codes),
     /** The field, parameter, header or scope that the error is about. */
-    param: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    param: optionalNullable(Schema.String),
     /** Equal to the header `x-request-id`. */
     request_id: Schema.optionalKey(Schema.String)
   })
@@ -182,7 +183,7 @@ export const ErrorObject = Schema.Struct({
     message: Schema.String,
     type: Schema.String,
     code: Schema.String,
-    param: Schema.optionalKey(Schema.NullOr(Schema.String)),
+    param: optionalNullable(Schema.String),
     request_id: Schema.optionalKey(Schema.String)
   })
 }).annotate({ identifier: "Error" })

@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline/promises"
 import { SeatrialClient } from "@seatrial/client"
+import { optionalNullable } from "@seatrial/domain"
 import { Console, Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { Sse } from "effect/encoding"
@@ -16,10 +17,8 @@ interface Message {
 
 const Chunk = Schema.fromJsonString(
   Schema.Struct({
-    choices: Schema.optionalKey(
-      Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) })) }))
-    ),
-    error: Schema.optionalKey(Schema.Struct({ message: Schema.String, code: Schema.optionalKey(Schema.NullOr(Schema.String)) }))
+    choices: Schema.optionalKey(Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: optionalNullable(Schema.String) })) }))),
+    error: Schema.optionalKey(Schema.Struct({ message: Schema.String, code: optionalNullable(Schema.String) }))
   })
 )
 const decodeChunk = Schema.decodeUnknownOption(Chunk)

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { Micros, Prices } from "./money.ts"
+import { optionalNullable } from "./optionalNullable.ts"
 import { Phase, V1Phase } from "./phases.ts"
 import { Check, Fidelity, OutputFingerprint } from "./trial.ts"
 
@@ -43,7 +44,7 @@ export type RequestRecord = typeof RequestRecord.Type
 export const Verification = Schema.Struct({
   checks: Schema.Array(Check),
   outputFingerprints: Schema.optionalKey(Schema.Array(OutputFingerprint)),
-  fingerprintCard: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  fingerprintCard: optionalNullable(Schema.String),
   fidelity: Schema.optionalKey(Fidelity)
 }).annotate({ identifier: "Verification" })
 export type Verification = typeof Verification.Type

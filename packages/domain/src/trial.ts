@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { FailureCode } from "./failures.ts"
+import { optionalNullable } from "./optionalNullable.ts"
 
 /**
  * Minimum context in tokens for the trial's checks: a question of 20 words in a chat template with its own instructions
@@ -117,14 +118,14 @@ export const Measured = Schema.Struct({
   max_concurrency: Schema.NullOr(Schema.Finite),
   load_seconds: Schema.NullOr(Schema.Finite),
   // Absent in measurements of earlier versions.
-  activation_bytes: Schema.optionalKey(Schema.NullOr(Schema.Int)),
-  graph_bytes: Schema.optionalKey(Schema.NullOr(Schema.Int)),
-  graph_seconds: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  activation_bytes: optionalNullable(Schema.Int),
+  graph_bytes: optionalNullable(Schema.Int),
+  graph_seconds: optionalNullable(Schema.Finite),
   /**
    * The engine's own figure for its start. vLLM: profiling, KV cache and warm-up after the weights are loaded. SGLang:
    * the entire start.
    */
-  boot_seconds: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  boot_seconds: optionalNullable(Schema.Finite),
   /** KV cache bytes per token, by the engine's figures and by the fit's arithmetic. */
   kv_layout: Schema.optionalKey(Schema.Struct({ told: Schema.Finite, exact: Schema.Finite, differs: Schema.Boolean }))
 })

@@ -1,11 +1,11 @@
-import { type InferencePath, requestVocabulary } from "@seatrial/domain"
+import { type InferencePath, optionalNullable, requestVocabulary } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { contextLengthExceeded, engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
 
 const EngineErrorFields = {
   message: Schema.String,
   param: Schema.optionalKey(Schema.Unknown),
-  code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Finite, Schema.String])))
+  code: optionalNullable(Schema.Union([Schema.Finite, Schema.String]))
 }
 // vLLM nests its errors; SGLang's chat endpoint does not.
 const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(EngineErrorFields) }), Schema.Struct(EngineErrorFields)]))

@@ -1,7 +1,7 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Option, Predicate, Result, Schema } from "effect"
 import { Unreadable } from "./failures.ts"
 
-const optionalNullable = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Rank = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 8_192 }))
 const Alpha = Schema.Finite.check(Schema.isGreaterThan(0))
 const ModuleName = Schema.String.check(Schema.isBetweenLength(1, 256))

@@ -1,4 +1,4 @@
-import { type Commit, RepoName } from "@seatrial/domain"
+import { type Commit, optionalNullable, RepoName } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { HubRefusal } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
@@ -13,7 +13,7 @@ export interface License {
 const Text = Schema.String
 const Card = Schema.Struct({
   license: Schema.Union([Text, Schema.NonEmptyArray(Text)]),
-  license_name: Schema.optionalKey(Schema.NullOr(Text))
+  license_name: optionalNullable(Text)
 })
 const decodeCard = Schema.decodeUnknownOption(Card)
 const decodeTags = Schema.decodeUnknownOption(Schema.Array(Text))

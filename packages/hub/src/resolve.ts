@@ -1,4 +1,4 @@
-import { Commit, RepoName, type RepositoryFile } from "@seatrial/domain"
+import { Commit, optionalNullable, RepoName, type RepositoryFile } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type HubAnswer, HubUnavailable, Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
@@ -44,14 +44,14 @@ const Sibling = Schema.Struct({
   rfilename: Schema.String,
   size: Size,
   blobId: Sha1,
-  lfs: Schema.optionalKey(Schema.NullOr(Schema.Struct({ sha256: Sha256, size: Size })))
+  lfs: optionalNullable(Schema.Struct({ sha256: Sha256, size: Size }))
 })
 const Entry = Schema.Struct({
   type: Schema.String,
   path: Schema.String,
   size: Size,
   oid: Sha1,
-  lfs: Schema.optionalKey(Schema.NullOr(Schema.Struct({ oid: Sha256, size: Size })))
+  lfs: optionalNullable(Schema.Struct({ oid: Sha256, size: Size }))
 })
 const decodeInfo = Schema.decodeUnknownOption(Info)
 const decodeSiblings = Schema.decodeUnknownOption(Schema.Array(Sibling))

@@ -1,22 +1,22 @@
+import { optionalNullable } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
 import { readJsonFile } from "./ModelConfig.ts"
 import { Safetensors } from "./Safetensors.ts"
 import type { Tensor } from "./Tensor.ts"
 
-const absent = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Rank = Schema.Int.check(Schema.isGreaterThan(0))
 
 const ConfigFile = Schema.Struct({
   r: Rank,
   lora_alpha: Schema.Finite,
   target_modules: Schema.Union([Schema.String, Schema.Array(Schema.String)]),
-  use_rslora: absent(Schema.Boolean),
-  use_dora: absent(Schema.Boolean),
-  bias: absent(Schema.String),
-  modules_to_save: absent(Schema.Array(Schema.String)),
-  rank_pattern: absent(Schema.Record(Schema.String, Rank)),
-  alpha_pattern: absent(Schema.Record(Schema.String, Schema.Finite))
+  use_rslora: optionalNullable(Schema.Boolean),
+  use_dora: optionalNullable(Schema.Boolean),
+  bias: optionalNullable(Schema.String),
+  modules_to_save: optionalNullable(Schema.Array(Schema.String)),
+  rank_pattern: optionalNullable(Schema.Record(Schema.String, Rank)),
+  alpha_pattern: optionalNullable(Schema.Record(Schema.String, Schema.Finite))
 })
 
 /** The update of one linear module: `scale` x B (A x). */

@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Template } from "@huggingface/jinja"
-import { readTemplate } from "@seatrial/domain"
+import { optionalNullable, readTemplate } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
 import { readJsonFile } from "./ModelConfig.ts"
 
-const TokenText = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })])))
+const TokenText = optionalNullable(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })]))
 const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String }))
 const ConfigFile = Schema.Struct({
-  chat_template: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Named, Schema.Record(Schema.String, Schema.Unknown)]))),
+  chat_template: optionalNullable(Schema.Union([Schema.String, Named, Schema.Record(Schema.String, Schema.Unknown)])),
   bos_token: TokenText,
   eos_token: TokenText
 })

@@ -1,12 +1,11 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { jsonOfPython, samplingDefaults } from "@seatrial/domain"
+import { jsonOfPython, optionalNullable, samplingDefaults } from "@seatrial/domain"
 import { computationProblem, type RopeConfig, referenceLimits, referenceRope } from "@seatrial/engines/reference"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
 
-const absent = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Count = Schema.Int.check(Schema.isGreaterThan(0))
 const Ids = Schema.Union([Schema.Int, Schema.Array(Schema.Int)])
 
@@ -18,30 +17,30 @@ const ConfigFile = Schema.Struct({
   intermediate_size: Count,
   num_hidden_layers: Count,
   num_attention_heads: Count,
-  num_key_value_heads: absent(Count),
-  head_dim: absent(Count),
+  num_key_value_heads: optionalNullable(Count),
+  head_dim: optionalNullable(Count),
   vocab_size: Count,
-  max_position_embeddings: absent(Count),
-  rms_norm_eps: absent(Schema.Finite),
-  rope_theta: absent(Schema.Finite),
-  rope_scaling: absent(RopeFields),
-  rope_parameters: absent(RopeFields),
-  partial_rotary_factor: absent(Schema.Finite),
-  tie_word_embeddings: absent(Schema.Boolean),
-  attention_bias: absent(Schema.Boolean),
-  mlp_bias: absent(Schema.Boolean),
-  hidden_act: absent(Schema.String),
-  layer_types: absent(Schema.Array(Schema.String)),
-  sliding_window: absent(Count),
-  use_sliding_window: absent(Schema.Boolean),
-  eos_token_id: absent(Ids),
-  quantization_config: absent(Schema.Unknown)
+  max_position_embeddings: optionalNullable(Count),
+  rms_norm_eps: optionalNullable(Schema.Finite),
+  rope_theta: optionalNullable(Schema.Finite),
+  rope_scaling: optionalNullable(RopeFields),
+  rope_parameters: optionalNullable(RopeFields),
+  partial_rotary_factor: optionalNullable(Schema.Finite),
+  tie_word_embeddings: optionalNullable(Schema.Boolean),
+  attention_bias: optionalNullable(Schema.Boolean),
+  mlp_bias: optionalNullable(Schema.Boolean),
+  hidden_act: optionalNullable(Schema.String),
+  layer_types: optionalNullable(Schema.Array(Schema.String)),
+  sliding_window: optionalNullable(Count),
+  use_sliding_window: optionalNullable(Schema.Boolean),
+  eos_token_id: optionalNullable(Ids),
+  quantization_config: optionalNullable(Schema.Unknown)
 })
 
 const anyObject = Schema.Record(Schema.String, Schema.Unknown)
 const decodeConfig = Schema.decodeUnknownResult(ConfigFile)
 
-const GenerationFile = Schema.StructWithRest(Schema.Struct({ eos_token_id: absent(Ids) }), [Schema.Record(Schema.String, Schema.Unknown)])
+const GenerationFile = Schema.StructWithRest(Schema.Struct({ eos_token_id: optionalNullable(Ids) }), [Schema.Record(Schema.String, Schema.Unknown)])
 
 /** The dimensions of a Llama model, and the tokens that end an answer. */
 export interface ModelConfig {
@@ -99,7 +98,7 @@ export const readModelConfig = (
   directory: string,
   overrides: Readonly<Record<string, unknown>> = {}
 ): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
-  const configuration = readJsonFile(directory, "config.json", Schema.Struct({ architectures: absent(Schema.Array(Schema.String)) }))
+  const configuration = readJsonFile(directory, "config.json", Schema.Struct({ architectures: optionalNullable(Schema.Array(Schema.String)) }))
   const architectures = configuration.architectures ?? []
   if (!architectures.includes(referenceLimits.architecture)) {
     const names = architectures.map((name) => `'${name}'`).join(", ")

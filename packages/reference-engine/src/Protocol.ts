@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
@@ -22,7 +23,6 @@ export class ApiError extends Error {
 
 export const badRequest = (message: string, param: string | null = null) => new ApiError(400, "BadRequestError", message, param)
 
-export const optionalNullable = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const TokenId = atLeast(0)

@@ -1,13 +1,14 @@
 import { existsSync } from "node:fs"
 import { join } from "node:path"
 import { Tokenizer } from "@huggingface/tokenizers"
+import { optionalNullable } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
 import { readJsonFile } from "./ModelConfig.ts"
 
 const TokenizerFile = Schema.Struct({
   model: Schema.Struct({ type: Schema.optionalKey(Schema.String) }),
-  decoder: Schema.optionalKey(Schema.NullOr(Schema.Struct({ type: Schema.String })))
+  decoder: optionalNullable(Schema.Struct({ type: Schema.String }))
 })
 const anyObject = Schema.Record(Schema.String, Schema.Unknown)
 

@@ -1,7 +1,8 @@
+import { optionalNullable } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import type { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
-import { atLeast, badRequest, type ChatBody, decodeBody, Name, optionalNullable, sampling } from "./Protocol.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, Name, sampling } from "./Protocol.ts"
 import { type Conversation, converse } from "./Routes.ts"
 import type { Speech } from "./Speech.ts"
 

@@ -1,4 +1,5 @@
 import Anthropic from "@anthropic-ai/sdk"
+import { optionalNullable } from "@seatrial/domain"
 import { Schema } from "effect"
 import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -7,7 +8,7 @@ import { ThoughtReader, thoughtStartOf } from "../src/ThoughtReader.ts"
 import { type EngineClient, greedy, serve, Text, Tokens } from "./engineClient.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
-const optionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
+const optionalText = optionalNullable(Schema.String)
 const Part = Schema.Struct({ function: Schema.Struct({ name: Schema.optionalKey(Schema.String), arguments: Schema.String }) })
 const Message = Schema.Struct({ content: optionalText, reasoning: optionalText, tool_calls: Schema.optionalKey(Schema.Array(Part)) })
 const Usage = Schema.Struct({ completion_tokens: Schema.Int, completion_tokens_details: Schema.Struct({ reasoning_tokens: Schema.Int }) })

@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { writeTrained } from "../src/sample/index.ts"
@@ -11,7 +12,7 @@ const Part = Schema.Struct({
   function: Schema.Struct({ name: Schema.optionalKey(Schema.String), arguments: Schema.String })
 })
 const shared = { finish_reason: Schema.NullOr(Schema.String) }
-const Message = Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)), tool_calls: Schema.optionalKey(Schema.Array(Part)) })
+const Message = Schema.Struct({ content: optionalNullable(Schema.String), tool_calls: Schema.optionalKey(Schema.Array(Part)) })
 const Whole = Schema.Struct({
   choices: Schema.Tuple([Schema.Struct({ ...shared, message: Message })]),
   usage: Schema.Struct({ prompt_tokens: Schema.Int, prompt_tokens_details: Schema.NullOr(Schema.Struct({ cached_tokens: Schema.Int })) })

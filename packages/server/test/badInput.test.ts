@@ -1,11 +1,12 @@
 import { request as send } from "node:http"
 import { connect } from "node:net"
 import { assert, describe, layer } from "@effect/vitest"
+import { optionalNullable } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
 
 const ErrorBody = Schema.Struct({
-  error: Schema.Struct({ message: Schema.String, type: Schema.String, code: Schema.String, param: Schema.optionalKey(Schema.NullOr(Schema.String)) })
+  error: Schema.Struct({ message: Schema.String, type: Schema.String, code: Schema.String, param: optionalNullable(Schema.String) })
 })
 const errorOf = (answer: Answer) => Schema.decodeUnknownSync(ErrorBody)(jsonOf(answer)).error
 

@@ -1,4 +1,5 @@
 import { Api } from "@seatrial/api"
+import { optionalNullable } from "@seatrial/domain"
 import { Ajv2020, type AnySchemaObject, type ValidateFunction } from "ajv/dist/2020.js"
 import formats from "ajv-formats"
 import { Schema } from "effect"
@@ -79,7 +80,7 @@ const Failure = Schema.fromJsonString(
       message: Schema.String,
       type: Schema.String,
       code: Schema.String,
-      param: Schema.optionalKey(Schema.NullOr(Schema.String)),
+      param: optionalNullable(Schema.String),
       request_id: Schema.String
     })
   })

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, layer } from "@effect/vitest"
-import { type HostClass, type Phase, scopes, workingPhases } from "@seatrial/domain"
+import { type HostClass, optionalNullable, type Phase, scopes, workingPhases } from "@seatrial/domain"
 import { Billing, Deployments, HostClasses, Organizations, Runs } from "@seatrial/store"
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -9,7 +9,7 @@ import { type Answer, jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
 const Operation = Schema.Struct({ id: Schema.String, model_id: Schema.String, status: Schema.String, status_url: Schema.String })
 const operationOf = (answer: Answer) => Schema.decodeUnknownSync(Operation)(jsonOf(answer))
 
-const ErrorBody = Schema.Struct({ error: Schema.Struct({ type: Schema.String, code: Schema.String, param: Schema.optionalKey(Schema.NullOr(Schema.String)) }) })
+const ErrorBody = Schema.Struct({ error: Schema.Struct({ type: Schema.String, code: Schema.String, param: optionalNullable(Schema.String) }) })
 const errorOf = (answer: Answer) => Schema.decodeUnknownSync(ErrorBody)(jsonOf(answer)).error
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main" }

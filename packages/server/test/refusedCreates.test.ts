@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { DeploymentId, type HostClass, ModelId, type OrgId } from "@seatrial/domain"
+import { DeploymentId, type HostClass, ModelId, type OrgId, optionalNullable } from "@seatrial/domain"
 import { HostClasses, ModelAdmin, Runs } from "@seatrial/store"
 import { capabilities, estimate, settings } from "@seatrial/store/testing"
 import { Effect, Layer, Ref, Schema } from "effect"
@@ -9,7 +9,7 @@ import { type Answer, jsonOf, layerStage, makeTenant, Stage, tinyFacts } from ".
 const Operation = Schema.Struct({ id: DeploymentId, model_id: ModelId, status_url: Schema.String })
 const operationOf = (answer: Answer) => Schema.decodeUnknownSync(Operation)(jsonOf(answer))
 const ErrorBody = Schema.Struct({
-  error: Schema.Struct({ type: Schema.String, code: Schema.String, message: Schema.String, param: Schema.optionalKey(Schema.NullOr(Schema.String)) })
+  error: Schema.Struct({ type: Schema.String, code: Schema.String, message: Schema.String, param: optionalNullable(Schema.String) })
 })
 const errorOf = (answer: Answer) => Schema.decodeUnknownSync(ErrorBody)(jsonOf(answer)).error
 

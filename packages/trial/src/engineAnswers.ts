@@ -1,4 +1,4 @@
-import type { CheckOutcome } from "@seatrial/domain"
+import { type CheckOutcome, optionalNullable } from "@seatrial/domain"
 import { Data, Schema } from "effect"
 
 /** The engine could not be reached, or did not answer in time. */
@@ -27,22 +27,22 @@ const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count })
 export type Usage = typeof Usage.Type
 
-const text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const text = optionalNullable(Schema.String)
 const CallPiece = Schema.Struct({
-  index: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  index: optionalNullable(Schema.Int),
   id: text,
-  function: Schema.optionalKey(Schema.NullOr(Schema.Struct({ name: text, arguments: text })))
+  function: optionalNullable(Schema.Struct({ name: text, arguments: text }))
 })
 const Part = Schema.Struct({
   role: text,
   content: text,
   reasoning: text,
   reasoning_content: text,
-  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPiece)))
+  tool_calls: optionalNullable(Schema.Array(CallPiece))
 })
 const Choice = Schema.Struct({ text, message: Schema.optionalKey(Part), delta: Schema.optionalKey(Part), finish_reason: text })
 const Whole = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Choice), usage: Usage }))
-const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.NullOr(Usage)) }))
+const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: optionalNullable(Usage) }))
 export const decodeWhole = Schema.decodeUnknownOption(Whole)
 export const decodeFrame = Schema.decodeUnknownOption(Frame)
 export type Frame = (typeof Frame)["Type"]

@@ -1,6 +1,6 @@
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, it } from "@effect/vitest"
-import { CatalogModel, RequestRecord } from "@seatrial/domain"
+import { CatalogModel, optionalNullable, RequestRecord } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import OpenAI from "openai"
 import { bodyOf, makeCaller } from "../Caller.ts"
@@ -12,14 +12,14 @@ const question = "What is the capital of France?"
 const expectedText = "The capital of France is Paris."
 const thought = "I know this: Paris."
 
-const optionalText = Schema.optionalKey(Schema.NullOr(Schema.String))
+const optionalText = optionalNullable(Schema.String)
 const Message = Schema.Struct({ content: optionalText, reasoning: optionalText, reasoning_content: optionalText })
 const Usage = Schema.Struct({
   completion_tokens: Schema.Int,
-  completion_tokens_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ reasoning_tokens: Schema.Int })))
+  completion_tokens_details: optionalNullable(Schema.Struct({ reasoning_tokens: Schema.Int }))
 })
 const Whole = Schema.Struct({ choices: Schema.Tuple([Schema.Struct({ message: Message })]), usage: Usage })
-const Chunk = Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Message })), usage: Schema.optionalKey(Schema.NullOr(Usage)) })
+const Chunk = Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Message })), usage: optionalNullable(Usage) })
 const Derived = Schema.Struct({ kind: Schema.Literal("derived"), serving: Schema.Json })
 const Models = Schema.Struct({ data: Schema.Array(CatalogModel) })
 

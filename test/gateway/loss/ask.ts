@@ -1,4 +1,5 @@
 import { request } from "node:http"
+import { optionalNullable } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Plan } from "./LossyEngine.ts"
 
@@ -12,10 +13,8 @@ const Usage = Schema.Struct({
 })
 const Frame = Schema.fromJsonString(
   Schema.Struct({
-    choices: Schema.optionalKey(
-      Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) })) }))
-    ),
-    usage: Schema.optionalKey(Schema.NullOr(Usage)),
+    choices: Schema.optionalKey(Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: optionalNullable(Schema.String) })) }))),
+    usage: optionalNullable(Usage),
     error: Schema.optionalKey(Schema.Struct({ code: Schema.String }))
   })
 )

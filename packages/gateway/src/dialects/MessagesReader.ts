@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, eventOf, type Frame, fromLatin1, namedEvent, type StreamReader } from "./Dialect.ts"
@@ -6,9 +7,9 @@ import { finishOfStop, MessagesUsage, messagesError } from "./messagesParts.ts"
 const Event = Schema.fromJsonString(
   Schema.Struct({
     type: Schema.String,
-    message: Schema.optionalKey(Schema.NullOr(Schema.Struct({ usage: Schema.optionalKey(Schema.NullOr(MessagesUsage)) }))),
-    usage: Schema.optionalKey(Schema.NullOr(MessagesUsage)),
-    delta: Schema.optionalKey(Schema.NullOr(Schema.Struct({ stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)) })))
+    message: optionalNullable(Schema.Struct({ usage: optionalNullable(MessagesUsage) })),
+    usage: optionalNullable(MessagesUsage),
+    delta: optionalNullable(Schema.Struct({ stop_reason: optionalNullable(Schema.String) }))
   })
 )
 const decodeEvent = Schema.decodeUnknownOption(Event)

@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Dialect, WholeAnswer } from "./Dialect.ts"
 import { MessagesReader } from "./MessagesReader.ts"
@@ -7,8 +8,8 @@ const decode = Schema.decodeUnknownOption(
   Schema.fromJsonString(
     Schema.Struct({
       type: Schema.Literal("message"),
-      stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)),
-      usage: Schema.optionalKey(Schema.NullOr(MessagesUsage))
+      stop_reason: optionalNullable(Schema.String),
+      usage: optionalNullable(MessagesUsage)
     })
   )
 )

@@ -1,8 +1,8 @@
-import type { Usage } from "@seatrial/domain"
+import { optionalNullable, type Usage } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 
-const count = Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))))
+const count = optionalNullable(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
 
 /**
  * Anthropic's usage as vLLM and SGLang report it. `input_tokens` does not include tokens that were read from or written

@@ -1,15 +1,16 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { ReportedUsage } from "./Dialect.ts"
 import { disjoint } from "./openAiUsage.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const optionalCount = Schema.optionalKey(Schema.NullOr(Count))
+const optionalCount = optionalNullable(Count)
 
 /** The usage of a response as vLLM and SGLang report it. */
 export const ResponsesUsage = Schema.Struct({
   input_tokens: Count,
   output_tokens: Count,
-  input_tokens_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ cached_tokens: optionalCount, cache_write_tokens: optionalCount })))
+  input_tokens_details: optionalNullable(Schema.Struct({ cached_tokens: optionalCount, cache_write_tokens: optionalCount }))
 })
 
 const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(ResponsesUsage))
@@ -23,8 +24,8 @@ export const responsesUsage = (json: string): ReportedUsage | null => Option.get
 /** The members of a response that the gateway reads, streamed or not. */
 export const Answer = Schema.Struct({
   status: Schema.String,
-  incomplete_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }))),
-  usage: Schema.optionalKey(Schema.NullOr(ResponsesUsage))
+  incomplete_details: optionalNullable(Schema.Struct({ reason: optionalNullable(Schema.String) })),
+  usage: optionalNullable(ResponsesUsage)
 })
 
 /** The finish reason in the record for the end of a response; null if it is not a valid one. */

@@ -1,11 +1,11 @@
-import { Receipt, RequestRecord } from "@seatrial/domain"
+import { optionalNullable, Receipt, RequestRecord } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { DemoError } from "./DemoError.ts"
 import type { Product } from "./Product.ts"
 import { bold, dim, heading, row, say } from "./Screen.ts"
 
 const Chunk = Schema.fromJsonString(
-  Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) }) })) })
+  Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Schema.Struct({ content: optionalNullable(Schema.String) }) })) })
 )
 
 /** Sends a chat request through the gateway and prints the answer as it arrives. Returns the request ID. */

@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { defineResource, fromKey, KubeClient, type KubeError, objectSchema, Reflector, toKey, WorkQueue } from "@seatrial/kube"
 import { Clock, Duration, Effect, Layer, Option, Schema, Stream } from "effect"
 import { type Attempt, decideJob, type JobSeen, type JobStatus } from "./decideJob.ts"
@@ -7,7 +8,7 @@ import { PodFailureRule, podFailure } from "./podFailure.ts"
 
 const optional = Schema.optionalKey
 const Labels = Schema.Record(Schema.String, Schema.String)
-const Amount = optional(Schema.NullOr(Schema.Number))
+const Amount = optionalNullable(Schema.Number)
 
 /** The spec of the pod is passed on unchanged. */
 const Job = defineResource({
@@ -23,8 +24,8 @@ const Job = defineResource({
       backoffLimit: Amount,
       activeDeadlineSeconds: Amount,
       ttlSecondsAfterFinished: Amount,
-      suspend: optional(Schema.NullOr(Schema.Boolean)),
-      podFailurePolicy: optional(Schema.NullOr(Schema.Struct({ rules: Schema.Array(PodFailureRule) }))),
+      suspend: optionalNullable(Schema.Boolean),
+      podFailurePolicy: optionalNullable(Schema.Struct({ rules: Schema.Array(PodFailureRule) })),
       template: Schema.Struct({ metadata: optional(Schema.Struct({ labels: optional(Labels), annotations: optional(Labels) })), spec: Schema.Unknown })
     }),
     status: optional(
@@ -41,7 +42,7 @@ const Job = defineResource({
               status: Schema.String,
               reason: optional(Schema.String),
               message: optional(Schema.String),
-              lastTransitionTime: optional(Schema.NullOr(Schema.String))
+              lastTransitionTime: optionalNullable(Schema.String)
             })
           )
         )

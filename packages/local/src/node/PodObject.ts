@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
 
@@ -67,9 +68,7 @@ export type Container = typeof Container.Type
 
 const Items = optional(Schema.Array(Schema.Struct({ key: Schema.String, path: Schema.String })))
 const ProjectedSource = Schema.Struct({
-  serviceAccountToken: optional(
-    Schema.Struct({ path: Schema.String, audience: optional(Schema.String), expirationSeconds: optional(Schema.NullOr(Schema.Number)) })
-  ),
+  serviceAccountToken: optional(Schema.Struct({ path: Schema.String, audience: optional(Schema.String), expirationSeconds: optionalNullable(Schema.Number) })),
   configMap: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
   secret: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
   downwardAPI: optional(
@@ -85,7 +84,7 @@ const Volume = Schema.Struct({
   emptyDir: optional(Schema.Unknown),
   secret: optional(Schema.Struct({ secretName: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
   configMap: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
-  projected: optional(Schema.Struct({ sources: optional(Schema.NullOr(Schema.Array(ProjectedSource))) }))
+  projected: optional(Schema.Struct({ sources: optionalNullable(Schema.Array(ProjectedSource)) }))
 })
 export type Volume = typeof Volume.Type
 
@@ -94,14 +93,14 @@ const Terminated = Schema.Struct({
   signal: optional(Schema.Number),
   reason: optional(Schema.String),
   message: optional(Schema.String),
-  startedAt: optional(Schema.NullOr(Schema.String)),
-  finishedAt: optional(Schema.NullOr(Schema.String))
+  startedAt: optionalNullable(Schema.String),
+  finishedAt: optionalNullable(Schema.String)
 })
 export type Terminated = typeof Terminated.Type
 
 const ContainerState = Schema.Struct({
   waiting: optional(Schema.Struct({ reason: optional(Schema.String), message: optional(Schema.String) })),
-  running: optional(Schema.Struct({ startedAt: optional(Schema.NullOr(Schema.String)) })),
+  running: optional(Schema.Struct({ startedAt: optionalNullable(Schema.String) })),
   terminated: optional(Terminated)
 })
 
@@ -109,7 +108,7 @@ const ContainerStatus = Schema.Struct({
   name: Schema.String,
   ready: Schema.Boolean,
   restartCount: Schema.Number,
-  started: optional(Schema.NullOr(Schema.Boolean)),
+  started: optionalNullable(Schema.Boolean),
   state: optional(ContainerState),
   lastState: optional(ContainerState)
 })
@@ -120,7 +119,7 @@ const Condition = Schema.Struct({
   status: Schema.String,
   reason: optional(Schema.String),
   message: optional(Schema.String),
-  lastTransitionTime: optional(Schema.NullOr(Schema.String))
+  lastTransitionTime: optionalNullable(Schema.String)
 })
 export type Condition = typeof Condition.Type
 
@@ -138,8 +137,8 @@ const PodSpec = Schema.Struct({
   schedulerName: optional(Schema.String),
   schedulingGates: optional(Schema.Array(Schema.Struct({ name: Schema.String }))),
   restartPolicy: optional(Schema.String),
-  terminationGracePeriodSeconds: optional(Schema.NullOr(Schema.Number)),
-  activeDeadlineSeconds: optional(Schema.NullOr(Schema.Number)),
+  terminationGracePeriodSeconds: optionalNullable(Schema.Number),
+  activeDeadlineSeconds: optionalNullable(Schema.Number),
   nodeSelector: optional(Labels),
   affinity: optional(
     Schema.NullOr(

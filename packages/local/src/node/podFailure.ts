@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Schema } from "effect"
 import type { BoundPod } from "./PodObject.ts"
 
@@ -7,9 +8,9 @@ const optional = Schema.optionalKey
 export const PodFailureRule = Schema.Struct({
   action: Schema.String,
   onExitCodes: optional(
-    Schema.NullOr(Schema.Struct({ containerName: optional(Schema.NullOr(Schema.String)), operator: Schema.String, values: Schema.Array(Schema.Number) }))
+    Schema.NullOr(Schema.Struct({ containerName: optionalNullable(Schema.String), operator: Schema.String, values: Schema.Array(Schema.Number) }))
   ),
-  onPodConditions: optional(Schema.NullOr(Schema.Array(Schema.Struct({ type: Schema.String, status: optional(Schema.String) }))))
+  onPodConditions: optionalNullable(Schema.Array(Schema.Struct({ type: Schema.String, status: optional(Schema.String) })))
 })
 export type PodFailureRule = typeof PodFailureRule.Type
 

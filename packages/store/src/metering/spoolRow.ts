@@ -1,4 +1,4 @@
-import { Prices, ReceiptDigests, RequestError } from "@seatrial/domain"
+import { optionalNullable, Prices, ReceiptDigests, RequestError } from "@seatrial/domain"
 import { Schema, SchemaGetter } from "effect"
 import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./rows.ts"
 
@@ -38,7 +38,7 @@ const End = Schema.Struct({
   prices: Prices,
   hfRevision: Schema.String,
   engineVersion: Schema.String,
-  digests: Schema.optionalKey(Schema.NullOr(ReceiptDigests))
+  digests: optionalNullable(ReceiptDigests)
 })
 
 const Whole = Schema.Struct({

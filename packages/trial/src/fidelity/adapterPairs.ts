@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import { optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { optionalNullable } from "../optionalNullable.ts"
 import { floatFormats } from "./floatFormats.ts"
 import { NotMergeable } from "./NotMergeable.ts"
 import { openTensors, type StoredTensor } from "./TensorFolder.ts"

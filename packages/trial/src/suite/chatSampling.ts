@@ -1,3 +1,4 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { unexpected } from "./Check.ts"
 import { eventsOf } from "./pathBodies.ts"
@@ -39,9 +40,7 @@ const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))
 
 const decodeChunk = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({ choices: Schema.Array(Schema.Struct({ index: Schema.Int, finish_reason: Schema.optionalKey(Schema.NullOr(Schema.String)) })) })
-  )
+  Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ index: Schema.Int, finish_reason: optionalNullable(Schema.String) })) }))
 )
 
 /** A stream has the requested number of answers, and each has its own end. */

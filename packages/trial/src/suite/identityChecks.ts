@@ -1,5 +1,5 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { optionalNullable } from "../optionalNullable.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import type { PinnedRepository } from "./SuiteSubject.ts"
 
@@ -145,9 +145,7 @@ export const configCoherent: TrialCheck = {
 }
 
 const decodeModels = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({ data: Schema.NonEmptyArray(Schema.Struct({ id: Schema.String, max_model_len: Schema.optionalKey(Schema.NullOr(Schema.Int)) })) })
-  )
+  Schema.fromJsonString(Schema.Struct({ data: Schema.NonEmptyArray(Schema.Struct({ id: Schema.String, max_model_len: optionalNullable(Schema.Int) })) }))
 )
 const decodeInfo = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ weight_version: Schema.String })))
 const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))

@@ -1,6 +1,5 @@
-import type { InferencePath } from "@seatrial/domain"
+import { type InferencePath, optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { optionalNullable } from "../optionalNullable.ts"
 import { unexpected } from "./Check.ts"
 import type { SuiteSubject } from "./SuiteSubject.ts"
 

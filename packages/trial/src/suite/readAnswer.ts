@@ -1,7 +1,7 @@
+import { optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { EngineClient } from "../EngineClient.ts"
 import { type Answer, type Call, type EngineUnreachable, Unexpected } from "../engineAnswers.ts"
-import { optionalNullable } from "../optionalNullable.ts"
 
 const Ids = Schema.Array(Schema.Int)
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

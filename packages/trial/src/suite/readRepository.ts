@@ -1,4 +1,4 @@
-import { jsonOfPython, type RepositoryFacts, type RepositoryFile, readTemplate } from "@seatrial/domain"
+import { jsonOfPython, optionalNullable, type RepositoryFacts, type RepositoryFile, readTemplate } from "@seatrial/domain"
 import { Effect, Option, Schema, type Scope } from "effect"
 import type { TemplateSource } from "./OwnTemplate.ts"
 import { readPinned } from "./readPinned.ts"
@@ -34,7 +34,7 @@ export const unreadRepository = ({ commit, facts, files }: PinnedCommit): Pinned
   }
 }
 
-const Token = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })])))
+const Token = optionalNullable(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })]))
 const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ bos_token: Token, eos_token: Token })))
 const textOf = (token: typeof Token.Type | undefined) => (typeof token === "string" ? token : (token?.content ?? ""))
 

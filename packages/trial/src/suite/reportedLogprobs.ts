@@ -1,6 +1,5 @@
-import { checkedTopTokens, type InferencePath } from "@seatrial/domain"
+import { checkedTopTokens, type InferencePath, optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { optionalNullable } from "../optionalNullable.ts"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { eventsOf, post } from "./pathBodies.ts"

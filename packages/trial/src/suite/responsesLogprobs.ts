@@ -1,6 +1,5 @@
-import { checkedTopTokens } from "@seatrial/domain"
+import { checkedTopTokens, optionalNullable } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { optionalNullable } from "../optionalNullable.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, eventsOf, greedily, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
