@@ -2,8 +2,8 @@ import type { DeploymentId, Phase } from "@seatrial/domain"
 import { monotonicMillis } from "@seatrial/kube"
 import { Duration, Effect, Schedule, type Scope } from "effect"
 import type { Decision } from "./decide/Decision.ts"
-import type { Observation } from "./decide/Observation.ts"
 import { operatorMetrics } from "./metrics.ts"
+import type { Observation } from "./observation/Observation.ts"
 
 /** A summary of what a pass observed and decided, for the log. */
 export interface PassRecord {

@@ -13,18 +13,21 @@ import type { Action } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
 import { fundingReason, isUnpaid } from "./decide/funding.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
-import { whichStart, workAbout } from "./decide/Observation.ts"
 import { openClasses } from "./decide/placement.ts"
 import type { Followers } from "./gather/Followers.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { HoldKeeper } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
+import { whichStart } from "./observation/ObservedPod.ts"
+import { workAbout } from "./observation/work.ts"
 import type { PhaseCounts } from "./phaseCounts.ts"
 import { passRecord, type Watchdog } from "./Watchdog.ts"
+import type { Background } from "./work/Background.ts"
 import type { StartWork, WorkServices } from "./work/startWork.ts"
 
 export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
+  readonly background: Background
   readonly phases: PhaseCounts
   readonly benchmarks: BenchmarkGauges
   readonly shown: Shown

@@ -1,6 +1,6 @@
 import { modelCapabilities, nothingServed } from "@seatrial/domain"
 import type { ServingPlan } from "@seatrial/store"
-import type { ClassOption } from "../src/decide/Observation.ts"
+import type { ClassOption } from "../src/observation/Observation.ts"
 import { podClass, revision } from "./observations.ts"
 
 /** The run's plan on a host class of that name, with this many GPUs for each engine. */

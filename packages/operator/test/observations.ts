@@ -2,7 +2,9 @@ import { type CheckReport, Commit, DeploymentId, type HostClass, ModelId, OrgId,
 import { engineFor } from "@seatrial/engines"
 import type { Run, RunRevision } from "@seatrial/store"
 import { Schema } from "effect"
-import { type Observation, ObservedFetch, type ObservedPod } from "../src/decide/Observation.ts"
+import type { Observation } from "../src/observation/Observation.ts"
+import { ObservedFetch } from "../src/observation/ObservedFetch.ts"
+import type { ObservedPod } from "../src/observation/ObservedPod.ts"
 import type { PodClass } from "../src/resources/HostClassResource.ts"
 
 const body = "01k3v7m8q2w4x6y8z0a2b4c6d8"

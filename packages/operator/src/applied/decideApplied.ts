@@ -4,9 +4,6 @@ import { Data } from "effect"
 import { describeFunding } from "../decide/funding.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 
-/** Finalizer of applied objects. It keeps an object until its deletion is recorded. */
-export const finalizer = "seatrial.dev/retire"
-
 /** The state of an applied object, or of its place. */
 export interface ObservedApplied {
   readonly namespace: string

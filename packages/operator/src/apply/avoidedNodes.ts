@@ -2,7 +2,7 @@ import type { Node } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Effect } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
-import { gpuFaultOfNode } from "./rootCause.ts"
+import { gpuFaultOfNode } from "../gather/gpuFault.ts"
 
 /** The most nodes that a pod's specification names. */
 const most = 100

@@ -1,7 +1,7 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { describeObstacle } from "../decide/materializing.ts"
-import type { ObservedFetch } from "../decide/Observation.ts"
+import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import { aboutResource, hashOf } from "./transitionEvents.ts"

@@ -1,6 +1,7 @@
 import type { DownloadProgress, QueueProgress, RunProgress } from "@seatrial/domain"
-import type { Observation, ObservedFetch } from "../decide/Observation.ts"
 import { leastAhead } from "../decide/placement.ts"
+import type { Observation } from "../observation/Observation.ts"
+import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 
 type Observed = Pick<Observation, "ahead" | "fetch" | "funding" | "options" | "podClass" | "run">
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util"
 import { isFinished, type RunProgress } from "@seatrial/domain"
 import { type Run, Runs } from "@seatrial/store"
 import { Duration, Effect, Option } from "effect"
-import { manyWait, progressPause, statusPauseEach, statusPauseMost } from "../decide/limits.ts"
+import { manyWait, progressPause, statusPauseEach, statusPauseMost } from "../limits.ts"
 
 interface RecordInput {
   /** The run, with the progress that was recorded last. */

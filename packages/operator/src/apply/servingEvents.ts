@@ -1,6 +1,6 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import type { ObservedPod } from "../decide/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
 import { aboutResource } from "./transitionEvents.ts"

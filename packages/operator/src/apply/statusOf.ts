@@ -1,7 +1,7 @@
 import { type Benchmark, type DownloadProgress, isFinished, type QueueProgress, type WaitReason } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../decide/idle.ts"
-import type { ObservedPod } from "../decide/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"

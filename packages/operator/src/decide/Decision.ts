@@ -1,7 +1,7 @@
 import type { FailureCode, NamedFailure, Phase } from "@seatrial/domain"
 import type { Endpoint, ServingPlan } from "@seatrial/store"
 import { Data } from "effect"
-import type { WorkKind } from "./Observation.ts"
+import type { WorkKind } from "../observation/work.ts"
 
 type None = Record<never, never>
 

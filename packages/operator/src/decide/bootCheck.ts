@@ -1,7 +1,8 @@
 import { startsDiffer } from "@seatrial/domain"
+import { backoff, trialAttempts } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
+import { endedOf } from "../observation/work.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import { backoff, trialAttempts } from "./limits.ts"
-import { endedOf, type Observation } from "./Observation.ts"
 
 /** Consecutive starts with different answers after which the model stays without traffic. */
 const mostStarts = 2

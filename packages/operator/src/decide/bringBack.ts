@@ -1,7 +1,7 @@
+import { fetchAgain } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import { fetchAgain } from "./limits.ts"
 import { replaceFetch, waitForDownload } from "./materializing.ts"
-import type { Observation } from "./Observation.ts"
 
 /**
  * Whether the engine cannot restart because its weights are missing from the store or differ from the verified ones.

@@ -1,5 +1,5 @@
+import type { Observation } from "../observation/Observation.ts"
 import { type Decision, wait } from "./Decision.ts"
-import type { Observation } from "./Observation.ts"
 
 /**
  * The host class that was chosen for the run, with its GPUs. A class of the same name with other GPUs is a different

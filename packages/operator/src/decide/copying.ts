@@ -1,10 +1,11 @@
 import { sizeInWords } from "@seatrial/domain"
+import { bootRestarts, copyDeadline, fetchInterval } from "../limits.ts"
+import { countedFrom, type Observation } from "../observation/Observation.ts"
+import type { ObservedCopy } from "../observation/ObservedPod.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { type Decision, fail, wait } from "./Decision.ts"
 import { describeProgress } from "./describeProgress.ts"
-import { bootRestarts, copyDeadline, fetchInterval } from "./limits.ts"
 import { redownloadWeights } from "./materializing.ts"
-import { countedFrom, type Observation, type ObservedCopy } from "./Observation.ts"
 
 /** A sentence about the copy's progress or its problem. Null if the copy is complete or has not started. */
 export const describeCopy = (copy: ObservedCopy | null): string | null => {

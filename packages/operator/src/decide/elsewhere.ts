@@ -1,6 +1,6 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
+import type { Observation } from "../observation/Observation.ts"
 import { Action, act, type Decision, fail } from "./Decision.ts"
-import type { Observation } from "./Observation.ts"
 
 /** The code that is recorded for a node with a failed GPU. */
 const gpuFault = "gpu_fault"

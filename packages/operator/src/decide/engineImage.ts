@@ -1,5 +1,5 @@
+import type { Observation } from "../observation/Observation.ts"
 import { Action } from "./Decision.ts"
-import type { Observation } from "./Observation.ts"
 
 /** Records the image on trial or in service, and its digest, if that is not done yet. */
 export const noteImage = ({ pod, run }: Observation): ReadonlyArray<Action> => {

@@ -1,8 +1,5 @@
 import { phaseTraits } from "@seatrial/domain"
-import type { Observation } from "./Observation.ts"
-
-/** Why an organization gets no GPUs: its balance or a spend limit is used up, or its billing is suspended. */
-export type FundingProblem = "balance" | "day" | "month" | "suspended"
+import type { FundingProblem, Observation } from "../observation/Observation.ts"
 
 interface FundingText {
   /** The reason of conditions and events. */

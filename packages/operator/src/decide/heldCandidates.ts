@@ -1,11 +1,4 @@
-import { candidateHold } from "./limits.ts"
-import type { Observation } from "./Observation.ts"
-
-/**
- * Until when a verified revision that does not serve keeps its GPUs, Unix milliseconds. `endedAt`: when its run ended.
- * `holdSeconds`: null if the request did not set it.
- */
-export const heldUntil = (endedAt: number, holdSeconds: number | null): number => endedAt + (holdSeconds === null ? candidateHold : holdSeconds * 1_000)
+import type { Observation } from "../observation/Observation.ts"
 
 /**
  * What to do if the run waits for GPUs that candidates of its own model hold; empty if none does. `limit`: whether the

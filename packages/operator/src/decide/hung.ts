@@ -1,5 +1,5 @@
+import { countedFrom, type Observation } from "../observation/Observation.ts"
 import { Action } from "./Decision.ts"
-import { countedFrom, type Observation } from "./Observation.ts"
 
 /**
  * When the operator replaces a serving engine, Unix milliseconds. The engine runs but has not been ready for as long as

@@ -1,5 +1,5 @@
-import { idleSlack, wokenHold } from "./limits.ts"
-import { countedAs, countedFrom, type Observation } from "./Observation.ts"
+import { idleSlack, wokenHold } from "../limits.ts"
+import { countedAs, countedFrom, type Observation } from "../observation/Observation.ts"
 
 /** Whether the run's revision carries its model's traffic, or would if its engine existed. */
 export const isServed = ({ run }: Pick<Observation, "run">): boolean =>

@@ -1,12 +1,13 @@
 import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
+import { fetchInterval, fetchStart } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
+import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { describeProgress, describeStall } from "./describeProgress.ts"
 import { forItsReader } from "./forItsReader.ts"
-import { fetchInterval, fetchStart } from "./limits.ts"
-import type { Observation, ObservedFetch } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 
 /** A sentence about the progress of the download. */

@@ -1,6 +1,7 @@
+import { bootRestarts, copyDeadline } from "../limits.ts"
+import { countedFrom, type Observation } from "../observation/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { type Decision, fail, wait } from "./Decision.ts"
-import { bootRestarts, copyDeadline } from "./limits.ts"
-import { countedFrom, type Observation, type ObservedPod } from "./Observation.ts"
 
 /** When all steps before the engine's start had ended, Unix milliseconds; null if none has. */
 export const preparedAt = ({ copy, merge }: ObservedPod): number | null => {

@@ -1,5 +1,5 @@
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import type { ObservedPod } from "./Observation.ts"
 
 /** Replaces a pod that never started if its host class has changed since. The change may remove the cause. */
 export const replaceOutdated = ({ uid }: ObservedPod, ...before: ReadonlyArray<Action>): Decision =>

@@ -1,11 +1,11 @@
 import { choiceInWords, classesInWords, classOrder, freeInWords, isClassChoice, otherClassInWords } from "@seatrial/domain"
 import type { ServingPlan } from "@seatrial/store"
+import { maxQueueWakeUps, placeInterval } from "../limits.ts"
+import type { ClassOption, Observation } from "../observation/Observation.ts"
 import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
 import { waitsForFunds } from "./funding.ts"
 import { describeCandidates } from "./heldCandidates.ts"
-import { maxQueueWakeUps, placeInterval } from "./limits.ts"
-import type { ClassOption, Observation } from "./Observation.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
 import { canReplace, describePredecessor } from "./replacement.ts"
 

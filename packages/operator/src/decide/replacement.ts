@@ -1,4 +1,4 @@
-import type { Observation } from "./Observation.ts"
+import type { Observation } from "../observation/Observation.ts"
 
 /** Whether the serving revision, which belongs to another run, holds GPUs that the run could use. */
 const holdsOurs = ({ predecessorHolds, run }: Observation): boolean =>

@@ -1,5 +1,5 @@
+import type { Observation } from "../observation/Observation.ts"
 import { Action, act, type Decision, enter } from "./Decision.ts"
-import type { Observation } from "./Observation.ts"
 import { goTo, placement, withPreface } from "./placement.ts"
 
 /** Whether an earlier run created and verified the revision, and owns the engine. */

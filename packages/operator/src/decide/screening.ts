@@ -1,6 +1,7 @@
+import { backoff, hubDeadline } from "../limits.ts"
+import { countedFrom, type Observation } from "../observation/Observation.ts"
+import { endedOf } from "../observation/work.ts"
 import { type Decision, enter, fail, wait } from "./Decision.ts"
-import { backoff, hubDeadline } from "./limits.ts"
-import { countedFrom, endedOf, type Observation } from "./Observation.ts"
 import { goTo, placement, withPreface } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 

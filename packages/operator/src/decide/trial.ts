@@ -1,4 +1,7 @@
 import { benchmarkFault, kvCapacityFault, type Measured } from "@seatrial/domain"
+import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "../limits.ts"
+import { countedFrom, type Observation } from "../observation/Observation.ts"
+import { endedOf, goesOn, type WorkEnded, type WorkKind } from "../observation/work.ts"
 import { bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
 import { classMissing } from "./classMissing.ts"
 import { copying } from "./copying.ts"
@@ -7,9 +10,7 @@ import { judge, leaveFailedCard, onceElsewhere } from "./elsewhere.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { endedWithItsNode, moreMemory } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
-import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
-import { countedFrom, endedOf, goesOn, type Observation, type WorkEnded, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {

@@ -1,6 +1,6 @@
 import type { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
-import type { ObservedBoot, ObservedPod } from "../decide/Observation.ts"
+import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
 /**

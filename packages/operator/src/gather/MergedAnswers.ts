@@ -1,7 +1,7 @@
 import { type DeploymentId, isFinished, phaseTraits } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import type { MergedModel } from "@seatrial/trial"
-import type { Observation } from "../decide/Observation.ts"
+import type { Observation } from "../observation/Observation.ts"
 
 /**
  * The answers of merged models, for runs whose checks are not done. Kept only in memory, because they are the models'

@@ -1,12 +1,12 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Reservation, Run, ServingPlan } from "@seatrial/store"
-import { maxQueueWakeUps } from "../decide/limits.ts"
-import type { ClassOption, Observation } from "../decide/Observation.ts"
-import { share } from "../decide/share.ts"
+import { maxQueueWakeUps } from "../limits.ts"
+import type { ClassOption, Observation } from "../observation/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePodName } from "../resources/objectNames.ts"
 import { fittingClasses } from "./fittingClasses.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
+import { share } from "./share.ts"
 
 /** The memory of a run that waits for GPUs or has some. */
 interface Note {

@@ -3,21 +3,22 @@ import { engineFor } from "@seatrial/engines"
 import { KubeClient, type KubeObject, type Node } from "@seatrial/kube"
 import { type Run, Runs, type ServingPlan } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
-import { resourcePlace } from "../apply/customResource.ts"
-import { fetchJob } from "../apply/fetchObjects.ts"
-import { wantedPod } from "../apply/wantedPod.ts"
-import { copiesInUse } from "../apply/weightsCopy.ts"
-import { heldUntil } from "../decide/heldCandidates.ts"
-import { bootRestarts } from "../decide/limits.ts"
-import { type Observation, type ObservedPod, whichStart } from "../decide/Observation.ts"
+import { bootRestarts } from "../limits.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
+import { resourcePlace } from "../objects/customResource.ts"
+import { fetchJob } from "../objects/fetchObjects.ts"
+import { wantedPod } from "../objects/wantedPod.ts"
+import { heldUntil } from "../observation/heldUntil.ts"
+import type { Observation } from "../observation/Observation.ts"
+import { type ObservedPod, whichStart } from "../observation/ObservedPod.ts"
+import type { StartedWork } from "../observation/work.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
-import type { Background } from "../work/Background.ts"
 import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
+import { copiesInUse } from "./copiesInUse.ts"
 import { type FutureTimes, readTimes } from "./FutureTimes.ts"
 import type { LeaderUptime } from "./LeaderUptime.ts"
 import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
@@ -73,7 +74,7 @@ export type Blocked = Map<Run["id"], number>
 export interface GatherFrom {
   readonly cluster: Cluster
   readonly pool: Pool
-  readonly background: Background
+  readonly background: { readonly state: (id: Run["id"]) => Effect.Effect<StartedWork> }
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
   readonly futureTimes: FutureTimes

@@ -1,5 +1,5 @@
 import { readProgress } from "@seatrial/hub"
-import type { ObservedCopy } from "../decide/Observation.ts"
+import type { ObservedCopy } from "../observation/ObservedPod.ts"
 import { checkContainer, copyContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 import type { WatchedPod } from "./watched.ts"

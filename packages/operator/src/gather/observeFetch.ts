@@ -1,7 +1,7 @@
 import type { NamedFailure } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
-import { fetchStart } from "../decide/limits.ts"
-import { type FetchObstacle, ObservedFetch } from "../decide/Observation.ts"
+import { fetchStart } from "../limits.ts"
+import { type FetchObstacle, ObservedFetch } from "../observation/ObservedFetch.ts"
 import { lastWords } from "./lastWords.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
 

@@ -1,6 +1,6 @@
 import { type Run, Runs } from "@seatrial/store"
 import { Effect } from "effect"
-import type { Observation } from "../decide/Observation.ts"
+import type { Observation } from "../observation/Observation.ts"
 
 /**
  * When this operator first observed that the balance of an organization was used up, Unix milliseconds. Kept only in

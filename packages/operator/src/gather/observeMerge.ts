@@ -1,4 +1,4 @@
-import type { ObservedMerge } from "../decide/Observation.ts"
+import type { ObservedMerge } from "../observation/ObservedPod.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 import { final } from "./observeCopy.ts"

@@ -1,6 +1,6 @@
 import type { Run } from "@seatrial/store"
-import type { Observation } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
+import type { Observation } from "../observation/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 

@@ -55,3 +55,6 @@ export const deploymentOfResource = (name: string): Option.Option<DeploymentId> 
 
 /** Name of an event that is recorded once for its subject: a pod's uid or a deployment's id. */
 export const eventName = (id: DeploymentId, reason: string, about: string): string => `${objectName(id)}.${reason.toLowerCase()}.${about.replaceAll("_", "-")}`
+
+/** Finalizer of applied objects. It keeps an object until its deletion is recorded. */
+export const finalizer = "seatrial.dev/retire"

@@ -1,8 +1,8 @@
 import type { DeploymentId } from "@seatrial/domain"
 import { ProcessEnded } from "@seatrial/trial"
 import { Cause, Clock, Effect, Exit, FiberMap, Option, Predicate, type Scope } from "effect"
-import type { WorkEnded, WorkKind } from "../decide/Observation.ts"
 import { operatorMetrics } from "../metrics.ts"
+import type { StartedWork, WorkEnded, WorkKind } from "../observation/work.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export interface Background {
@@ -10,7 +10,7 @@ export interface Background {
    * The running work of the run and the start of the engine with which it began, and how the last work without a
    * recorded result ended.
    */
-  readonly state: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly with: string; readonly ended: WorkEnded | null }>
+  readonly state: (id: DeploymentId) => Effect.Effect<StartedWork>
   /** From now on this is the run's only work; null for none. Running work continues unless the engine has restarted. */
   readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>

@@ -2,8 +2,8 @@ import { weightCommits } from "@seatrial/domain"
 import type { Pod } from "@seatrial/kube"
 import type { RunRevision } from "@seatrial/store"
 import type { ObservedStart } from "@seatrial/trial"
-import type { ObservedPod } from "../decide/Observation.ts"
 import { firstContainer } from "../gather/observeCopy.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
 import { weightsArguments, weightsPath } from "../resources/weightFiles.ts"
 
 /**

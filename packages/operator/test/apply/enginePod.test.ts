@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
-import { disruptionBudget, enginePod } from "../../src/apply/engineObjects.ts"
+import { disruptionBudget, enginePod } from "../../src/objects/engineObjects.ts"
 import type { PodClass } from "../../src/resources/HostClassResource.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
 

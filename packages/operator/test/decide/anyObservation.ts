@@ -1,6 +1,8 @@
 import { isFinished, type Phase, workingPhases } from "@seatrial/domain"
 import type { Run, RunRevision } from "@seatrial/store"
-import { type Observation, ObservedFetch, type ObservedPod } from "../../src/decide/Observation.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
+import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
 
 const phases: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]

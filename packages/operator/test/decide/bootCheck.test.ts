@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { withheld } from "../../src/decide/bootCheck.ts"
 import { decide } from "../../src/decide/decide.ts"
-import type { Observation, ObservedBoot } from "../../src/decide/Observation.ts"
 import { keepVerdict, observeBoot } from "../../src/gather/BootVerdicts.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import type { ObservedBoot } from "../../src/observation/ObservedPod.ts"
 import { deploymentId, observationOf, otherDeployment, pod, podClass, report, revision, run, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 

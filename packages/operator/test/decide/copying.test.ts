@@ -1,8 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { copyDeadline, fetchAgain, fetchInterval, provisioningDeadline } from "../../src/decide/limits.ts"
-import { type Observation, type ObservedCopy, ObservedFetch } from "../../src/decide/Observation.ts"
+import { copyDeadline, fetchAgain, fetchInterval, provisioningDeadline } from "../../src/limits.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
+import type { ObservedCopy } from "../../src/observation/ObservedPod.ts"
 import { observed, pod, podClass, revision, run } from "../observations.ts"
 
 const state = { bytes: 2 ** 30, totalBytes: 2 ** 32, bytesPerSecond: 500_000_000, secondsLeft: 6, stalledSeconds: null, waiting: false }

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
-import { type Observation, ObservedFetch, type WorkEnded } from "../../src/decide/Observation.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
+import type { WorkEnded } from "../../src/observation/work.ts"
 import { benchmark, measured, observationOf, otherDeployment, pod, podClass, report, run, step, url, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { FailureCode, maxRequeues } from "@seatrial/domain"
 import { suiteChecks } from "@seatrial/trial"
 import { decide } from "../../src/decide/decide.ts"
-import type { Observation } from "../../src/decide/Observation.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
 import { benchmark, deploymentId, failedReport, observationOf, otherDeployment, pod, podClass, run, step, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 

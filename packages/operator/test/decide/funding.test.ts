@@ -4,7 +4,7 @@ import { progressOf } from "../../src/apply/progressOf.ts"
 import { statusOf } from "../../src/apply/statusOf.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { fundingReason } from "../../src/decide/funding.ts"
-import type { Observation } from "../../src/decide/Observation.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
 import { observationOf, otherDeployment, pod, podClass, report, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 

@@ -2,8 +2,9 @@ import { canEnter, isFinished } from "@seatrial/domain"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { isUnpaid } from "../../src/decide/funding.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
-import { drainLimit, nodePatience } from "../../src/decide/limits.ts"
-import { endedOf, type Observation } from "../../src/decide/Observation.ts"
+import { drainLimit, nodePatience } from "../../src/limits.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import { endedOf } from "../../src/observation/work.ts"
 import { foreign, secret } from "./anyObservation.ts"
 
 /** The state of the run's engine as callers see it, and whether the run owns it. */

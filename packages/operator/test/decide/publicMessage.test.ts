@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { decide } from "../../src/decide/decide.ts"
-import type { ObservedPod } from "../../src/decide/Observation.ts"
+import type { ObservedPod } from "../../src/observation/ObservedPod.ts"
 import { observationOf, pod, revision } from "../observations.ts"
 
 const marker = "node-7.internal"

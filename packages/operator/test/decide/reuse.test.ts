@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
-import type { Observation, ObservedBoot } from "../../src/decide/Observation.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import type { ObservedBoot } from "../../src/observation/ObservedPod.ts"
 import { observationOf, otherDeployment, pod, podClass, report, url, withRevision } from "../observations.ts"
 import { words } from "./words.ts"
 

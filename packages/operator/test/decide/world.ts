@@ -3,7 +3,10 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { isIdle } from "../../src/decide/idle.ts"
-import { type Observation, ObservedFetch, type ObservedPod, type WorkEnded, whichStart } from "../../src/decide/Observation.ts"
+import type { Observation } from "../../src/observation/Observation.ts"
+import { ObservedFetch } from "../../src/observation/ObservedFetch.ts"
+import { type ObservedPod, whichStart } from "../../src/observation/ObservedPod.ts"
+import type { WorkEnded } from "../../src/observation/work.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 
 /** Deterministic pseudorandom numbers from 0 to 1 for a seed (mulberry32). */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
-import { finalizer } from "../../src/applied/decideApplied.ts"
+import { finalizer } from "../../src/resources/objectNames.ts"
 import { modelId } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 

@@ -1,8 +1,7 @@
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import { finalizer } from "../applied/decideApplied.ts"
 import { ModelDeployment, type ModelDeploymentSpec, toSpecServing } from "../resources/ModelDeployment.ts"
-import { objectName, organizationLabel } from "../resources/objectNames.ts"
+import { finalizer, objectName, organizationLabel } from "../resources/objectNames.ts"
 import { runLabels } from "./engineObjects.ts"
 
 /** The place of a run's custom resource: its own, or the applied object. */

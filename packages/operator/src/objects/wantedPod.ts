@@ -1,8 +1,8 @@
 import { engineFor } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import type { Observation } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
+import type { Observation } from "../observation/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePod } from "./engineObjects.ts"
 
