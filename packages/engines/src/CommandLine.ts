@@ -27,6 +27,38 @@ const valueProblem = (name: string, argument: Argument, value: string, part: boo
   return `argument --${name}: invalid choice: '${value}' (choose from ${argument.map((choice) => `'${choice}'`).join(", ")})`
 }
 
+/** A parsed `--flag` or `--flag=value`. */
+interface Flag {
+  readonly fullName: string
+  readonly values: Array<string>
+  /** Whether the next words are values of the flag. */
+  readonly takesWords: boolean
+}
+
+/** The argument with this name. `--no-x` belongs to the boolean `x`, and both forms of a pair are one argument. */
+const argumentOf = (known: CommandLine, name: string): Argument | undefined => {
+  if (known[name] !== undefined) return known[name]
+  const positive = known[name.replace(/^no-/, "")]
+  if (positive === "boolean" || positive === "pair") return positive
+  const opposite = known[name.replace(/^(?:en|dis)able-/, (prefix) => (prefix === "enable-" ? "disable-" : "enable-"))]
+  return opposite === "pair" ? opposite : undefined
+}
+
+/** Parses the word of a flag, or returns the reason for a refusal. */
+const parseFlag = (known: CommandLine, word: string): Flag | string => {
+  const match = /^--([a-z0-9_.-]+)(?:=(.*))?$/s.exec(word)
+  if (match === null) return `unrecognized arguments: ${word}`
+  const [, fullName = "", value] = match
+  // `--argument.member=value` sets one member of a JSON argument.
+  const [name = ""] = fullName.split(".")
+  const argument = argumentOf(known, name)
+  if (argument === undefined) return `unrecognized arguments: ${word}`
+  if (argument === "boolean" || argument === "pair" || argument === "switch")
+    return value === undefined ? { fullName, values: [], takesWords: false } : `argument --${name}: ignored explicit argument '${value}'`
+  if (value === undefined) return argument === "list" ? { fullName, values: [], takesWords: true } : `argument --${name}: expected one argument`
+  return valueProblem(name, argument, value, fullName !== name) ?? { fullName, values: [value], takesWords: false }
+}
+
 /**
  * Parses a command line as the engine does. Returns the values of each argument (an empty list for a switch), or the
  * reason for a refusal as a string. Two rules are stricter than those of the engine: only a list may have its values in
@@ -35,37 +67,17 @@ const valueProblem = (name: string, argument: Argument, value: string, part: boo
 export const parseCommandLine = (known: CommandLine, words: ReadonlyArray<string>): ReadonlyMap<string, ReadonlyArray<string>> | string => {
   const values = new Map<string, ReadonlyArray<string>>()
   /** The list argument that takes the next words. */
-  let open: { readonly name: string; readonly values: Array<string> } | null = null
+  let open: Flag | null = null
   for (const word of words) {
     if (open !== null && !word.startsWith("-")) {
       open.values.push(word)
       continue
     }
     if (open?.values.length === 0) break
-    open = null
-    const match = /^--([a-z0-9_.-]+)(?:=(.*))?$/s.exec(word)
-    if (match === null) return `unrecognized arguments: ${word}`
-    const [, fullName = "", value] = match
-    // `--argument.member=value` sets one member of a JSON argument.
-    const [name = ""] = fullName.split(".")
-    const positive = known[name.replace(/^no-/, "")]
-    const opposite = known[name.replace(/^(?:en|dis)able-/, (prefix) => (prefix === "enable-" ? "disable-" : "enable-"))]
-    const argument = known[name] ?? (positive === "boolean" || positive === "pair" ? positive : opposite === "pair" ? opposite : undefined)
-    if (argument === undefined) return `unrecognized arguments: ${word}`
-    if (argument === "boolean" || argument === "pair" || argument === "switch") {
-      if (value !== undefined) return `argument --${name}: ignored explicit argument '${value}'`
-      values.set(fullName, [])
-      continue
-    }
-    if (value === undefined && argument === "list") {
-      open = { name: fullName, values: [] }
-      values.set(fullName, open.values)
-      continue
-    }
-    if (value === undefined) return `argument --${name}: expected one argument`
-    const problem = valueProblem(name, argument, value, fullName !== name)
-    if (problem !== null) return problem
-    values.set(fullName, [value])
+    const flag = parseFlag(known, word)
+    if (typeof flag === "string") return flag
+    values.set(flag.fullName, flag.values)
+    open = flag.takesWords ? flag : null
   }
-  return open?.values.length === 0 ? `argument --${open.name}: expected at least one argument` : values
+  return open?.values.length === 0 ? `argument --${open.fullName}: expected at least one argument` : values
 }

@@ -56,28 +56,47 @@ const alwaysThinks = (template: string) => {
   return prompt >= 0 && template.includes("<think>", prompt)
 }
 
-const reasoningOf = (engine: Engine, architecture: string, template: string): string | null => {
-  const { reasoningFormat, thinkingToggle } = readTemplate(template)
-  if (reasoningFormat === null) return null
-  if (reasoningFormat !== "think") return reasoningParsers[reasoningFormat][engine] ?? null
-  if (/^Deepseek/.test(architecture)) {
-    if (thinkingToggle) return engine === "vllm" ? "deepseek_v3" : "deepseek-v3"
-    return alwaysThinks(template) ? (engine === "vllm" ? "deepseek_r1" : "deepseek-r1") : null
-  }
-  const family = thinkers.find(([pattern]) => pattern.test(architecture))?.[1]
-  if (family !== undefined) return (engine === "sglang" && family.sglang === "qwen3" && !thinkingToggle ? "qwen3-thinking" : family[engine]) ?? null
+/** DeepSeek's reasoning parsers: for models that always reason, and for those with a switch. */
+const deepSeekR1: Readonly<Record<Engine, string>> = { vllm: "deepseek_r1", sglang: "deepseek-r1" }
+const deepSeekV3: Readonly<Record<Engine, string>> = { vllm: "deepseek_v3", sglang: "deepseek-v3" }
+/** DeepSeek 3.1 and later write plain arguments instead of a code block. */
+const deepSeekV31Tools: Readonly<Record<Engine, string>> = { vllm: "deepseek_v31", sglang: "deepseekv31" }
+/** SGLang's parser for models of the Qwen 3 family that always reason. */
+const qwen3Thinking = "qwen3-thinking"
+
+const deepSeekReasoning = (engine: Engine, template: string): string | null => {
+  if (readTemplate(template).thinkingToggle) return deepSeekV3[engine]
+  return alwaysThinks(template) ? deepSeekR1[engine] : null
+}
+
+/**
+ * Models of other families with a switch reason as Qwen3 does, whose parser accepts an answer without reasoning. The
+ * others are distilled from DeepSeek R1.
+ */
+const distilledReasoning = (engine: Engine, architecture: string, template: string): string | null => {
   if (!/^(?:Qwen2|Llama)For/.test(architecture) || !alwaysThinks(template)) return null
-  // Models with a switch reason as Qwen3 does, whose parser accepts an answer without reasoning. The others are
-  // distilled from DeepSeek R1.
-  if (thinkingToggle) return "qwen3"
-  return engine === "vllm" ? "deepseek_r1" : "deepseek-r1"
+  return readTemplate(template).thinkingToggle ? "qwen3" : deepSeekR1[engine]
+}
+
+/** The parser for a model that writes `<think>`. */
+const thinkReasoning = (engine: Engine, architecture: string, template: string): string | null => {
+  if (/^Deepseek/.test(architecture)) return deepSeekReasoning(engine, template)
+  const family = thinkers.find(([pattern]) => pattern.test(architecture))?.[1]
+  if (family === undefined) return distilledReasoning(engine, architecture, template)
+  if (engine === "sglang" && family.sglang === "qwen3" && !readTemplate(template).thinkingToggle) return qwen3Thinking
+  return family[engine] ?? null
+}
+
+const reasoningOf = (engine: Engine, architecture: string, template: string): string | null => {
+  const { reasoningFormat } = readTemplate(template)
+  if (reasoningFormat === null) return null
+  return reasoningFormat === "think" ? thinkReasoning(engine, architecture, template) : (reasoningParsers[reasoningFormat][engine] ?? null)
 }
 
 const toolCallsOf = (engine: Engine, architecture: string, template: string): string | null => {
   const { toolCallFormat } = readTemplate(template)
   if (toolCallFormat === null) return null
-  // DeepSeek 3.1 and later write plain arguments instead of a code block.
-  if (toolCallFormat === "deepseek_v3" && !template.includes("```json")) return engine === "vllm" ? "deepseek_v31" : "deepseekv31"
+  if (toolCallFormat === "deepseek_v3" && !template.includes("```json")) return deepSeekV31Tools[engine]
   const family = toolParsersOfFamily.find(([pattern, format]) => format === toolCallFormat && pattern.test(architecture))?.[2]
   return (family ?? toolParsers[toolCallFormat])[engine] ?? null
 }
@@ -94,8 +113,10 @@ export const parsersNamed = (engine: Engine): { readonly reasoning: ReadonlyArra
   return {
     reasoning: [
       ...of([...Object.values(reasoningParsers), ...thinkers.map(([, names]) => names)]),
-      ...(engine === "vllm" ? ["deepseek_v3", "deepseek_r1"] : ["deepseek-v3", "deepseek-r1", "qwen3-thinking"])
+      deepSeekV3[engine],
+      deepSeekR1[engine],
+      ...(engine === "sglang" ? [qwen3Thinking] : [])
     ],
-    toolCalls: [...of([...Object.values(toolParsers), ...toolParsersOfFamily.map(([, , names]) => names)]), engine === "vllm" ? "deepseek_v31" : "deepseekv31"]
+    toolCalls: [...of([...Object.values(toolParsers), ...toolParsersOfFamily.map(([, , names]) => names)]), deepSeekV31Tools[engine]]
   }
 }

@@ -24,6 +24,16 @@ export interface QuantizationRules {
 export const takenQuantizations = ({ alias, refused, registered }: QuantizationRules): ReadonlySet<string> =>
   new Set(["none", ...Object.keys(registered), ...Object.keys(alias)].filter((method) => !Object.hasOwn(refused, method)))
 
+/** The method that the engine uses for a checkpoint, or the reason for a refusal as a sentence. */
+const methodOf = (rules: QuantizationRules, config: ModelConfig): Exclude<Resolution, { readonly problem: string }> | string => {
+  const { quantization } = config
+  const refused = Object.hasOwn(rules.refused, quantization) ? rules.refused[quantization] : undefined
+  if (refused !== undefined) return `${rules.version} does not serve ${quantization}: ${refused}.`
+  const resolution: Resolution = rules.resolve(config) ?? { method: rules.alias[quantization] ?? quantization }
+  if ("problem" in resolution) return `${rules.version} does not serve this checkpoint of ${quantization}: ${resolution.problem}.`
+  return Object.hasOwn(rules.registered, resolution.method) ? resolution : `${rules.version} has no quantization ${quantization}.`
+}
+
 /**
  * Why an engine does not serve this quantized checkpoint on a GPU of this pool, as a sentence; null if it does or if
  * that is unknown.
@@ -31,15 +41,11 @@ export const takenQuantizations = ({ alias, refused, registered }: QuantizationR
 export const quantizationIssue = (rules: QuantizationRules, config: ModelConfig, gpuPool: string): string | null => {
   const { quantization } = config
   if (quantization === "none") return null
-  const refused = Object.hasOwn(rules.refused, quantization) ? rules.refused[quantization] : undefined
-  if (refused !== undefined) return `${rules.version} does not serve ${quantization}: ${refused}.`
-  const resolution: Resolution = rules.resolve(config) ?? { method: rules.alias[quantization] ?? quantization }
-  if ("problem" in resolution) return `${rules.version} does not serve this checkpoint of ${quantization}: ${resolution.problem}.`
-  const { method } = resolution
-  if (!Object.hasOwn(rules.registered, method)) return `${rules.version} has no quantization ${quantization}.`
-  const least = Math.max(resolution.least ?? 0, rules.registered[method] ?? 0)
-  const has = computeCapability(gpuPool)
+  const resolution = methodOf(rules, config)
+  if (typeof resolution === "string") return resolution
+  const least = Math.max(resolution.least ?? 0, rules.registered[resolution.method] ?? 0)
   const most = resolution.most ?? Number.POSITIVE_INFINITY
+  const has = computeCapability(gpuPool)
   if (has === null || (has >= least && has <= most)) return null
   const only = most === least ? "exactly " : ""
   return `${rules.version} needs a card of compute capability ${only}${capabilityText(least)} for this checkpoint of ${quantization}; ${gpuPool} has ${capabilityText(has)}.`

@@ -22,6 +22,15 @@ export interface Serving {
   readonly without?: ReadonlyArray<string>
 }
 
+/** An engine that supports tool calls completely. */
+export const fullToolCalling: ServedContract["toolCalling"] = {
+  tool_choice: { auto: true, required: true, named: true, none: true },
+  parallel_calls: true,
+  single_call: true,
+  strict_arguments: true,
+  tool_results: true
+}
+
 /** The contract of an engine behind the gateway: the gateway's vocabulary without the unsupported fields. */
 export const servedContract = ({ reasoning, reasoningControls, strict = [], toolCalling, toolCalls, without = [] }: Serving): ServedContract => {
   const served = <Path extends InferencePath>(path: Path): PathContract<Path> => ({

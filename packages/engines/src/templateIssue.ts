@@ -30,17 +30,21 @@ const broken =
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
 
+/** The name of the filter that a node of a parsed template applies, or null. */
+const filterOf = ({ filter, type }: Readonly<Record<string, unknown>>): string | null => {
+  if ((type !== "FilterExpression" && type !== "FilterStatement") || !isRecord(filter)) return null
+  const name = isRecord(filter.callee) ? filter.callee.value : filter.value
+  return typeof name === "string" ? name : null
+}
+
 /** The first unknown filter in a parsed template, or null. */
 const unknownFilter = (parsed: unknown): string | null => {
   const pending: Array<unknown> = [parsed]
   while (pending.length > 0) {
     const node = pending.pop()
     if (!isRecord(node)) continue
-    const { filter, type } = node
-    if ((type === "FilterExpression" || type === "FilterStatement") && isRecord(filter)) {
-      const name = isRecord(filter.callee) ? filter.callee.value : filter.value
-      if (typeof name === "string" && !filters.has(name)) return name
-    }
+    const name = filterOf(node)
+    if (name !== null && !filters.has(name)) return name
     for (const inner of Object.values(node)) pending.push(inner)
   }
   return null
@@ -60,17 +64,25 @@ const raises = (parts: unknown): boolean =>
     return type === "CallExpression" && isRecord(callee) && callee.type === "Identifier" && callee.value === "raise_exception"
   })
 
-const look = (template: string, own: boolean): string | null => {
-  if (template.length > longest || gap.test(template) || (!own && /\{%[-+]?\s*raw/.test(template))) return null
+/** Whether this parser reads the template as the engine does, in bounded time. */
+const isReadable = (template: string, own: boolean): boolean => template.length <= longest && !gap.test(template) && (own || !/\{%[-+]?\s*raw/.test(template))
+
+/** The problem that an error of the parser reports; null if the error does not count. */
+const parseProblem = (cause: unknown, own: boolean): string | null => {
+  const message = cause instanceof Error ? cause.message : "it cannot be parsed"
+  if (!own && !broken.test(message)) return null
+  return message.startsWith("Cannot read") ? "it has a block without an end" : message.slice(0, 120).replace(/\.$/, "")
+}
+
+const findIssue = (template: string, own: boolean): string | null => {
+  if (!isReadable(template, own)) return null
   try {
     const { parsed } = new Template(template)
     if (!ownRaise.test(template) && raises(parsed.body)) return "it raises an exception for every conversation"
     const filter = unknownFilter(parsed)
     return filter === null ? null : `it uses the filter ${filter.slice(0, 64)}, which Jinja does not have`
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : "it cannot be parsed"
-    if (!own && !broken.test(message)) return null
-    return message.startsWith("Cannot read") ? "it has a block without an end" : message.slice(0, 120).replace(/\.$/, "")
+    return parseProblem(cause, own)
   }
 }
 
@@ -82,6 +94,6 @@ let last: { readonly template: string; readonly own: boolean; readonly issue: st
  */
 export const templateIssue = (template: string, own: boolean): string | null => {
   // Several host classes are checked in a row with the same template.
-  if (last.template !== template || last.own !== own) last = { template, own, issue: look(template, own) }
+  if (last.template !== template || last.own !== own) last = { template, own, issue: findIssue(template, own) }
   return last.issue
 }

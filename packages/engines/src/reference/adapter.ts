@@ -2,7 +2,7 @@ import type { FailureCode, Measured, ModelConfig, NamedFailure, ServingSettings 
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { flagLabel } from "../flagIssue.ts"
-import { servedContract } from "../servedContract.ts"
+import { fullToolCalling, servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { chosenComputedContext, computedContext } from "./computedContext.ts"
@@ -112,13 +112,7 @@ export const reference: EngineAdapter = {
   },
   served: servedContract({
     toolCalls: ["hermes"],
-    toolCalling: {
-      tool_choice: { auto: true, required: true, named: true, none: true },
-      parallel_calls: true,
-      single_call: true,
-      strict_arguments: true,
-      tool_results: true
-    },
+    toolCalling: fullToolCalling,
     strict: ["hermes"],
     reasoning: ["think"],
     reasoningControls: { thinking_toggle: true, effort_values: [], token_budget: false }
@@ -157,7 +151,10 @@ export const reference: EngineAdapter = {
     ],
     env: {},
     port: 8000,
-    probes: { startup: { path: "/health", periodSeconds: 1, timeoutSeconds: 5 }, readiness: { path: "/health", periodSeconds: 2, timeoutSeconds: 25 } },
+    probes: {
+      startup: { path: referenceWire.livenessPath, periodSeconds: 1, timeoutSeconds: 5 },
+      readiness: { path: referenceWire.livenessPath, periodSeconds: 2, timeoutSeconds: 25 }
+    },
     group: 2000
   }),
   offers: () => ({

@@ -31,20 +31,43 @@ const roomBesideImages = (config: EngineLoad["config"]): number => {
   return 0.95 * Math.max(0.8, Math.min(1.05, 1 - 0.1 * (size - 1)))
 }
 
-/** SGLang's defaults by the memory of the GPU (`sglang/srt/arg_groups/memory_hook.py`). */
-export const sglangLimits = ({ card, config, flags }: Pick<EngineLoad, "card" | "config" | "flags">): SglangLimits => {
-  const size = card.gpu_memory_bytes / gib
-  const few = card.gpu_count < 4
-  const [chunkDefault, graphDefault] =
-    size < 20 ? [2_048, 8] : size < 35 ? [4_096, few ? 48 : 160] : size < 60 ? [4_096, few ? 32 : 160] : size < 160 ? [8_192, few ? 256 : 512] : [16_384, 512]
-  const chunk = flags.chunked_prefill_size === -1 ? -1 : (positiveInteger(flags.chunked_prefill_size) ?? chunkDefault)
-  const sequences = positiveInteger(flags.max_running_requests) ?? 256
-  const graphSequences = positiveInteger(flags.cuda_graph_max_bs_decode) ?? Math.min(graphDefault, sequences)
+/** SGLang's defaults by the memory of the GPU in GiB (`sglang/srt/arg_groups/memory_hook.py`). */
+interface SizeDefaults {
+  readonly belowGib: number
+  readonly chunk: number
+  /** `cuda_graph_max_bs_decode` with fewer than four GPUs, and with more. */
+  readonly graphs: { readonly few: number; readonly many: number }
+}
+const largest: SizeDefaults = { belowGib: Number.POSITIVE_INFINITY, chunk: 16_384, graphs: { few: 512, many: 512 } }
+const sizeDefaults: ReadonlyArray<SizeDefaults> = [
+  { belowGib: 20, chunk: 2_048, graphs: { few: 8, many: 8 } },
+  { belowGib: 35, chunk: 4_096, graphs: { few: 48, many: 160 } },
+  { belowGib: 60, chunk: 4_096, graphs: { few: 32, many: 160 } },
+  { belowGib: 160, chunk: 8_192, graphs: { few: 256, many: 512 } },
+  largest
+]
+
+type LimitedLoad = Pick<EngineLoad, "card" | "config" | "flags">
+
+/** The default of `mem_fraction_static`. */
+const defaultFraction = ({ card, config, flags }: LimitedLoad, chunk: number, graphSequences: number): number => {
   const tokens = Math.max(2_048, chunk === -1 ? (positiveInteger(flags.max_prefill_tokens) ?? 16_384) : chunk)
   const reserved = (512 + tokens * 1.5 + (card.gpu_count / 8) * 1_024 + graphSequences * 2) * mib
-  const share = 1 - (size > 60 ? Math.max(reserved, 10 * gib) : reserved) / card.gpu_memory_bytes
+  const share = 1 - (card.gpu_memory_bytes > 60 * gib ? Math.max(reserved, 10 * gib) : reserved) / card.gpu_memory_bytes
   const own = share * (takesImages({ config, flags }) ? roomBesideImages(config) : 1)
-  const fraction = typeof flags.mem_fraction_static === "number" ? flags.mem_fraction_static : Math.min(0.95, Math.max(0.3, Math.round(own * 1_000) / 1_000))
+  return Math.min(0.95, Math.max(0.3, Math.round(own * 1_000) / 1_000))
+}
+
+/** The limits of a start: those of the flags, otherwise SGLang's defaults. */
+export const sglangLimits = (load: LimitedLoad): SglangLimits => {
+  const { card, flags } = load
+  const size = card.gpu_memory_bytes / gib
+  const defaults = sizeDefaults.find(({ belowGib }) => size < belowGib) ?? largest
+  const chunk = flags.chunked_prefill_size === -1 ? -1 : (positiveInteger(flags.chunked_prefill_size) ?? defaults.chunk)
+  const sequences = positiveInteger(flags.max_running_requests) ?? 256
+  const graphs = defaults.graphs[card.gpu_count < 4 ? "few" : "many"]
+  const graphSequences = positiveInteger(flags.cuda_graph_max_bs_decode) ?? Math.min(graphs, sequences)
+  const fraction = typeof flags.mem_fraction_static === "number" ? flags.mem_fraction_static : defaultFraction(load, chunk, graphSequences)
   return { fraction, chunk, graphSequences, sequences }
 }
 

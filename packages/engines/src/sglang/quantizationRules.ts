@@ -1,4 +1,5 @@
-import { packedProblem, type QuantizationRules } from "../quantizationIssue.ts"
+import type { ModelConfig } from "@seatrial/domain"
+import { packedProblem, type QuantizationRules, type Resolution } from "../quantizationIssue.ts"
 import { registeredQuantizations } from "./generated/quantizations.ts"
 
 /** Group sizes that the kernels for packed weights support. */
@@ -15,6 +16,44 @@ const modelopt = (algorithm: string): string | undefined =>
         : algorithm === "MXFP8"
           ? "mxfp8"
           : undefined
+
+const awq = (config: ModelConfig): Resolution | null => {
+  const problem = packedProblem(config, [{ bits: 4 }, { bits: 8 }])
+  return problem === null ? null : { problem }
+}
+
+const gptq = (config: ModelConfig): Resolution | null => {
+  const problem = packedProblem(config, [
+    { bits: 4, symmetric: true },
+    { bits: 8, symmetric: true }
+  ])
+  if (problem !== null) return { problem }
+  const size = config.quantization_scheme?.group_size
+  return size === undefined || packedGroups.includes(size)
+    ? null
+    : { problem: `its groups have ${size} values, and there are kernels for ${packedGroups.join(", ")}` }
+}
+
+const modelOptCheckpoint = ({ quantization_scheme: scheme }: ModelConfig): Resolution | null => {
+  if (scheme?.format === undefined) return null
+  const method = modelopt(scheme.format.toUpperCase())
+  return method === undefined ? { problem: `it does not support ModelOpt's ${scheme.format}` } : { method }
+}
+
+const compressedTensors = ({ quantization, quantization_scheme: scheme, shape }: ModelConfig): Resolution => {
+  const experts = shape !== undefined && shape.experts !== null
+  if (scheme?.format?.startsWith("mxfp4") === true && !experts) return { problem: "it has no kernel for dense layers of mxfp4-pack-quantized" }
+  if (experts && scheme?.bits === 8 && scheme.floating === false && scheme.activation_bits === 8)
+    return { problem: "it has no kernel for experts with 8-bit integer weights and activations" }
+  return { method: quantization, least: 80 }
+}
+
+const resolvers: ReadonlyMap<string, (config: ModelConfig) => Resolution | null> = new Map([
+  ["awq", awq],
+  ["gptq", gptq],
+  ["modelopt", modelOptCheckpoint],
+  ["compressed-tensors", compressedTensors]
+])
 
 /**
  * How SGLang 0.5.23 reads quantized checkpoints: its `override_quantization_method`s and the checks of its
@@ -34,38 +73,5 @@ export const sglangQuantization: QuantizationRules = {
     mxfp_w4a8: "it is for GPUs of other vendors"
   },
   alias: { gptq: "gptq_marlin" },
-  resolve: (config) => {
-    const { quantization, quantization_scheme: scheme } = config
-    switch (quantization) {
-      case "awq": {
-        const problem = packedProblem(config, [{ bits: 4 }, { bits: 8 }])
-        return problem === null ? null : { problem }
-      }
-      case "gptq": {
-        const problem = packedProblem(config, [
-          { bits: 4, symmetric: true },
-          { bits: 8, symmetric: true }
-        ])
-        if (problem !== null) return { problem }
-        const size = scheme?.group_size
-        if (size !== undefined && !packedGroups.includes(size))
-          return { problem: `its groups have ${size} values, and there are kernels for ${packedGroups.join(", ")}` }
-        return null
-      }
-      case "modelopt": {
-        if (scheme?.format === undefined) return null
-        const method = modelopt(scheme.format.toUpperCase())
-        return method === undefined ? { problem: `it does not support ModelOpt's ${scheme.format}` } : { method }
-      }
-      case "compressed-tensors": {
-        const experts = config.shape !== undefined && config.shape.experts !== null
-        if (scheme?.format?.startsWith("mxfp4") === true && !experts) return { problem: "it has no kernel for dense layers of mxfp4-pack-quantized" }
-        if (experts && scheme?.bits === 8 && scheme.floating === false && scheme.activation_bits === 8)
-          return { problem: "it has no kernel for experts with 8-bit integer weights and activations" }
-        return { method: quantization, least: 80 }
-      }
-      default:
-        return null
-    }
-  }
+  resolve: (config) => resolvers.get(config.quantization)?.(config) ?? null
 }

@@ -26,6 +26,34 @@ const compressed = ({ quantization_scheme: scheme }: ModelConfig): Resolution =>
   return { method, least: 75 }
 }
 
+const gptq = (config: ModelConfig): Resolution => {
+  const problem = packedProblem(config, [
+    { bits: 4, symmetric: true },
+    { bits: 8, symmetric: true }
+  ])
+  const scheme = config.quantization_scheme
+  const ordered = scheme?.desc_act === true && scheme.group_size !== -1
+  return orProblem(problem ?? (ordered ? "its groups follow the order of activations (desc_act)" : null), "auto_gptq")
+}
+
+const modelOptCheckpoint = ({ quantization_scheme: scheme }: ModelConfig): Resolution | null => {
+  const algorithm = scheme?.format?.toUpperCase()
+  if (algorithm === undefined) return null
+  const method = Object.hasOwn(modelopt, algorithm) ? modelopt[algorithm] : undefined
+  return method === undefined ? { problem: `it supports ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
+}
+
+const resolvers: ReadonlyMap<string, (config: ModelConfig) => Resolution | null> = new Map([
+  ["awq", (config) => orProblem(packedProblem(config, [{ bits: 4 }]), "auto_awq")],
+  ["gptq", gptq],
+  ["modelopt", modelOptCheckpoint],
+  ["modelopt_fp4", modelOptCheckpoint],
+  ["modelopt_mixed", modelOptCheckpoint],
+  ["modelopt_mxfp8", modelOptCheckpoint],
+  ["mxfp4", ({ model_type }) => (model_type === "gpt_oss" ? { method: "gpt_oss_mxfp4" } : null)],
+  ["compressed-tensors", compressed]
+])
+
 /**
  * How vLLM 0.33.0 reads quantized checkpoints: its `override_quantization_method`s and the checks of its
  * configurations.
@@ -40,34 +68,5 @@ export const vllmQuantization: QuantizationRules = {
     moe_wna16: "it only runs other methods"
   },
   alias: { "auto-round": "inc" },
-  resolve: (config) => {
-    const { quantization, quantization_scheme: scheme } = config
-    switch (quantization) {
-      case "awq":
-        return orProblem(packedProblem(config, [{ bits: 4 }]), "auto_awq")
-      case "gptq": {
-        const problem = packedProblem(config, [
-          { bits: 4, symmetric: true },
-          { bits: 8, symmetric: true }
-        ])
-        const ordered = scheme?.desc_act === true && scheme.group_size !== -1
-        return orProblem(problem ?? (ordered ? "its groups follow the order of activations (desc_act)" : null), "auto_gptq")
-      }
-      case "modelopt":
-      case "modelopt_fp4":
-      case "modelopt_mixed":
-      case "modelopt_mxfp8": {
-        const algorithm = scheme?.format?.toUpperCase()
-        if (algorithm === undefined) return null
-        const method = Object.hasOwn(modelopt, algorithm) ? modelopt[algorithm] : undefined
-        return method === undefined ? { problem: `it supports ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
-      }
-      case "mxfp4":
-        return config.model_type === "gpt_oss" ? { method: "gpt_oss_mxfp4" } : null
-      case "compressed-tensors":
-        return compressed(config)
-      default:
-        return null
-    }
-  }
+  resolve: (config) => resolvers.get(config.quantization)?.(config) ?? null
 }

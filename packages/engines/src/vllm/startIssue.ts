@@ -39,13 +39,18 @@ const isOf = ({ generation }: Attention, ...generations: ReadonlyArray<number>) 
 const below = ({ has }: Attention, least: number) => has !== null && has < least
 
 const flashAttention = (attention: Attention): string | null => {
-  const { bothWays, heads, invariant, narrowCache, sinks } = attention
+  const { bothWays, heads, narrowCache, sinks } = attention
   if (below(attention, 80)) return "it needs a card of compute capability 8.0"
   const odd = heads.find((size) => size % 8 !== 0 || size > 512 || (size > 256 && !isOf(attention, 9, 10, 11)))
   if (odd !== undefined) return `it does not support heads of ${odd} values on this card`
   if (sinks && !isOf(attention, 9, 10)) return "it does not support attention sinks on this card"
   if (bothWays && (!isOf(attention, 10) || heads.some((size) => size > 128))) return "it does not support attention between the tokens of an image on this card"
-  if (!narrowCache) return null
+  return narrowCache ? flashNarrowCache(attention) : null
+}
+
+/** Why FlashAttention does not support an 8-bit KV cache, as the rest of a sentence; null if it does. */
+const flashNarrowCache = (attention: Attention): string | null => {
+  const { heads, invariant } = attention
   if (!isOf(attention, 9, 10)) return "it supports an 8-bit KV cache only on cards of the generations 9 and 10"
   const limit = attention.generation === 10 ? 128 : 512
   const wide = heads.find((size) => size > limit || (attention.generation === 9 && size > 256 && size !== 512))
@@ -83,40 +88,55 @@ const backends: Readonly<Record<string, (attention: Attention) => string | null>
   FLEX_ATTENTION: flexAttention
 }
 
-/**
- * The first flag that prevents vLLM 0.33.0 from starting on this GPU or with this model, or null. An unknown GPU is
- * never a reason.
- */
-export const vllmStartIssue = (load: EngineLoad): FlagIssue | null => {
-  const { card, config, flags } = load
-  const attention = attentionOf(load)
-  const where = attention.has === null ? card.gpu_pool : `${card.gpu_pool} (compute capability ${capabilityText(attention.has)})`
+const gpuName = ({ card }: EngineLoad, { has }: Attention): string =>
+  has === null ? card.gpu_pool : `${card.gpu_pool} (compute capability ${capabilityText(has)})`
+
+const dtypeIssue = (load: EngineLoad, attention: Attention): FlagIssue | null => {
+  const { config, flags } = load
   if (flags.dtype === "float16" && neverFloat16.has(config.model_type)) {
     return {
       flag: "dtype",
       message: `dtype float16 is refused for ${config.model_type}, which is numerically unstable in it: leave dtype out, or set bfloat16.`
     }
   }
-  if (flags.dtype === "bfloat16" && below(attention, 80)) {
-    return { flag: "dtype", message: `dtype bfloat16 needs a card of compute capability 8.0; this is ${where}.` }
-  }
-  if (flags.quantization !== undefined && below(attention, 75)) {
-    return { flag: "quantization", message: `quantization needs a card of compute capability 7.5; this is ${where}.` }
-  }
-  if (attention.invariant) {
-    const why = below(attention, 80)
-      ? `needs a card of compute capability 8.0; this is ${where}`
-      : attention.recurrent
-        ? `does not support recurrent layers, which ${config.architecture} has`
-        : attention.narrowCache && below(attention, 89)
-          ? `does not support an 8-bit KV cache on ${where}`
-          : null
-    if (why !== null) return { flag: "batch_invariant", message: `batch_invariant ${why}.` }
-  }
-  const { attention_backend: backend } = flags
+  return flags.dtype === "bfloat16" && below(attention, 80)
+    ? { flag: "dtype", message: `dtype bfloat16 needs a card of compute capability 8.0; this is ${gpuName(load, attention)}.` }
+    : null
+}
+
+const quantizationIssue = (load: EngineLoad, attention: Attention): FlagIssue | null =>
+  load.flags.quantization !== undefined && below(attention, 75)
+    ? { flag: "quantization", message: `quantization needs a card of compute capability 7.5; this is ${gpuName(load, attention)}.` }
+    : null
+
+/** Why batch-invariant mode does not work, as the rest of a sentence; null if it does. */
+const invariantProblem = (load: EngineLoad, attention: Attention): string | null => {
+  if (below(attention, 80)) return `needs a card of compute capability 8.0; this is ${gpuName(load, attention)}`
+  if (attention.recurrent) return `does not support recurrent layers, which ${load.config.architecture} has`
+  return attention.narrowCache && below(attention, 89) ? `does not support an 8-bit KV cache on ${gpuName(load, attention)}` : null
+}
+
+const invariantIssue = (load: EngineLoad, attention: Attention): FlagIssue | null => {
+  const problem = attention.invariant ? invariantProblem(load, attention) : null
+  return problem === null ? null : { flag: "batch_invariant", message: `batch_invariant ${problem}.` }
+}
+
+const backendIssue = (load: EngineLoad, attention: Attention): FlagIssue | null => {
+  const { attention_backend: backend } = load.flags
   if (typeof backend !== "string" || (attention.heads.length === 0 && !attention.latent)) return null
   const problem = attention.latent ? "its layers store latents (MLA), which need another backend" : (backends[backend]?.(attention) ?? null)
-  return problem === null
-    ? null
-    : { flag: "attention_backend", message: `attention_backend ${backend} cannot run ${config.architecture} on ${where}: ${problem}.` }
+  if (problem === null) return null
+  return {
+    flag: "attention_backend",
+    message: `attention_backend ${backend} cannot run ${load.config.architecture} on ${gpuName(load, attention)}: ${problem}.`
+  }
+}
+
+/**
+ * The first flag that prevents vLLM 0.33.0 from starting on this GPU or with this model, or null. An unknown GPU is
+ * never a reason.
+ */
+export const vllmStartIssue = (load: EngineLoad): FlagIssue | null => {
+  const attention = attentionOf(load)
+  return dtypeIssue(load, attention) ?? quantizationIssue(load, attention) ?? invariantIssue(load, attention) ?? backendIssue(load, attention)
 }

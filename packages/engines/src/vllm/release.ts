@@ -1,0 +1,2 @@
+/** The release of vLLM that Seatrial runs. */
+export const release = "0.33.0"
