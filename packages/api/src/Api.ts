@@ -4,13 +4,14 @@ import { CatalogGroup, ModelsGroup } from "./ModelsGroup.ts"
 import { OrgGroup } from "./OrgGroup.ts"
 import { describeApi } from "./openApi.ts"
 import { RequestsGroup } from "./RequestsGroup.ts"
+import { SpendingGroup } from "./SpendingGroup.ts"
 import { SystemGroup } from "./SystemGroup.ts"
 
 const strict = { onExcessProperty: "error" } as const
 
 /** The HTTP API of the server. */
 export class Api extends HttpApi.make("seatrial")
-  .add(DeploymentsGroup, RequestsGroup, OrgGroup, ModelsGroup, CatalogGroup, SystemGroup)
+  .add(DeploymentsGroup, RequestsGroup, OrgGroup, ModelsGroup, CatalogGroup, SpendingGroup, SystemGroup)
   .annotate(HttpApi.QueryParseOptions, strict)
   .annotate(HttpApi.PayloadParseOptions, strict)
   .annotateMerge(

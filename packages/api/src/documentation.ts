@@ -77,6 +77,11 @@ export const operationTexts: Readonly<Record<string, OperationText>> = {
     description:
       "The public catalog with rates per token. Requires no key and ignores a key that is sent. With `If-None-Match` it returns 304 if nothing has changed."
   },
+  "spending.get": {
+    summary: "Get the spending",
+    description:
+      "What the organization may spend and has spent: the balance of a prepaid organization, and its limits per UTC day and month, of the organization and of single keys. A call that exceeds one of them returns 402. Administrators set them. `spent_micros` includes GPU time for the organization, not for keys. These fields are an addition to the contract."
+  },
   "system.health": { summary: "Check liveness", description: "For liveness probes. Does not use the database." },
   "system.readiness": {
     summary: "Check readiness",
@@ -163,6 +168,7 @@ export const tagTexts: Readonly<Record<string, string>> = {
   org: "Read access to the organization's data. Deployments have the full name of every phase.",
   models: "List the organization's own served models, as OpenAI clients do, and change them.",
   catalog: "The published models. Public.",
+  spending: "What the organization may spend and has spent.",
   system: "Probes, the signing keys of receipts and this document. No key is required."
 }
 

@@ -10,6 +10,7 @@ import {
   type SignatureHeader,
   type SignedReceipt,
   type SigningKey,
+  type Spending,
   type V1Deployment
 } from "@seatrial/domain"
 import { Schema } from "effect"
@@ -144,6 +145,18 @@ const queuedProgress: DeploymentProgress = {
   download: null
 }
 
+const spending: Spending = {
+  object: "spending",
+  prepaid: true,
+  billing_suspended: false,
+  gpu_limit: 8,
+  allowances: [
+    { api_key_id: null, allowance: "balance", limit_micros: "50000000", spent_micros: "41203118", reached_percent: 80 },
+    { api_key_id: null, allowance: "day", limit_micros: "5000000", spent_micros: "310944", reached_percent: 0 },
+    { api_key_id: exampleIds.key, allowance: "month", limit_micros: "1000000", spent_micros: "1000412", reached_percent: 100 }
+  ]
+}
+
 const operation: DeploymentOperation = {
   id: exampleIds.deployment,
   object: "deployment",
@@ -245,6 +258,7 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   "deployments.cancel": { cancelled: { id: exampleIds.deployment, cancelled: true } },
   "models.list": { served: { object: "list", data: [ownModel] } },
   "catalog.list": { published: { object: "list", data: [catalogModel] } },
+  "spending.get": { prepaid: spending },
   "system.health": { ok: { status: "ok" } },
   "system.readiness": { ok: { status: "ok" } },
   "system.signingKeys": { current: { keys: [signingKey] } }

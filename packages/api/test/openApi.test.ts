@@ -69,6 +69,7 @@ describe("the OpenAPI document", () => {
     ["post", "/v1/models/{id}/disable", "models.disable", [], changes, ["models:write"]],
     ["post", "/v1/models/{id}/enable", "models.enable", [], ["402", ...changes].sort(), ["models:write"]],
     ["delete", "/v1/models/{id}", "models.delete", [], changes.filter((status) => status !== "413" && status !== "415"), ["models:write"]],
+    ["get", "/v1/spending", "spending.get", [], lists, ["requests:read"]],
     ["get", "/v1/catalog/models", "catalog.list", [], published, []],
     ["get", "/healthz", "system.health", [], ["200", "400", "405", "408", "431", "500"], []],
     ["get", "/readyz", "system.readiness", [], ["200", "400", "405", "408", "431", "500", "503"], []],

@@ -21,6 +21,7 @@ import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { makeReceiptsCommand } from "./receipts.ts"
 import { reportDefect } from "./reportDefect.ts"
 import { requestsCommand } from "./requests.ts"
+import { spendingCommand } from "./spending.ts"
 import { layerPresenter, UsageError } from "./UsageError.ts"
 
 /** Settings that the environment does not set are taken from the system that runs in this folder. */
@@ -123,6 +124,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how accurate the memory estimate of a model was. Reads the database.", showModel)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
+      spendingCommand.pipe(Command.provide(layerKeyed)),
       logsCommand.pipe(Command.provide(layerKeyed)),
       chatCommand.pipe(Command.provide(layerKeyed)),
       openCommand.pipe(Command.provide(layerPublic)),

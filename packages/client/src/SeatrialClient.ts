@@ -198,6 +198,8 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
           body === undefined ? unexpectedResponse("304 to an unconditional request") : Effect.succeed(body.data)
         )
     },
+    /** What the organization may spend and has spent. */
+    spending: { get: () => call(raw.spending.get(none)) },
     system: {
       health: () => probe(raw.system.health()),
       readiness: () => call(raw.system.readiness()),

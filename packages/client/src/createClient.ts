@@ -45,7 +45,7 @@ export interface WaitForOptions {
 export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
   const options = { address, ...(apiKey === undefined ? {} : { apiKey: Redacted.make(apiKey) }), ...(retry === undefined ? {} : { retry }) }
   const client = Effect.runSync(SeatrialClient.make(options).pipe(Effect.mapError(toSeatrialError), Effect.provide(FetchHttpClient.layer)))
-  const { catalog, deployments, models, org, requests, system } = client
+  const { catalog, deployments, models, org, requests, spending, system } = client
   return {
     deployments: {
       preview: promised(deployments.preview),
@@ -67,6 +67,7 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
     },
     models: { list: promised(models.list), disable: promised(models.disable), enable: promised(models.enable), delete: promised(models.delete) },
     catalog: { list: promised(catalog.list) },
+    spending: { get: promised(spending.get) },
     system: { health: promised(system.health), readiness: promised(system.readiness), signingKeys: promised(system.signingKeys) },
     /** Follows a run until it ends: `activated`, `failed` or `cancelled`. */
     waitForDeployment: (id: string, { onPhase, onProgress, patience, signal }: WaitForOptions = {}): Promise<Outcome> =>

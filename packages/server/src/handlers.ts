@@ -13,6 +13,7 @@ import { previewOperation } from "./preview.ts"
 import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
 import { signingKeysOperation } from "./signingKeys.ts"
+import { spendingOperation } from "./spending.ts"
 
 const ok = { status: "ok" } as const
 
@@ -38,7 +39,8 @@ const operations = Effect.all({
   preview: previewOperation,
   readiness,
   requests: requestOperations,
-  signingKeys: signingKeysOperation
+  signingKeys: signingKeysOperation,
+  spending: spendingOperation
 })
 
 const groups = ({
@@ -53,7 +55,8 @@ const groups = ({
   preview,
   readiness,
   requests,
-  signingKeys
+  signingKeys,
+  spending
 }: Effect.Success<typeof operations>) =>
   Layer.mergeAll(
     HttpApiBuilder.group(Api, "deployments", (handlers) =>
@@ -89,6 +92,7 @@ const groups = ({
         .handle("delete", ownModelChanges.remove)
     ),
     HttpApiBuilder.group(Api, "catalog", (handlers) => handlers.handle("list", catalog)),
+    HttpApiBuilder.group(Api, "spending", (handlers) => handlers.handle("get", spending)),
     HttpApiBuilder.group(Api, "system", (handlers) =>
       handlers
         .handle("health", () => Effect.succeed(ok))

@@ -74,7 +74,9 @@ export class Billing extends Context.Service<
      * All limits of the organization and its keys, with the amounts spent. `keyId` is null for limits of the
      * organization.
      */
-    readonly allowances: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Allowance & { readonly keyId: string | null; readonly reachedPercent: number }>>
+    readonly allowances: (
+      orgId: OrgId
+    ) => Effect.Effect<ReadonlyArray<Allowance & { readonly keyId: string | null; readonly reachedPercent: ReturnType<typeof reachedPercent> }>>
     /** The first allowance of the organization (not of a key) that is used up; none if it may spend. */
     readonly usedUp: (orgId: OrgId) => Effect.Effect<Option.Option<Allowance>>
     /**

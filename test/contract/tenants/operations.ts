@@ -56,6 +56,7 @@ export const operations: ReadonlyArray<Operation> = [
   { method: "POST", path: "/v1/models/:id/enable", scopes: changes, id: "model", body: "cancel", right: 204 },
   // A ModelDeployment in the cluster manages the organization's own model.
   { method: "DELETE", path: "/v1/models/:id", scopes: changes, id: "model", right: 409 },
+  { ...page, path: "/v1/spending", scopes: requests },
   { ...page, path: "/v1/catalog/models", scopes: [] },
   { ...page, path: "/healthz", scopes: [] },
   { ...page, path: "/readyz", scopes: [] },

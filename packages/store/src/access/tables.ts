@@ -96,7 +96,7 @@ export const tables: Readonly<Record<string, TableAccess>> = {
   revision_uses: { tenant: "org_id", grants: { gateway: write, operator: write } },
   revisions: { tenant: "org_id", across: published, grants: { server: ["SELECT", "UPDATE"], gateway: read, operator: write } },
   schema_requirements: { tenant: null, migrated: true, grants: { server: read, gateway: read, operator: read } },
-  spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"] } },
+  spend_alerts: { tenant: "org_id", grants: { gateway: ["SELECT", "INSERT"], operator: ["SELECT", "INSERT"] } },
   // Written by a trigger that runs with the privileges of its owner.
   spend_sums: { tenant: "org_id", grants: { server: read, gateway: read, operator: read } },
   stored_weights: { tenant: null, grants: { operator: all } },

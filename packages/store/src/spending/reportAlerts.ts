@@ -7,7 +7,8 @@ import type { Allowance } from "./Account.ts"
 export const alertPercents = [50, 80, 100] as const
 
 /** The highest reported percentage that is reached; 0 if none is. */
-export const reachedPercent = ({ limit, spent }: Allowance): number => alertPercents.findLast((percent) => spent * 100n >= limit * BigInt(percent)) ?? 0
+export const reachedPercent = ({ limit, spent }: Allowance): (typeof alertPercents)[number] | 0 =>
+  alertPercents.findLast((percent) => spent * 100n >= limit * BigInt(percent)) ?? 0
 
 interface Alert {
   /** The key under which the alert is remembered. */

@@ -1,0 +1,53 @@
+import { assert, layer } from "@effect/vitest"
+import { Spending } from "@seatrial/domain"
+import { Billing } from "@seatrial/store"
+import { Effect, Schema } from "effect"
+import { type Answer, jsonOf, layerStage, makeCaller, Stage } from "./stage.ts"
+
+const spendingOf = (answer: Answer) => Schema.decodeUnknownSync(Spending)(jsonOf(answer), { onExcessProperty: "error" })
+
+layer(layerStage(), { excludeTestServices: true })("the spending of an organization over HTTP", (it) => {
+  it.effect("has the balance and limits of the organization and of its keys, with the amounts spent", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const billing = yield* Billing
+      const { caller, key, orgId } = yield* makeCaller()
+      const get = Effect.map(call("GET", "/v1/spending", { key }), spendingOf)
+      assert.deepStrictEqual(yield* get, { object: "spending", prepaid: false, billing_suspended: false, gpu_limit: null, allowances: [] })
+      yield* billing.setPrepaid(orgId, true)
+      yield* billing.setSuspended(orgId, true)
+      yield* billing.setGpuLimit(orgId, 8)
+      yield* billing.grantCredit({ orgId, micros: 2_000_000n, note: null })
+      yield* billing.setKeySpendLimit(orgId, caller.keyId, { month: 0n })
+      const { allowances, ...organization } = yield* get
+      assert.deepStrictEqual(organization, { object: "spending", prepaid: true, billing_suspended: true, gpu_limit: 8 })
+      assert.deepStrictEqual(
+        allowances.map(({ allowance, api_key_id, limit_micros, reached_percent, spent_micros }) => [
+          api_key_id,
+          allowance,
+          limit_micros,
+          spent_micros,
+          reached_percent
+        ]),
+        [
+          [null, "balance", "3000000", "0", 0],
+          [caller.keyId, "month", "0", "0", 100]
+        ]
+      )
+    })
+  )
+
+  it.effect("is that of the key's organization, and requires the scope of requests", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const billing = yield* Billing
+      const { orgId, withKey } = yield* makeCaller()
+      const stranger = yield* makeCaller()
+      yield* billing.setGpuLimit(orgId, 8)
+      assert.isNull(spendingOf(yield* call("GET", "/v1/spending", { key: stranger.key })).gpu_limit)
+      assert.strictEqual((yield* call("GET", "/v1/spending", { key: (yield* withKey(["inference:write"])).secret })).status, 403)
+      assert.strictEqual((yield* call("GET", "/v1/spending?org=acme", { key: stranger.key })).status, 400)
+      assert.strictEqual((yield* call("POST", "/v1/spending", { key: stranger.key })).status, 405)
+    })
+  )
+})
