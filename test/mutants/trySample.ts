@@ -69,7 +69,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
   if (reference === undefined) return yield* Effect.die(new Error("there is no reference engine"))
   const small = new Map([...pinned].filter(([name]) => name.endsWith(".json")))
   const subject: SuiteSubject = {
-    client: yield* makeEngineClient(served.url, "60 seconds"),
+    client: yield* makeEngineClient({ url: served.url, timeout: "60 seconds", work: reference.wire.trialMetrics.work }),
     servedName: "m",
     maxContext: 1_024,
     engineVersion: served.version,
@@ -80,6 +80,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
     parameters: parameters ?? facts.parameters,
     slots: 64,
     offers: reference.offers({ runtime: "reference", host_class: "sim", max_context: 1_024, kv_cache_dtype: "auto" }, false),
+    metrics: reference.wire.trialMetrics,
     batchInvariant: false,
     capabilities: able(modelCapabilities(reference.served, facts)),
     repository: yield* readRepository({ facts, files: facts.files, commit: facts.commit, small }),

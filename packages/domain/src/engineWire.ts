@@ -3,12 +3,36 @@ import type { InferencePath } from "./requestVocabulary.ts"
 /** A figure that the gateway reads from the metrics of an engine. */
 export type EngineFigure = "running" | "waiting" | "cacheUse" | "tokens"
 
+/** Series of a Prometheus metric: all of them, or those that have a label. */
+export interface MetricSeries {
+  readonly name: string
+  /** `name="value"`; absent: all series. */
+  readonly label?: string
+}
+
+/** The Prometheus metrics that a trial reads. A figure is the sum of all its series. */
+export interface TrialMetrics {
+  /** Requests that the engine runs or queues. */
+  readonly requests: ReadonlyArray<MetricSeries>
+  /** The share of the KV cache in use. */
+  readonly cacheUse: ReadonlyArray<MetricSeries>
+  /** Tokens generated since the start, including those of aborted requests. */
+  readonly generatedTokens: ReadonlyArray<MetricSeries>
+  /** Requests that were preempted and computed again. */
+  readonly preemptions: ReadonlyArray<MetricSeries>
+  /** Metrics that move while the engine computes. */
+  readonly work: ReadonlyArray<MetricSeries>
+  /** The metric whose labels describe the prefix cache; null if there is none. */
+  readonly cacheConfig: { readonly name: string; readonly prefixCacheOff: string; readonly blockSizeLabel: string } | null
+}
+
 /** How an engine behaves on the wire: everything that the gateway and the operator must know to talk to one engine and not to another. */
 export interface EngineWire {
   /** The path that answers 200 quickly as long as the engine works. */
   readonly livenessPath: "/health" | "/ready"
   /** The Prometheus metrics that the gateway reads, by the name after their common prefix. */
   readonly metrics: { readonly prefix: string; readonly figures: ReadonlyMap<string, EngineFigure> }
+  readonly trialMetrics: TrialMetrics
   /** Whether a served name may begin with a hyphen. The engine is started with another name if not. */
   readonly acceptsLeadingHyphen: boolean
   /** Whether requests on OpenAI paths may leave out `model`. A model that was published or withdrawn after the start has a name that the engine does not know. */

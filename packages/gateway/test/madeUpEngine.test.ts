@@ -7,6 +7,7 @@ import { capabilitiesOf, everything, sentOf, takenOf, targetWith } from "./vocab
 const wire: EngineWire = {
   livenessPath: "/ready",
   metrics: { prefix: "madeup:", figures: new Map([["busy", "running"]]) },
+  trialMetrics: { requests: [{ name: "madeup:busy" }], cacheUse: [], generatedTokens: [], preemptions: [], work: [], cacheConfig: null },
   acceptsLeadingHyphen: false,
   acceptsUnnamedModel: false,
   answersWithServedName: true,

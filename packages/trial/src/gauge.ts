@@ -1,8 +1,9 @@
-/**
- * The sum over all series of a metric in the text of `/metrics`, under any of the names (separated by `|`); null if
- * none is present.
- */
-export const gauge = (metrics: string, names: string): number | null => {
-  const series = [...metrics.matchAll(new RegExp(`^(?:${names})(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, "gm"))]
-  return series.length === 0 ? null : series.reduce((sum, [, count]) => sum + Number(count), 0)
+import type { MetricSeries } from "@seatrial/domain"
+
+const patternOf = ({ label, name }: MetricSeries): string => (label === undefined ? name : `${name}\\{[^}]*${label}[^}]*\\}`)
+
+/** The sum over all of these series in the text of `/metrics`; null if none is present. */
+export const gauge = (metrics: string, series: ReadonlyArray<MetricSeries>): number | null => {
+  const values = [...metrics.matchAll(new RegExp(`^(?:${series.map(patternOf).join("|")})(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, "gm"))]
+  return values.length === 0 ? null : values.reduce((sum, [, value]) => sum + Number(value), 0)
 }

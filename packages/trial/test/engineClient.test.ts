@@ -3,8 +3,11 @@ import { Clock, Effect, Fiber, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { makeEngineClient } from "../src/EngineClient.ts"
+import { vllmMetrics } from "./engineMetrics.ts"
 
-/** An engine that answers a path after as many seconds as it says, and tells its metrics at once. */
+const address = { url: "http://engine", timeout: "60 seconds", work: vllmMetrics.work } as const
+
+/** An engine that answers a path after the number of seconds in the path. It returns its metrics at once. */
 const answersAfter = (metrics: (seconds: number) => string) =>
   HttpClient.make((request, url) =>
     Effect.delay(
@@ -12,8 +15,8 @@ const answersAfter = (metrics: (seconds: number) => string) =>
       `${url.pathname === "/metrics" ? 0 : Number(url.pathname.slice(1))} seconds`
     )
   )
-const makeClientOf = (metrics: (seconds: number) => string) =>
-  Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, answersAfter(metrics))
+const makeClientOf = (metrics: (seconds: number) => string, work: typeof address.work = address.work) =>
+  Effect.provideService(makeEngineClient({ ...address, work }), HttpClient.HttpClient, answersAfter(metrics))
 const makeClient = makeClientOf(() => "ok")
 
 describe("an engine's client", () => {
@@ -58,14 +61,16 @@ describe("an engine's client", () => {
     })
   )
 
-  it.effect("waits for SGLang while it generates, although its counters of requests move only at the end of a request", () =>
+  it.effect("waits for an engine whose batch counter moves while its request counters wait for the end of a request", () =>
     Effect.gen(function* () {
-      const client = yield* makeClientOf((seconds) =>
-        [
-          'sglang:generation_tokens_total{is_streaming="false"} 64',
-          'sglang:realtime_tokens_total{mode="prefill_compute"} 900',
-          `sglang:realtime_tokens_total{mode="decode"} ${Math.floor(seconds)}`
-        ].join("\n")
+      const client = yield* makeClientOf(
+        (seconds) =>
+          [
+            'batches:generation_tokens_total{is_streaming="false"} 64',
+            'batches:realtime_tokens_total{mode="prefill_compute"} 900',
+            `batches:realtime_tokens_total{mode="decode"} ${Math.floor(seconds)}`
+          ].join("\n"),
+        [{ name: "batches:generation_tokens_total" }, { name: "batches:realtime_tokens_total" }]
       )
       const slow = yield* Effect.forkChild(client.get("/150"))
       yield* TestClock.adjust("150 seconds")
@@ -108,7 +113,7 @@ describe("an engine's client", () => {
           ? Effect.never
           : Effect.delay(Effect.succeed(HttpClientResponse.fromWeb(request, new Response("ok"))), `${Number(url.pathname.slice(1))} seconds`)
       )
-      const client = yield* Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, http)
+      const client = yield* Effect.provideService(makeEngineClient(address), HttpClient.HttpClient, http)
       const slow = yield* Effect.forkChild(client.get("/170"))
       const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
       yield* TestClock.adjust("170 seconds")
@@ -144,7 +149,7 @@ describe("an engine's client", () => {
       const thinks = HttpClient.make((request) =>
         Effect.succeed(HttpClientResponse.fromWeb(request, new Response(Stream.toReadableStream(Stream.encodeText(body)))))
       )
-      const client = yield* Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, thinks)
+      const client = yield* Effect.provideService(makeEngineClient(address), HttpClient.HttpClient, thinks)
       assert.isAtLeast(yield* client.firstPiece("/", {}), 0)
     })
   )

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
+import { engineWire } from "@seatrial/engines"
 import { type TrainedName, writeTrained } from "@seatrial/reference-engine/sample"
 import { answerItems, compareAnswers, makeEngineClient, mergedAgreement, mergeWeights, type Subject } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
@@ -22,7 +23,7 @@ const serving = Effect.fnUntraced(function* (model: string, adapter?: string) {
     (found) => found !== undefined || program.hasExited()
   )
   if (address === undefined) return yield* Effect.fail(program.output())
-  const client = yield* makeEngineClient(address, "60 seconds")
+  const client = yield* makeEngineClient({ url: address, timeout: "60 seconds", work: engineWire("reference").trialMetrics.work })
   const subject = (servedName: string): Subject => ({
     ...{ client, servedName, maxContext: 512, engineVersion: "reference", vocabSize: 512, chat: true, card: "test x1" }
   })

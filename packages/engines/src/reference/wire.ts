@@ -1,9 +1,10 @@
 import { adapterName, type EngineWire } from "@seatrial/domain"
-import { vllmGatewayMetrics } from "../vllm/wire.ts"
+import { vllmGatewayMetrics, vllmTrialMetrics } from "../vllm/wire.ts"
 
 export const referenceWire: EngineWire = {
   livenessPath: "/health",
   metrics: vllmGatewayMetrics,
+  trialMetrics: vllmTrialMetrics,
   acceptsLeadingHyphen: true,
   acceptsUnnamedModel: false,
   answersWithServedName: false,

@@ -15,6 +15,9 @@ export const sglangLines = {
 export const sglangMetrics = {
   running: "sglang:num_running_reqs",
   waiting: "sglang:num_queue_reqs",
+  promptTokens: "sglang:prompt_tokens_total",
+  generatedTokens: "sglang:generation_tokens_total",
+  realtimeTokens: "sglang:realtime_tokens_total",
   preempted: "sglang:num_retracted_requests_total",
   cacheUse: "sglang:token_usage",
   tokens: "sglang:max_total_num_tokens",

@@ -1,4 +1,5 @@
 import { adapterName, type EngineWire } from "@seatrial/domain"
+import { sglangMetrics } from "./readings.ts"
 
 export const sglangWire: EngineWire = {
   // `/health` generates a token, which may take 20 seconds.
@@ -14,6 +15,21 @@ export const sglangWire: EngineWire = {
       ["prompt_tokens_total", "tokens"],
       ["generation_tokens_total", "tokens"]
     ])
+  },
+  trialMetrics: {
+    requests: [{ name: sglangMetrics.running }, { name: sglangMetrics.waiting }],
+    cacheUse: [{ name: sglangMetrics.cacheUse }],
+    generatedTokens: [{ name: sglangMetrics.realtimeTokens, label: 'mode="decode"' }],
+    preemptions: [{ name: sglangMetrics.preempted }],
+    // SGLang counts `realtime_tokens` with each batch, and other tokens only at the end of a request.
+    work: [
+      { name: sglangMetrics.realtimeTokens },
+      { name: sglangMetrics.promptTokens },
+      { name: sglangMetrics.generatedTokens },
+      { name: sglangMetrics.preempted },
+      { name: sglangMetrics.cacheUse }
+    ],
+    cacheConfig: null
   },
   acceptsLeadingHyphen: true,
   acceptsUnnamedModel: false,

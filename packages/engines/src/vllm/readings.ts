@@ -15,6 +15,8 @@ export const vllmMetrics = {
   running: "vllm:num_requests_running",
   waiting: "vllm:num_requests_waiting",
   preempted: "vllm:num_preemptions",
+  promptTokens: "vllm:prompt_tokens",
+  generatedTokens: "vllm:generation_tokens",
   cacheUse: "vllm:kv_cache_usage_perc"
 }
 

@@ -1,4 +1,5 @@
 import { adapterName, type EngineWire } from "@seatrial/domain"
+import { vllmMetrics } from "./readings.ts"
 
 /** The metrics of vLLM that the gateway reads. The reference engine reports the same ones. */
 export const vllmGatewayMetrics: EngineWire["metrics"] = {
@@ -12,9 +13,27 @@ export const vllmGatewayMetrics: EngineWire["metrics"] = {
   ])
 }
 
+/** The metrics of vLLM that a trial reads. The reference engine reports the same ones. */
+export const vllmTrialMetrics: EngineWire["trialMetrics"] = {
+  requests: [{ name: vllmMetrics.running }, { name: vllmMetrics.waiting }],
+  cacheUse: [{ name: vllmMetrics.cacheUse }],
+  generatedTokens: [{ name: `${vllmMetrics.generatedTokens}_total` }],
+  preemptions: [{ name: `${vllmMetrics.preempted}_total` }],
+  // vLLM counts the tokens of a prompt only once all of it is processed; until then its KV cache usage grows.
+  work: [
+    { name: `${vllmMetrics.promptTokens}_total` },
+    { name: `${vllmMetrics.generatedTokens}_total` },
+    { name: `${vllmMetrics.preempted}_total` },
+    { name: vllmMetrics.cacheUse }
+  ],
+  // Some architectures turn the prefix cache off regardless of the flag.
+  cacheConfig: { name: vllmMetrics.cacheConfig, prefixCacheOff: 'enable_prefix_caching="False"', blockSizeLabel: "block_size" }
+}
+
 export const vllmWire: EngineWire = {
   livenessPath: "/health",
   metrics: vllmGatewayMetrics,
+  trialMetrics: vllmTrialMetrics,
   // Its argument parser reads a name with a leading hyphen as an option.
   acceptsLeadingHyphen: false,
   acceptsUnnamedModel: true,

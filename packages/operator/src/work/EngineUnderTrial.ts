@@ -33,7 +33,7 @@ export const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revisi
   const name = nameInEngine(engine.wire, run.model)
   const adapted = revision.facts.adapter !== undefined
   const subject: Subject = {
-    client: yield* makeEngineClient(url, timeout),
+    client: yield* makeEngineClient({ url, timeout, work: engine.wire.trialMetrics.work }),
     servedName: adapted ? engine.wire.adapterModel : name,
     listedName: adapted ? adapterName : name,
     takesAnyName: engine.names === "any",

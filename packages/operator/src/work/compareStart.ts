@@ -24,6 +24,7 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
     parameters: facts.parameters,
     slots: 1,
     offers: engine.offers(settings, podClass.hostClass.simulated),
+    metrics: engine.wire.trialMetrics,
     batchInvariant: false,
     capabilities: revisionCapabilities(engine, facts, settings),
     repository: unreadRepository({ facts, files, commit }),

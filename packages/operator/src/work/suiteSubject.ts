@@ -80,6 +80,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     parameters: facts.parameters,
     slots: sequences(flags),
     offers: engine.offers(settings, podClass.hostClass.simulated),
+    metrics: engine.wire.trialMetrics,
     batchInvariant: flags.batch_invariant === true || flags.enable_deterministic_inference === true,
     capabilities: revisionCapabilities(engine, facts, settings),
     repository,

@@ -1,4 +1,4 @@
-import type { CheckReport, ModelCapabilities, ModelConfig, TensorPrefix, TrialOffers } from "@seatrial/domain"
+import type { CheckReport, ModelCapabilities, ModelConfig, TensorPrefix, TrialMetrics, TrialOffers } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../engineAnswers.ts"
 import type { MergedModel } from "../fidelity/compareAnswers.ts"
@@ -57,6 +57,8 @@ export interface SuiteSubject extends Subject {
   /** Number of sequences that the engine runs at the same time. */
   readonly slots: number
   readonly offers: TrialOffers
+  /** The metrics that the engine reports. */
+  readonly metrics: TrialMetrics
   /** Whether the engine promises answers that do not depend on concurrent requests. */
   readonly batchInvariant: boolean
   readonly capabilities: ModelCapabilities

@@ -42,7 +42,7 @@ const outcomeOf = (isComputing: boolean) =>
   Effect.gen(function* () {
     const { url } = yield* serve(isComputing)
     const subject = yield* subjectAt(url)
-    const client = yield* makeEngineClient(url, "2 seconds")
+    const client = yield* makeEngineClient({ url, timeout: "2 seconds", work: subject.metrics.work })
     return (yield* runSuite({ ...subject, client }, () => [row])).report.outcomes[0]
   }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
 

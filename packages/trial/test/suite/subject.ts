@@ -2,6 +2,7 @@ import { modelCapabilities, nothingServed } from "@seatrial/domain"
 import { Effect } from "effect"
 import { makeEngineClient } from "../../src/EngineClient.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
+import { vllmMetrics } from "../engineMetrics.ts"
 import { fakeContext } from "./fakeEngine.ts"
 import { servedName } from "./fakeWords.ts"
 
@@ -40,7 +41,7 @@ const config: SuiteSubject["repository"]["config"] = {
 /** A subject at that address: a model of a million parameters with valid files and an unreadable tokenizer. */
 export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
   Effect.map(
-    makeEngineClient(url, "5 seconds"),
+    makeEngineClient({ url, timeout: "5 seconds", work: vllmMetrics.work }),
     (client): SuiteSubject => ({
       client,
       servedName,
@@ -53,6 +54,7 @@ export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
       parameters: 1_000_000,
       slots: 8,
       offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true, weightVersion: "/model_info" },
+      metrics: vllmMetrics,
       batchInvariant: false,
       capabilities: everything,
       repository: {

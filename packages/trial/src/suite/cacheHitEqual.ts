@@ -1,0 +1,101 @@
+import { checkedTopTokens, type TrialMetrics } from "@seatrial/domain"
+import { Effect } from "effect"
+import { promptTokens } from "../promptTokens.ts"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import type { Reading } from "./readAnswer.ts"
+import { goOn, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
+
+/**
+ * The difference, in nats, between the log-probability of the first token of an answer and the one that another answer
+ * to the same prompt reports for it; infinite if the other answer does not list it among the likeliest tokens. If two
+ * tokens are nearly tied, it does not matter which one was chosen.
+ */
+const firstShift = (one: Reading, other: Reading): number => {
+  const token = one.first?.token
+  const elsewhere = token === undefined || token === other.first?.token ? (other.logprobs?.[0] ?? 0) : other.first?.top.get(token)
+  return elsewhere === undefined ? Number.POSITIVE_INFINITY : Math.abs((one.logprobs?.[0] ?? 0) - elsewhere)
+}
+
+/**
+ * Whether the engine reports that its prefix cache is off, and the length of a cache block, or 0 if it reports none.
+ * Prompts shorter than one block are never cached, and some engines report cached tokens only if there are some.
+ */
+const readCacheConfig = (metrics: string, config: TrialMetrics["cacheConfig"]) => {
+  if (config === null) return { isOff: false, block: 0 }
+  const labels = `^${config.name}\\{[^}]*`
+  const [, block = 0] = new RegExp(`${labels}${config.blockSizeLabel}="(\\d+)"`, "m").exec(metrics) ?? []
+  return { isOff: new RegExp(`${labels}${config.prefixCacheOff}`, "m").test(metrics), block: Number(block) }
+}
+
+/** Makes prompts of a length from the prose of the suite, or of any tokens if the prose is too short or not encoded. */
+const promptSource = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const texts = likelihoodTexts.slice(0, 3).map(({ text }) => text)
+  const prose = yield* promptOf(subject, texts.join(" "))
+  return (length: number, seed: number): ReadonlyArray<number> =>
+    typeof prose === "string" || prose.length < length + seed ? promptTokens(subject.vocabSize, length, seed) : prose.slice(seed, seed + length)
+})
+
+const fields = { max_tokens: 8, ignore_eos: true, logprobs: checkedTopTokens }
+
+/** The cached prefix of these tokens is not used under another salt, nor by the base of an adapter. */
+const isIsolated = Effect.fnUntraced(function* (subject: SuiteSubject, ids: ReadonlyArray<number>) {
+  const cachedFor = (change: Partial<SuiteSubject>) =>
+    Effect.map(goOn({ ...subject, ...change }, ids, { ...fields, max_tokens: 1 }), ({ cached }) => cached ?? 0)
+  const other = yield* cachedFor({ salt: `${subject.salt}-other` })
+  if (other > 0) return yield* unexpected(`${ids.length} tokens: ${other} cached under another salt`)
+  if (subject.baseName === undefined) return
+  // With an adapter the same tokens have other keys and values.
+  const base = yield* cachedFor({ servedName: subject.baseName })
+  if (base > 0) return yield* unexpected(`${ids.length} tokens: ${base} of the adapter's cached for the base`)
+})
+
+/** Sends a prompt twice. The second answer uses the cache and begins with the same token. */
+const repeatPrompt = Effect.fnUntraced(function* (subject: SuiteSubject, ids: ReadonlyArray<number>, block: number) {
+  const fresh = yield* goOn(subject, ids, fields)
+  const again = yield* goOn(subject, ids, fields)
+  const hits = again.cached ?? 0
+  if (hits === 0 && ids.length > block) return yield* unexpected(`${ids.length} tokens: none reported as cached the second time`)
+  const shift = firstShift(again, fresh)
+  if (shift > thresholds.cachedFirst) return yield* unexpected(`${ids.length} tokens: the first token is ${shift.toFixed(3)} nats off when cached`)
+  yield* isIsolated(subject, ids)
+  return { hits, isChanged: fresh.content !== again.content }
+})
+
+/** Prompts with a shared beginning and another end: only the beginning is cached. */
+const anotherEnd = Effect.fnUntraced(function* (subject: SuiteSubject, shared: ReadonlyArray<number>) {
+  for (const [prefix, added] of [
+    [shared.length - 8, 16],
+    // Only the last token of a block differs.
+    [shared.length - 1, 2]
+  ] as const) {
+    const ended = [...shared.slice(0, prefix), ...promptTokens(subject.vocabSize, added, 77)]
+    const warm = yield* goOn(subject, ended, fields)
+    const cold = yield* goOn({ ...subject, salt: `${subject.salt}-cold` }, ended, fields)
+    const shift = firstShift(warm, cold)
+    if (shift > thresholds.cachedFirst) return yield* unexpected(`another end: the first token is ${shift.toFixed(3)} nats off when cached`)
+  }
+})
+
+/** Values from the prefix cache equal computed values, and the cache is not shared between salts. */
+export const cacheHitEqual: TrialCheck = {
+  name: "cache_hit_equal",
+  class: "required",
+  purpose: "Answers are the same with and without the prefix cache, and another salt does not share it",
+  limitSeconds: seconds(30),
+  skipped: ({ offers }) => (offers.prefixCache ? null : "no prefix cache"),
+  run: Effect.fnUntraced(function* (subject) {
+    const { block, isOff } = readCacheConfig((yield* subject.client.get("/metrics")).text, subject.metrics.cacheConfig)
+    if (isOff) return yield* new NotApplicable({ reason: "prefix cache off" })
+    const promptOfLength = yield* promptSource(subject)
+    const lengths = extentOf(subject.parameters).cachedLengths.filter((length) => length + 24 <= subject.maxContext)
+    const repeated = yield* Effect.forEach(lengths, (length, index) => repeatPrompt(subject, promptOfLength(length, index * 7), block))
+    const changed = repeated.filter(({ isChanged }) => isChanged).length
+    const most = subject.batchInvariant ? 0 : thresholds.cachedOthers
+    if (changed > most) return yield* unexpected(`${changed} of ${lengths.length} answers change when cached`)
+    yield* anotherEnd(subject, promptOfLength(lengths[0] ?? 64, 0))
+    const hits = repeated.reduce((sum, each) => sum + each.hits, 0)
+    return `${lengths.length + 2} prompts, ${hits} tokens from the cache`
+  })
+}
