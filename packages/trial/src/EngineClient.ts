@@ -1,6 +1,7 @@
+import { dataOfLine, reasoningOf } from "@seatrial/domain"
 import { Effect, Option, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
-import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, reasoningOf, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
+import { type Answer, decodeFrame, decodeWhole, EngineUnreachable, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
 import { monotonicMillis } from "./monotonicMillis.ts"
 import { StreamCollector } from "./StreamCollector.ts"
 import { type EngineAddress, type SilenceWatch, watchSilence } from "./watchSilence.ts"
@@ -49,8 +50,7 @@ const collect = Effect.fnUntraced(function* (open: OpenStream, heard: SilenceWat
 
 /** Whether a line of a stream contains a piece of an answer: text, reasoning or a tool call. */
 const hasPiece = (line: string): boolean => {
-  if (!line.startsWith("data:")) return false
-  const frame = Option.getOrNull(decodeFrame(line.slice(5).trim()))
+  const frame = Option.getOrNull(decodeFrame(dataOfLine(line)))
   const choice = frame?.choices[0]
   const piece = (choice?.delta?.content ?? choice?.text ?? "") + reasoningOf(choice?.delta)
   return piece !== "" || (choice?.delta?.tool_calls ?? []).length > 0

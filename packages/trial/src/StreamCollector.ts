@@ -1,5 +1,6 @@
+import { type CompletionChoice, type CompletionChunk, type CompletionCounts, dataOfLine, reasoningOf, streamEnd, type ToolCallPiece } from "@seatrial/domain"
 import { Effect, Option } from "effect"
-import { type CallPiece, type Choice, decodeFrame, type Frame, reasoningOf, type StreamedAnswer, Unexpected, type Usage } from "./engineAnswers.ts"
+import { decodeFrame, type StreamedAnswer, Unexpected } from "./engineAnswers.ts"
 
 interface PartialCall {
   readonly id: string | null
@@ -19,7 +20,7 @@ export class StreamCollector {
   private doneFrames = 0
   private framesAfterDone = 0
   private finishReason: string | null = null
-  private usage: Usage | null = null
+  private usage: CompletionCounts | null = null
   private unreadableFrames = 0
   private readonly calls = new Map<number, PartialCall>()
 
@@ -28,10 +29,10 @@ export class StreamCollector {
   }
 
   take(line: string, at: number): void {
-    if (!line.startsWith("data:")) return
-    const data = line.slice(5).trim()
+    const data = dataOfLine(line)
+    if (data === null) return
     if (this.doneFrames > 0) this.framesAfterDone++
-    if (data === "[DONE]") {
+    if (data === streamEnd) {
       this.doneFrames++
       return
     }
@@ -47,13 +48,13 @@ export class StreamCollector {
     this.takeEnd(choice)
   }
 
-  private takeUsage({ choices, usage }: Frame): void {
+  private takeUsage({ choices, usage }: CompletionChunk): void {
     if (usage == null || choices.length > 0) return
     this.usage = usage
     this.usageFrames++
   }
 
-  private takePieces({ delta, text }: Choice, at: number): void {
+  private takePieces({ delta, text }: CompletionChoice, at: number): void {
     const piece = delta?.content ?? text ?? ""
     const thought = reasoningOf(delta)
     const callPieces = delta?.tool_calls ?? []
@@ -63,7 +64,7 @@ export class StreamCollector {
     this.reasoning += thought
   }
 
-  private takeCalls(pieces: ReadonlyArray<CallPiece>): void {
+  private takeCalls(pieces: ReadonlyArray<ToolCallPiece>): void {
     for (const [position, { function: part, id, index }] of pieces.entries()) {
       const number = index ?? position
       const call = this.calls.get(number) ?? { id: null, name: "", arguments: "" }
@@ -71,7 +72,7 @@ export class StreamCollector {
     }
   }
 
-  private takeEnd({ delta, finish_reason }: Choice): void {
+  private takeEnd({ delta, finish_reason }: CompletionChoice): void {
     if (delta?.role != null) this.roles++
     if (finish_reason == null) return
     this.finishReason = finish_reason

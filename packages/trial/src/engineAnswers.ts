@@ -1,4 +1,4 @@
-import { type CheckOutcome, optionalNullable } from "@seatrial/domain"
+import { type CheckOutcome, CompletionAnswer, CompletionChunk, type CompletionCounts } from "@seatrial/domain"
 import { Data, Schema } from "effect"
 
 /** The engine could not be reached, or did not answer in time. */
@@ -23,37 +23,14 @@ export class Unexpected extends Data.TaggedError("Unexpected")<{
   readonly status?: number
 }> {}
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count })
-export type Usage = typeof Usage.Type
-
-const text = optionalNullable(Schema.String)
-const CallPiece = Schema.Struct({
-  index: optionalNullable(Schema.Int),
-  id: text,
-  function: optionalNullable(Schema.Struct({ name: text, arguments: text }))
-})
-const Part = Schema.Struct({
-  role: text,
-  content: text,
-  reasoning: text,
-  reasoning_content: text,
-  tool_calls: optionalNullable(Schema.Array(CallPiece))
-})
-const Choice = Schema.Struct({ text, message: Schema.optionalKey(Part), delta: Schema.optionalKey(Part), finish_reason: text })
-const Whole = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Choice), usage: Usage }))
-const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: optionalNullable(Usage) }))
-export const decodeWhole = Schema.decodeUnknownOption(Whole)
-export const decodeFrame = Schema.decodeUnknownOption(Frame)
-export type Frame = (typeof Frame)["Type"]
-export type CallPiece = typeof CallPiece.Type
-export type Choice = typeof Choice.Type
+export const decodeWhole = Schema.decodeUnknownOption(Schema.fromJsonString(CompletionAnswer))
+export const decodeFrame = Schema.decodeUnknownOption(Schema.fromJsonString(CompletionChunk))
 
 export interface Answer {
   readonly content: string
   readonly reasoning: string
   readonly finishReason: string | null
-  readonly usage: Usage
+  readonly usage: CompletionCounts
 }
 
 /** A tool call. `arguments` is JSON text. */
@@ -76,5 +53,3 @@ export interface StreamedAnswer extends Answer {
   /** Whether `[DONE]` came exactly once, with nothing after it. */
   readonly done: boolean
 }
-
-export const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""

@@ -1,5 +1,6 @@
+import type { CompletionCounts } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { Answer, Usage } from "../engineAnswers.ts"
+import type { Answer } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { endIdsOf } from "./identityChecks.ts"
@@ -20,7 +21,7 @@ import {
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-const sums = ({ completion_tokens, prompt_tokens, total_tokens }: Usage) => total_tokens === prompt_tokens + completion_tokens
+const sums = ({ completion_tokens, prompt_tokens, total_tokens }: CompletionCounts) => total_tokens === prompt_tokens + completion_tokens
 
 /** Token counts are exact: they match the request, whole and streamed, and the sums are right. */
 export const usageExact: TrialCheck = {
@@ -31,7 +32,7 @@ export const usageExact: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const words = "Count upwards in words."
     const prompts = new Set<number>()
-    const judge = (usage: Usage, asked: number | null) => {
+    const judge = (usage: CompletionCounts, asked: number | null) => {
       prompts.add(usage.prompt_tokens)
       if (asked !== null && usage.completion_tokens !== asked) return unexpected(`${usage.completion_tokens} completion tokens, asked for ${asked}`)
       if (!sums(usage)) return unexpected(`total ${usage.total_tokens} is not ${usage.prompt_tokens} + ${usage.completion_tokens}`)

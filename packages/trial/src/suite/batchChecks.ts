@@ -1,4 +1,4 @@
-import { checkedTopTokens } from "@seatrial/domain"
+import { CompletionCounts, checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Unexpected } from "../engineAnswers.ts"
 import { textPath } from "../Subject.ts"
@@ -12,7 +12,7 @@ const decodeSeveral = Schema.decodeUnknownOption(
   Schema.fromJsonString(
     Schema.Struct({
       choices: Schema.Tuple([Schema.Struct({ index: Schema.Int, text: Schema.String }), Schema.Struct({ index: Schema.Int, text: Schema.String })]),
-      usage: Schema.Struct({ prompt_tokens: Schema.Int })
+      usage: CompletionCounts
     })
   )
 )

@@ -1,7 +1,7 @@
-import { optionalNullable } from "@seatrial/domain"
+import { streamEvents } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
+import { decodeFrame } from "../engineAnswers.ts"
 import { unexpected } from "./Check.ts"
-import { eventsOf } from "./pathBodies.ts"
 import { type Asking, oneOf, type Pair, penaltiesObeyed, rareOf, tie } from "./penalties.ts"
 import { readAnswer } from "./readAnswer.ts"
 import { chatPath, type Fields, put, questionOf, type SuiteSubject, salted, withoutThinking } from "./SuiteSubject.ts"
@@ -39,17 +39,13 @@ const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))
 
-const decodeChunk = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ index: Schema.Int, finish_reason: optionalNullable(Schema.String) })) }))
-)
-
 /** A stream has the requested number of answers, and each has its own end. */
 export const choicesStreamed = Effect.fnUntraced(function* (subject: SuiteSubject, path: string, body: object) {
   const { status, text } = yield* subject.client.post(path, JSON.stringify({ ...body, stream: true }))
   if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2, streamed`, { status })
-  const ended = eventsOf(text)
-    .flatMap((data) => Option.toArray(decodeChunk(data)))
-    .flatMap(({ choices }) => choices.flatMap(({ finish_reason, index }) => (finish_reason == null ? [] : [index])))
+  const ended = streamEvents(text)
+    .flatMap((data) => Option.toArray(decodeFrame(data)))
+    .flatMap(({ choices }) => choices.flatMap(({ finish_reason, index }) => (finish_reason == null || index == null ? [] : [index])))
   return ended.toSorted().join() === "0,1" ? undefined : yield* unexpected(`${ended.length} choices for n 2, streamed`)
 })
 

@@ -1,3 +1,4 @@
+import { CompletionCounts } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { promptTokens } from "../promptTokens.ts"
 import { greedy, textPath } from "../Subject.ts"
@@ -8,8 +9,7 @@ import { chatPath, put, type SuiteSubject } from "./SuiteSubject.ts"
 const Told = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
 const decodeTold = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
 
-const Counted = Schema.Struct({ usage: Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int }) })
-const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(Counted))
+const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ usage: CompletionCounts })))
 
 /** `refused`: the engine must refuse it. Otherwise the engine may answer it, but it must break nothing. */
 interface Malformed {

@@ -1,17 +1,16 @@
+import { type MessageUsage, messageInputTokens, stopReasons, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeCount, decodeMessage, decodeMessageEvent, eventsOf, type MessageUsage, messageInput, messageSaid, post } from "./pathBodies.ts"
+import { claims, decodeCount, decodeMessage, decodeMessageEvent, messageSaid, post } from "./pathBodies.ts"
 import { messageWithImage, messageWithoutImage } from "./pathImages.ts"
 import { byChat, cutTo, eachSaying, limitOf, messages, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
 
-const stops: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "max_tokens", "model_context_window_exceeded", "tool_use", "refusal"])
-
 /** The text of a streamed message. */
 const piecesOf = (received: string): string => {
-  const deltas = eventsOf(received).flatMap((data) => Option.toArray(decodeMessageEvent(data)))
+  const deltas = streamEvents(received).flatMap((data) => Option.toArray(decodeMessageEvent(data)))
   const joined = (name: "text" | "thinking") => deltas.map(({ delta }) => delta?.[name] ?? "").join("")
   return `${joined("thinking")}${joined("text")}`
 }
@@ -31,12 +30,12 @@ interface ReadMessage {
 const readMessage = Effect.fnUntraced(function* (
   subject: SuiteSubject,
   way: string,
-  { stop, text, thinking, usage }: Pick<ReadMessage, "text" | "thinking"> & { readonly stop: string | null; readonly usage: typeof MessageUsage.Type }
+  { stop, text, thinking, usage }: Pick<ReadMessage, "text" | "thinking"> & { readonly stop: string | null; readonly usage: MessageUsage }
 ) {
-  if (stop === null || !stops.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
+  if (stop === null || !stopReasons.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
   if (subject.capabilities.supports_reasoning && marks.test(text)) return yield* unexpected(`${way}: marks of reasoning in the text`)
   if (text.trim() === "" && !(stop === "max_tokens" && (mayThink(subject) || thinking.trim() !== ""))) return yield* unexpected(`${way}: no text`)
-  const [input, output] = [messageInput(usage), usage.output_tokens ?? 0]
+  const [input, output] = [messageInputTokens(usage), usage.output_tokens ?? 0]
   if (input < 1 || output < 1 || output > roomOf(subject)) return yield* unexpected(`${way}: ${input} + ${output} tokens`)
   return { text, thinking, input, output }
 })
@@ -50,14 +49,14 @@ const readWholeMessage = Effect.fnUntraced(function* (subject: SuiteSubject, rec
 })
 
 const readStreamedMessage = Effect.fnUntraced(function* (subject: SuiteSubject, received: string) {
-  const events = eventsOf(received).map((data) => decodeMessageEvent(data))
+  const events = streamEvents(received).map((data) => decodeMessageEvent(data))
   const read = events.flatMap(Option.toArray)
   if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
   if (read[0]?.type !== "message_start" || read.at(-1)?.type !== "message_stop") return yield* unexpected("a stream without message_start or message_stop")
   const joined = (name: "text" | "thinking") => read.map(({ delta }) => delta?.[name] ?? "").join("")
   // One engine corrects the first counts at the end, the other reports each count once.
   const counts = read.flatMap(({ message: begun, usage }) => Object.entries({ ...begun?.usage, ...usage }).filter(([, count]) => count !== null))
-  const usage: typeof MessageUsage.Type = Object.fromEntries(counts)
+  const usage: MessageUsage = Object.fromEntries(counts)
   const stop = read.findLast(({ type }) => type === "message_delta")?.delta?.stop_reason ?? null
   return yield* readMessage(subject, "streamed", { stop, text: joined("text"), thinking: joined("thinking"), usage })
 })
@@ -80,7 +79,7 @@ const messageInputs = Effect.fnUntraced(function* (subject: SuiteSubject, body: 
   const usageOf = (answer: string) => Option.getOrNull(decodeMessage(answer))?.usage
   for (const [field, answer, wanted] of figures) {
     const usage = usageOf(answer)
-    const wrong = wrongInput(field, usage && messageInput(usage), plain, wanted)
+    const wrong = wrongInput(field, usage && messageInputTokens(usage), plain, wanted)
     if (wrong !== null) return yield* unexpected(wrong)
     if (!mayThink(subject) && (usage?.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage?.output_tokens} tokens for max_tokens ${cutTo}`)
   }

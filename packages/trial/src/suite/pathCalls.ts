@@ -1,16 +1,6 @@
+import { messageInputTokens, streamEvents } from "@seatrial/domain"
 import { Option, Schema } from "effect"
-import {
-  decodeEvent,
-  decodeMessage,
-  decodeMessageEvent,
-  decodeResponse,
-  decodeResponseText,
-  eventsOf,
-  greedily,
-  messageInput,
-  messageText,
-  responseText
-} from "./pathBodies.ts"
+import { decodeEvent, decodeMessage, decodeMessageEvent, decodeResponse, decodeResponseText, greedily, messageText, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject } from "./SuiteSubject.ts"
 
 export type Path = "/v1/responses" | "/v1/messages"
@@ -151,10 +141,10 @@ export const dialects: Readonly<Record<Path, Dialect>> = {
     inputOf: (received) => Option.getOrNull(decodeResponseText(received))?.usage.input_tokens ?? null,
     cut: (received) => Option.exists(decodeResponseText(received), isIncomplete),
     cutStream: (received) =>
-      eventsOf(received).some((data) => Option.exists(decodeEvent(data), ({ response }) => Option.exists(decodeResponse(response), isIncomplete))),
+      streamEvents(received).some((data) => Option.exists(decodeEvent(data), ({ response }) => Option.exists(decodeResponse(response), isIncomplete))),
     callsOf: (received) => itemsOf(decodeResponseText(received)),
     streamedCallsOf: (received) => {
-      const events = eventsOf(received).flatMap((data) => Option.toArray(decodeEvent(data)))
+      const events = streamEvents(received).flatMap((data) => Option.toArray(decodeEvent(data)))
       const called = itemsOf(decodeResponse(events.at(-1)?.response))
       const pieces = events.filter(({ type }) => type === "response.function_call_arguments.delta").map(({ delta }) => (typeof delta === "string" ? delta : ""))
       return called.length === 1 ? called.map((call) => (isCity(call.args) ? { ...call, args: pieces.join("") } : call)) : called
@@ -163,17 +153,17 @@ export const dialects: Readonly<Record<Path, Dialect>> = {
   "/v1/messages": {
     bodyOf: messageBody,
     textOf: messageText,
-    inputOf: (received) => Option.match(decodeMessage(received), { onNone: () => null, onSome: ({ usage }) => messageInput(usage) }),
+    inputOf: (received) => Option.match(decodeMessage(received), { onNone: () => null, onSome: ({ usage }) => messageInputTokens(usage) }),
     cut: (received) => Option.exists(decodeMessage(received), isCut),
     cutStream: (received) =>
-      eventsOf(received).some((data) => Option.exists(decodeMessageEvent(data), ({ delta }) => isCut({ stop_reason: delta?.stop_reason ?? "" }))),
+      streamEvents(received).some((data) => Option.exists(decodeMessageEvent(data), ({ delta }) => isCut({ stop_reason: delta?.stop_reason ?? "" }))),
     callsOf: (received) =>
       (Option.getOrNull(decodeMessage(received))?.content ?? []).flatMap(({ input, name, type }) =>
         type === "tool_use" ? [{ name: name ?? "", args: input }] : []
       ),
     streamedCallsOf: (received) => {
       const called: Array<{ name: string; args: string }> = []
-      for (const { content_block: block, delta } of eventsOf(received).flatMap((data) => Option.toArray(decodeMessageEvent(data)))) {
+      for (const { content_block: block, delta } of streamEvents(received).flatMap((data) => Option.toArray(decodeMessageEvent(data)))) {
         if (block?.type === "tool_use") called.push({ name: block.name ?? "", args: "" })
         const last = called.at(-1)
         if (last !== undefined) last.args += delta?.partial_json ?? ""

@@ -1,6 +1,7 @@
+import { messageInputTokens } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeCount, decodeMessage, decodeResponseText, greedily, messageInput, post } from "./pathBodies.ts"
+import { claims, decodeCount, decodeMessage, decodeResponseText, greedily, post } from "./pathBodies.ts"
 import type { Path } from "./pathCalls.ts"
 import { type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
@@ -41,7 +42,7 @@ const dialects: Readonly<Record<Path, Dialect>> = {
     inputOf: (received) =>
       Option.match(decodeMessage(received), {
         onNone: () => null,
-        onSome: ({ usage }) => ({ tokens: messageInput(usage), cached: usage.cache_read_input_tokens ?? 0 })
+        onSome: ({ usage }) => ({ tokens: messageInputTokens(usage), cached: usage.cache_read_input_tokens ?? 0 })
       })
   }
 }

@@ -1,10 +1,9 @@
-import { optionalNullable } from "@seatrial/domain"
+import { CompletionUsage, optionalNullable, reasoningOf } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { EngineClient } from "../EngineClient.ts"
 import { type Answer, type Call, type EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 
 const Ids = Schema.Array(Schema.Int)
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const ToolCall = Schema.Struct({ id: optionalNullable(Schema.String), function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) })
 
@@ -39,14 +38,7 @@ const Choice = Schema.Struct({
 })
 const Whole = Schema.Struct({
   choices: Schema.NonEmptyArray(Choice),
-  usage: Schema.Struct({
-    prompt_tokens: Count,
-    completion_tokens: Count,
-    total_tokens: Count,
-    prompt_tokens_details: optionalNullable(Schema.Struct({ cached_tokens: optionalNullable(Count) })),
-    completion_tokens_details: optionalNullable(Schema.Struct({ reasoning_tokens: optionalNullable(Count) })),
-    reasoning_tokens: optionalNullable(Count)
-  }),
+  usage: CompletionUsage,
   prompt_token_ids: optionalNullable(Ids),
   prompt_logprobs: optionalNullable(PromptLogprobs)
 })
@@ -111,7 +103,7 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
   const { completion_tokens, completion_tokens_details, prompt_tokens, prompt_tokens_details, reasoning_tokens, total_tokens } = answer.usage
   return {
     content: message?.content ?? choice.text ?? "",
-    reasoning: message?.reasoning ?? message?.reasoning_content ?? "",
+    reasoning: reasoningOf(message),
     finishReason: choice.finish_reason ?? null,
     usage: { prompt_tokens, completion_tokens, total_tokens },
     ids: choice.token_ids ?? choice.response_token_ids ?? null,

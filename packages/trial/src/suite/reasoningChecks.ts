@@ -1,8 +1,8 @@
-import type { InferencePath } from "@seatrial/domain"
+import { type InferencePath, messageInputTokens } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeCount, decodeMessage, greedily, messageInput, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
+import { claims, decodeCount, decodeMessage, greedily, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
 import {
   converse,
   converseStreamed,
@@ -149,7 +149,7 @@ const countedOtherwise = Effect.fnUntraced(function* (subject: SuiteSubject, rec
     decodeCount(yield* post(subject, countPath, { messages: puzzle, thinking: { type: "disabled" }, ...withoutThinking(subject) }))
   )
   const usage = Option.getOrNull(decodeMessage(received))?.usage
-  const input = usage === undefined ? null : messageInput(usage)
+  const input = usage === undefined ? null : messageInputTokens(usage)
   return counted?.input_tokens === input ? null : `${counted?.input_tokens ?? "no"} tokens counted of a message of ${input ?? "no"} with thinking off`
 })
 

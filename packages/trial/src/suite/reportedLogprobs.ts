@@ -1,8 +1,8 @@
-import { checkedTopTokens, type InferencePath, optionalNullable } from "@seatrial/domain"
+import { checkedTopTokens, type InferencePath, optionalNullable, streamEvents } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { eventsOf, post } from "./pathBodies.ts"
+import { post } from "./pathBodies.ts"
 import { chatPath, continuation, mayThink, promptOf, questionOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
@@ -40,7 +40,7 @@ const toldOn = (
   run: Effect.fnUntraced(function* (subject) {
     const body = yield* bodyOf(subject)
     const complete = placesIn(yield* post(subject, path, body))
-    const streamed = eventsOf(yield* post(subject, path, { ...body, stream: true })).flatMap(placesIn)
+    const streamed = streamEvents(yield* post(subject, path, { ...body, stream: true })).flatMap(placesIn)
     for (const [way, places] of [
       ["whole", complete],
       ["streamed", streamed]

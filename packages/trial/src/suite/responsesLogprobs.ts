@@ -1,7 +1,7 @@
-import { checkedTopTokens, optionalNullable } from "@seatrial/domain"
+import { checkedTopTokens, optionalNullable, streamEvents } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, eventsOf, greedily, post, responseStreamText, responseText } from "./pathBodies.ts"
+import { claims, greedily, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
@@ -45,7 +45,7 @@ export const responsesLogprobs: TrialCheck = {
     const answer = yield* post(subject, path, body)
     // If a stream has none, the engine refuses the request, and so does the gateway.
     const streamed = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body, stream: true }))
-    if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !eventsOf(streamed.text).some(tellsLogprobs)) {
+    if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !streamEvents(streamed.text).some(tellsLogprobs)) {
       return yield* unexpected("streamed: no log-probabilities")
     }
     if (streamed.status !== 200 && streamed.status !== 400) return yield* unexpected(`HTTP ${streamed.status} for a stream of log-probabilities`, streamed)

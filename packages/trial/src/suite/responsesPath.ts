@@ -1,13 +1,14 @@
+import { type ResponseAnswer, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeEvent, decodeResponse, decodeResponseText, eventsOf, post, type ResponseBody, responseSaid } from "./pathBodies.ts"
+import { claims, decodeEvent, decodeResponse, decodeResponseText, post, responseSaid } from "./pathBodies.ts"
 import { byChat, cutTo, eachSaying, limitOf, question, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
 
 /** The answer of a response and its reasoning tokens. */
-const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {
+const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseAnswer.Type>) {
   if (Option.isNone(found)) return yield* unexpected(`${way}: no response with output and usage`)
   const { output, status, usage } = found.value
   if (status !== "completed" && status !== "incomplete") return yield* unexpected(`${way}: its status is neither completed nor incomplete`)
@@ -31,7 +32,7 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
 
 /** The response at the end of a stream, whose text the stream's pieces must give. */
 const readStream = Effect.fnUntraced(function* (subject: SuiteSubject, received: string) {
-  const events = eventsOf(received).map((data) => decodeEvent(data))
+  const events = streamEvents(received).map((data) => decodeEvent(data))
   const read = events.flatMap(Option.toArray)
   if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
   const ends = read.filter(({ type }) => type === "response.completed" || type === "response.incomplete")
