@@ -1,5 +1,5 @@
 import { Commit, RepoName } from "@seatrial/domain"
-import { adapterContentHash, Hub, manifestSha256, storedFiles } from "@seatrial/hub"
+import { adapterContentHash, Hub, manifestSha256, RefusalAudience, storedFiles } from "@seatrial/hub"
 import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -18,6 +18,12 @@ interface Wanted {
   readonly directory: string
   readonly manifest: string
 }
+
+const audienceOf = (tokenSharedBy: Option.Option<string>): RefusalAudience =>
+  Option.match(tokenSharedBy, {
+    onNone: () => RefusalAudience.ApiCaller(),
+    onSome: (organization) => RefusalAudience.AppliedObject({ organization })
+  })
 
 /**
  * Runs in download Jobs: downloads the files of a pinned commit into a folder and verifies each. On failure its last line is
@@ -38,7 +44,11 @@ export const fetchCommand = Command.make(
       Flag.withSchema(Sha256),
       Flag.optional
     ),
-    adapterHash: Flag.String("adapter-hash").pipe(Flag.withDescription("Hash of its tensors and scales at screening"), Flag.withSchema(Sha256), Flag.optional)
+    adapterHash: Flag.String("adapter-hash").pipe(Flag.withDescription("Hash of its tensors and scales at screening"), Flag.withSchema(Sha256), Flag.optional),
+    tokenSharedBy: Flag.String("token-shared-by").pipe(
+      Flag.withDescription("Slug of the organization that shares the hub token with its applied objects. Default: the token belongs to the caller"),
+      Flag.optional
+    )
   },
   Effect.fn(
     function* ({ adapterCommit, adapterDirectory, adapterHash, adapterManifest, adapterRepo, commit, directory, manifest, repo }) {
@@ -71,12 +81,13 @@ export const fetchCommand = Command.make(
         )
     },
     Effect.scoped,
-    Effect.catchTags({
-      HubRefusal: ({ code, message }) => failed(code, message),
-      HubUnavailable: ({ message }) => failed("hub_unavailable", message),
-      StoreFull: ({ message }) => failed("weights_store_full", message),
-      Unreadable: ({ reason }) => failed("weights_mismatch", reason, 3),
-      WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${retryAdvice}`, 3)
-    })
+    (fetched, { tokenSharedBy }) =>
+      Effect.catchTags(fetched, {
+        HubRefusal: (refusal) => failed(refusal.code, refusal.textFor(audienceOf(tokenSharedBy)).message),
+        HubUnavailable: ({ message }) => failed("hub_unavailable", message),
+        StoreFull: ({ message }) => failed("weights_store_full", message),
+        Unreadable: ({ reason }) => failed("weights_mismatch", reason, 3),
+        WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${retryAdvice}`, 3)
+      })
   )
 ).pipe(Command.withDescription("Downloads and verifies a model's files at a pinned commit. Download Jobs of the operator run it."), Command.provide(Hub.layer))

@@ -133,6 +133,18 @@ describe("fetch", () => {
     return { ran: yield* (corrupt ? seatrialProcess : seatrial)(args, { HF_ENDPOINT: hub.address, HUB_RETRY_DELAY: "1 millis" }), target, facts }
   })
 
+  it.live("reports a refusal of the hub in the terms of the token's owner", () =>
+    Effect.gen(function* () {
+      const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
+      const target = join(yield* directory, "weights")
+      const args = ["fetch", "--repo", "seatrial/nothing", "--commit", "a".repeat(40), "--directory", target, "--manifest", "0".repeat(64)]
+      const byUser = yield* seatrial(args, { HF_ENDPOINT: hub.address })
+      assert.include(byUser.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the user whose API key asks.")
+      const byObject = yield* seatrial([...args, "--token-shared-by=acme"], { HF_ENDPOINT: hub.address })
+      assert.include(byObject.err, "repository_not_found: The hub has no repository seatrial/nothing, or does not show it to the applied objects of acme,")
+    }).pipe(Effect.scoped)
+  )
+
   it.live("downloads the pinned files completely", () =>
     Effect.gen(function* () {
       const { facts, ran, target } = yield* run(false)

@@ -1,14 +1,14 @@
-import type { Commit, RepositoryFile } from "@seatrial/domain"
+import type { RepositoryFile } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { ChosenWeights } from "./commitLayout.ts"
 import { collect } from "./contentHash.ts"
-import { type HubRefusal, Unreadable } from "./failures.ts"
+import { HubRefusal, Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
 import { asksForCode } from "./modelConfig.ts"
 import { type Depth, maxTemplateBytes, previewRequests, readFile, readJson } from "./readFile.ts"
 import { parallelReads } from "./readWeights.ts"
+import { RefusalReason } from "./refusals.ts"
 import type { Resolved } from "./resolve.ts"
-import { remoteCodeRequired, unreadProcessorCode } from "./screening.ts"
 import { weightsPattern } from "./servingFiles.ts"
 import { scanTokenizer } from "./tokenizerFacts.ts"
 import { maxIndexBytes, scanIndex } from "./weightIndex.ts"
@@ -114,19 +114,21 @@ export const readOptional = Effect.fnUntraced(function* (source: CommitSource, r
 export type OptionalFiles = Effect.Success<ReturnType<typeof readOptional>>
 
 /** Refuses a configuration that asks for Python code of the repository. */
-const requestedCode = (required: RequiredFiles, { contents }: OptionalFiles, commit: Commit): HubRefusal | null => {
+const requestedCode = (required: RequiredFiles, { contents }: OptionalFiles): RefusalReason | null => {
   const files = [["config.json", required.config] as const, ["tokenizer_config.json", required.tokenizer] as const, ...contents]
   const asking = files.find(([, value]) => asksForCode(value))
-  return asking === undefined ? null : remoteCodeRequired(asking[0], commit)
+  return asking === undefined ? null : RefusalReason.RemoteCode({ file: asking[0] })
 }
 
 /** A configuration that was not read may ask for the repository's Python code. If such code exists, it is assumed to. */
-const assumedCode = ({ resolved, root }: CommitSource, { contents }: OptionalFiles): HubRefusal | null => {
+const assumedCode = ({ root }: CommitSource, { contents }: OptionalFiles): RefusalReason | null => {
   const unread = optionalFiles.find((path) => root.has(path) && path.includes("processor") && !contents.has(path))
   const python = [...root.keys()].find((path) => /(?:process|feature_extract)[A-Za-z0-9_]*\.py$/.test(path))
-  return python === undefined || unread === undefined ? null : unreadProcessorCode(python, unread, resolved.commit)
+  return python === undefined || unread === undefined ? null : RefusalReason.UnreadProcessor({ file: python, unread })
 }
 
 /** Refuses a repository whose Python code would have to run; null if there is none. */
-export const codeRefusal = (source: CommitSource, required: RequiredFiles, optional: OptionalFiles): HubRefusal | null =>
-  requestedCode(required, optional, source.resolved.commit) ?? assumedCode(source, optional)
+export const codeRefusal = (source: CommitSource, required: RequiredFiles, optional: OptionalFiles): HubRefusal | null => {
+  const reason = requestedCode(required, optional) ?? assumedCode(source, optional)
+  return reason === null ? null : new HubRefusal({ reason, commit: source.resolved.commit })
+}

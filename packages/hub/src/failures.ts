@@ -1,17 +1,30 @@
 import type { Commit, RefusalCode } from "@seatrial/domain"
 import { Data } from "effect"
+import { describeRefusal, RefusalAudience, type RefusalReason, type RefusalText, refusalCode } from "./refusals.ts"
 
-/**
- * The repository cannot be served as requested. `message` says why, `remedy` what to do. Both may be shown to the
- * caller.
- */
+/** The repository cannot be served as requested. `code`, `message` and `remedy` are those for an API caller. */
 export class HubRefusal extends Data.TaggedError("HubRefusal")<{
-  readonly code: RefusalCode
-  readonly message: string
-  readonly remedy: string
+  readonly reason: RefusalReason
   /** Null if the ref was not resolved. */
   readonly commit: Commit | null
-}> {}
+}> {
+  get code(): RefusalCode {
+    return refusalCode(this.reason)
+  }
+
+  override get message(): string {
+    return this.textFor(RefusalAudience.ApiCaller()).message
+  }
+
+  get remedy(): string {
+    return this.textFor(RefusalAudience.ApiCaller()).remedy
+  }
+
+  /** The text for a reader. It may be shown to that reader. */
+  textFor(audience: RefusalAudience): RefusalText {
+    return describeRefusal(this.reason, audience)
+  }
+}
 
 /** The hub is unreachable or its responses are not usable. A later attempt may succeed. */
 export class HubUnavailable extends Data.TaggedError("HubUnavailable")<{

@@ -9,9 +9,10 @@ import type { HubSettings } from "./HubSettings.ts"
 import { licenseRefusal } from "./license.ts"
 import { readCommit } from "./readCommit.ts"
 import { type Depth, readFile } from "./readFile.ts"
+import { RefusalReason } from "./refusals.ts"
 import { type ReadMemory, remembering } from "./remembering.ts"
 import { listRoot, type Resolved, resolve } from "./resolve.ts"
-import { disabled, isRepoName, noHubConnection, refusalOf, unknownRepository, unsupportedFormat } from "./screening.ts"
+import { isRepoName, refusalOf, unsupportedFormat } from "./screening.ts"
 
 /** Maximum size of a configuration that is read again to prove the caller's access. */
 const maxProofBytes = 4 * 1024 * 1024
@@ -28,22 +29,9 @@ export interface InspectSource {
   readonly patience?: Patience
 }
 
-const nestedAdapter = (repo: string, commit: Commit) =>
-  new HubRefusal({
-    code: "unsupported_format",
-    message: `${repo} is an adapter itself: adapters of adapters are not served.`,
-    remedy: "Name a repository with the adapters merged into their base.",
-    commit
-  })
-
 /** Rewrites the refusal of a base for its adapter. */
-const ofBase = (adapter: { readonly repo: string; readonly commit: Commit; readonly own: OwnAdapter }, refusal: HubRefusal): HubRefusal =>
-  new HubRefusal({
-    code: refusal.code,
-    message: `${describeAdapter(adapter.repo, adapter.own)}, its base. ${refusal.message}`,
-    remedy: refusal.remedy,
-    commit: adapter.commit
-  })
+const ofBase = (adapter: { readonly repo: string; readonly commit: Commit; readonly own: OwnAdapter }, { reason }: HubRefusal): HubRefusal =>
+  new HubRefusal({ reason: RefusalReason.BaseRefused({ adapter: describeAdapter(adapter.repo, adapter.own), base: reason }), commit: adapter.commit })
 
 const withHash = (facts: RepositoryFacts, content_hash: string): RepositoryFacts =>
   facts.adapter === undefined ? facts : { ...facts, adapter: { ...facts.adapter, content_hash } }
@@ -63,7 +51,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
     /** The commit of a ref, if the repository's description allows serving it to the caller. */
     const pin = Effect.fnUntraced(function* (name: string, ref: string | undefined) {
       const request = requestOf(name, ref)
-      if (!isRepoName(name)) return yield* unknownRepository(request)
+      if (!isRepoName(name)) return yield* new HubRefusal({ reason: RefusalReason.RepositoryNotFound(request), commit: null })
       const resolved = yield* resolve(connection, name, ref).pipe(
         Effect.catchTags({
           HubAnswer: (answer) => refusalOf(answer, request),
@@ -71,11 +59,9 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
         })
       )
       const { commit, gated, license, repo } = resolved
-      if (resolved.disabled) return yield* disabled(repo, commit)
-      const refusal = licenseRefusal(license, settings, { repo, commit })
-      if (refusal !== null) return yield* refusal
-      if (gated && Option.isNone(token)) return yield* noHubConnection({ ...request, repo, commit })
-      return resolved
+      const closed = resolved.disabled ? RefusalReason.RepositoryDisabled({ repo }) : null
+      const reason = closed ?? licenseRefusal(license, settings, repo) ?? (gated && Option.isNone(token) ? RefusalReason.NoHubConnection({ repo }) : null)
+      return reason === null ? resolved : yield* new HubRefusal({ reason, commit })
     })
 
     const asRefusal = <A, R>(
@@ -86,13 +72,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       Effect.catchTags(effect, {
         HubAnswer: (answer) => refusalOf(answer, { ...requestOf(repo, source.ref), commit }),
         Unreadable: ({ reason }) => unsupportedFormat(reason, commit, kind),
-        UnsupportedArchitecture: ({ reason }) =>
-          new HubRefusal({
-            code: "unsupported_architecture",
-            message: reason,
-            remedy: "Name a repository of a decoder model for text in the layout of Transformers.",
-            commit
-          })
+        UnsupportedArchitecture: ({ reason }) => new HubRefusal({ reason: RefusalReason.UnsupportedArchitecture({ problem: reason }), commit })
       })
 
     /** The facts of a model, or null if the repository holds an adapter. */
@@ -128,7 +108,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       const base = yield* Effect.gen(function* () {
         const pinned = yield* pin(own.base, baseRef)
         const read = yield* asRefusal(pinned, readModel(pinned, baseRef ?? "main", perFile))
-        return read.model ?? (yield* nestedAdapter(pinned.repo, pinned.commit))
+        return read.model ?? (yield* new HubRefusal({ reason: RefusalReason.AdapterOfAdapter({ repo: pinned.repo }), commit: pinned.commit }))
       }).pipe(Effect.catchTag("HubRefusal", (refusal) => ofBase({ repo, commit, own }, refusal)))
       const facts = yield* asRefusal(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }), "adapter")
       return { facts, hash: depth === "all" && source.hash !== false ? asRefusal(resolved, hashOnHub(connection, resolved, own), "adapter") : null }

@@ -1,7 +1,7 @@
-import { type Commit, optionalNullable, RepoName } from "@seatrial/domain"
+import { optionalNullable, RepoName } from "@seatrial/domain"
 import { Option, Schema } from "effect"
-import { HubRefusal } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
+import { RefusalReason } from "./refusals.ts"
 
 /** The license in a repository's card: its name, and every name that a list may use for it. */
 export interface License {
@@ -45,12 +45,6 @@ export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: u
 
 const repository = Schema.is(RepoName)
 
-/** Maximum number of licenses in a message: a card may list thousands. */
-const maxNamedLicenses = 5
-
-const calledIn = (names: ReadonlyArray<string>): string =>
-  `${names.slice(0, maxNamedLicenses).join(", ")}${names.length > maxNamedLicenses ? ` and ${names.length - maxNamedLicenses} more` : ""}`
-
 /**
  * Why an installation does not serve a license, or null. A denied name refuses. If there is a list of allowed names,
  * each name must be on it or on the list of names that need acceptance. A name that needs acceptance requires an
@@ -59,30 +53,16 @@ const calledIn = (names: ReadonlyArray<string>): string =>
 export const licenseRefusal = (
   license: License,
   settings: Pick<HubSettings, "allowedLicenses" | "askedLicenses" | "acceptedLicenses" | "deniedLicenses">,
-  request: { readonly repo: string; readonly commit: Commit }
-): HubRefusal | null => {
+  repo: string
+): RefusalReason | null => {
   const { acceptedLicenses, allowedLicenses, askedLicenses, deniedLicenses } = settings
   const names = license.names.length === 0 ? [unstated] : license.names
-  const called = license.names.length === 0 ? "The repository states no license, which" : `The license ${calledIn(license.names)}`
-  const refuse = (message: string, remedy: string) => new HubRefusal({ code: "license_refused", message, remedy, commit: request.commit })
-
-  if (names.some((name) => deniedLicenses.includes(name)))
-    return refuse(
-      `${called} is on this installation's list of refused licenses.`,
-      "Choose a model under another license, or ask the installation's administrators."
-    )
-  const accepted = acceptedLicenses.some((entry) => (repository(entry) ? entry === request.repo.toLowerCase() : names.includes(entry)))
-  if (accepted) return null
-  if (names.some((name) => askedLicenses.includes(name)))
-    return refuse(
-      `${called} must be accepted by an administrator of this installation, and was not accepted for ${request.repo}.`,
-      `Ask an administrator to read the license and to add ${request.repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
-    )
+  if (names.some((name) => deniedLicenses.includes(name))) return RefusalReason.LicenseDenied({ licenses: license.names })
+  const isAccepted = acceptedLicenses.some((entry) => (repository(entry) ? entry === repo.toLowerCase() : names.includes(entry)))
+  if (isAccepted) return null
+  if (names.some((name) => askedLicenses.includes(name))) return RefusalReason.LicenseNotAccepted({ licenses: license.names, repo })
   // A license with a name of its own, such as `other` with `license_name`, is allowed by either name.
-  if (allowedLicenses.length > 0 && !names.some((name) => allowedLicenses.includes(name)))
-    return refuse(
-      `${called} is not on this installation's list of allowed licenses.`,
-      `Choose a model under one of these licenses, or ask the installation's administrators: ${allowedLicenses.slice(0, 40).join(", ")}.`
-    )
-  return null
+  return allowedLicenses.length > 0 && !names.some((name) => allowedLicenses.includes(name))
+    ? RefusalReason.LicenseNotAllowed({ licenses: license.names, allowed: allowedLicenses })
+    : null
 }

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Commit } from "@seatrial/domain"
-import { Schema } from "effect"
+import { HubRefusal } from "../src/failures.ts"
 import { licenseRefusal } from "../src/license.ts"
 import { tooLargeFiles } from "../src/servingFiles.ts"
 
@@ -16,11 +15,11 @@ describe("the files of a repository other than weights", () => {
 
   it("is described in few words, however many licenses it states", () => {
     const names = Array.from({ length: 1_000 }, (_, at) => `license-${at}`)
-    const request = { repo: "odd/model", commit: Schema.decodeSync(Commit)("a".repeat(40)) }
     const lists = { allowedLicenses: [], askedLicenses: [], acceptedLicenses: [], deniedLicenses: ["license-999"] }
-    const refusal = licenseRefusal({ name: "license-0", names }, lists, request)
-    assert.strictEqual(refusal?.code, "license_refused")
-    assert.include(refusal?.message ?? "", "and 995 more")
-    assert.isBelow(refusal?.message.length ?? 0, 200)
+    const reason = licenseRefusal({ name: "license-0", names }, lists, "odd/model")
+    const { code, message } = reason === null ? assert.fail("it is not refused") : new HubRefusal({ reason, commit: null })
+    assert.strictEqual(code, "license_refused")
+    assert.include(message, "and 995 more")
+    assert.isBelow(message.length, 200)
   })
 })

@@ -1,7 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { HostClass } from "@seatrial/domain"
-import { HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { HubRefusal, HubUnavailable, RefusalReason } from "@seatrial/hub"
 import { HostClasses, HubConnections } from "@seatrial/store"
 import { Effect, Option, Redacted, Ref, Schema } from "effect"
 import { type HubAnswers, jsonOf, layerStage, makeTenant, Stage, tinyFacts } from "./stage.ts"
@@ -181,15 +181,15 @@ layer(layerStage(), { excludeTestServices: true })("a preview over HTTP", (it) =
   it.effect("that the hub refuses returns 200 with the reason and the remedy", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
-      yield* withHub(() => Effect.fail(new HubRefusal({ code: "access_required", message: "It is gated.", remedy: "Ask for access.", commit: null })))
+      yield* withHub(() => Effect.fail(new HubRefusal({ reason: RefusalReason.TokenNotAllowed({ repo: "acme/gated" }), commit: null })))
       const answer = yield* preview(key, { source })
       assert.strictEqual(answer.status, 200)
       assert.deepStrictEqual(jsonOf(answer), {
         object: "deployment_preview",
         kind: "refused",
         source: { kind: "model_hub", repo: "seatrial/tiny-chat", ref: null, commit: null },
-        reason: { code: "access_required", message: "It is gated." },
-        remedy: { message: "Ask for access.", serving: null }
+        reason: { code: "access_required", message: "The hub token of the user whose API key asks may not read acme/gated." },
+        remedy: { message: "Ask the repository's owner for access, or connect the token of an account that has it.", serving: null }
       })
     })
   )

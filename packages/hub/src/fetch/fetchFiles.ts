@@ -2,10 +2,11 @@ import { rm, stat, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import type { Commit, RepositoryFile } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, type Redacted } from "effect"
-import { HubUnavailable, StoreFull, WeightsMismatch } from "../failures.ts"
+import { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "../failures.ts"
 import { connect } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
-import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../screening.ts"
+import { RefusalReason } from "../refusals.ts"
+import { isRepoName, refusalOf, unsupportedFormat } from "../screening.ts"
 import { isDownloaded } from "../servingFiles.ts"
 import { downloadFiles } from "./downloadFiles.ts"
 import type { FetchProgress } from "./FetchProgress.ts"
@@ -53,7 +54,7 @@ export const fetchFiles = (settings: HubSettings) =>
   Effect.fn("Hub.fetch")(function* ({ commit, directory, files, onProgress, repo, token }: FetchOptions) {
     const foreign = files.find(({ path }) => !isDownloaded(path))
     if (foreign !== undefined) return yield* unsupportedFormat("The list of files to download names one that serving does not need.", commit)
-    if (!isRepoName(repo)) return yield* unknownRepository({ repo, commit, hasToken: Option.isSome(token) })
+    if (!isRepoName(repo)) return yield* new HubRefusal({ reason: RefusalReason.RepositoryNotFound({ repo, hasToken: Option.isSome(token) }), commit })
     const manifest = manifestOf(repo, commit, files)
     const totalBytes = files.reduce((sum, { size }) => sum + size, 0)
     const report = onProgress ?? (() => Effect.void)

@@ -11,7 +11,7 @@ import { aboutResource, hashOf } from "./transitionEvents.ts"
  * already. `at`: Unix milliseconds.
  */
 export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: ObservedFetch, at: number): ReadonlyArray<Event> => {
-  const message = run.phase === "materializing" ? describeObstacle(run, fetch, at) : null
+  const message = run.phase === "materializing" ? describeObstacle(fetch, at) : null
   const { deploymentId, message: shown } = resource.status ?? {}
   if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []
   const name = `${objectName(run.id)}.downloadblocked`

@@ -7,7 +7,6 @@ import { weightsSize } from "../resources/weightFiles.ts"
 import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { describeProgress, describeStall } from "./describeProgress.ts"
-import { forItsReader } from "./forItsReader.ts"
 import { goTo, placement } from "./placement.ts"
 
 /** A sentence about the progress of the download. */
@@ -21,31 +20,38 @@ const describe = (size: string, progress: DownloadState | null): string => {
 
 const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === null ? 0 : weightsSize(run.revision))
 
+type ActiveFetch = Extract<ObservedFetch, { readonly _tag: "Active" }>
+
+/** Why the cluster does not start the download's pod; null if it does, or if a normal start may take that long. */
+const lastingObstacle = ({ obstacle }: ActiveFetch, now: number): ActiveFetch["obstacle"] =>
+  obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil) ? obstacle : null
+
 /**
  * Why the download does not run, once it takes longer than a normal start, or why its last attempt failed. Null if it
  * runs or may still start.
  */
-export const describeObstacle = (run: Parameters<typeof forItsReader>[0], fetch: ObservedFetch, now: number): string | null => {
+export const describeObstacle = (fetch: ObservedFetch, now: number): string | null => {
   if (fetch._tag !== "Active") return null
-  const { lastFailure, obstacle, progress, runsSince } = fetch
-  if (obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil)) return `The download cannot start: ${obstacle.says}`
+  const { lastFailure, progress, runsSince } = fetch
+  const obstacle = lastingObstacle(fetch, now)
+  if (obstacle !== null) return `The download cannot start: ${obstacle.says}`
   if (progress !== null) return null
-  if (lastFailure !== undefined) return `The download is retried. The previous attempt failed: ${lastFailure.code}: ${forItsReader(run, lastFailure.text)}`
+  if (lastFailure !== undefined) return `The download is retried. The previous attempt failed: ${lastFailure.code}: ${lastFailure.text}`
   if (runsSince === undefined || now < runsSince + fetchStart) return null
   return "The download has reported nothing since it started: the hub may not respond at its address (HF_ENDPOINT). It is retried for some minutes."
 }
 
 /** A sentence about the progress of a running download, or about its obstacle. */
-export const describeDownload = (observation: Observation, fetch: Extract<ObservedFetch, { readonly _tag: "Active" }>, now: number): string =>
-  describeObstacle(observation.run, fetch, now) ?? describe(sizeOf(observation), fetch.progress)
+export const describeDownload = (observation: Observation, fetch: ActiveFetch, now: number): string =>
+  describeObstacle(fetch, now) ?? describe(sizeOf(observation), fetch.progress)
 
 /**
  * Waits for a running download. What the cluster reports about a pending pod is shown only to the cluster's operator.
  * `before`: a sentence to put first.
  */
-export const waitForDownload = (observation: Observation, fetch: Extract<ObservedFetch, { readonly _tag: "Active" }>, now: number, before = ""): Decision => {
+export const waitForDownload = (observation: Observation, fetch: ActiveFetch, now: number, before = ""): Decision => {
   const message = describeDownload(observation, fetch, now)
-  const isBlocked = fetch.obstacle !== null && message.includes(fetch.obstacle.says)
+  const isBlocked = lastingObstacle(fetch, now) !== null
   return wait(`${before}${message}`, now + fetchInterval, isBlocked ? `${before}The download cannot start: the cluster does not start its pod.` : undefined)
 }
 
@@ -60,7 +66,7 @@ export const replaceFetch: Decision = act(
 
 /** Downloads the weights with a Job, unless an earlier run is known to have verified them. */
 export const materializing = (observation: Observation, now: number): Decision => {
-  const { fetch, run } = observation
+  const { fetch } = observation
   const size = sizeOf(observation)
   switch (fetch._tag) {
     case "Absent":
@@ -73,7 +79,7 @@ export const materializing = (observation: Observation, now: number): Decision =
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":
-      return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
+      return fail(fetch.failure.code, fetch.failure.text)
     case "Succeeded":
       return observation.podClass === null ? classMissing(observation) : goTo(placement(observation), Action.NoteWeights(), Action.RemoveFetch())
   }
@@ -102,7 +108,7 @@ export const redownloadWeights = (observation: Observation, now: number): Decisi
     case "Leaving":
       return own ? null : wait("Waits for an earlier download to end.")
     case "Failed":
-      return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
+      return fail(fetch.failure.code, fetch.failure.text)
     case "Succeeded":
       return act(
         "The weights are complete. Starts the engine again.",

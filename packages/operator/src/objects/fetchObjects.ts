@@ -1,6 +1,8 @@
+import { RefusalAudience } from "@seatrial/hub"
 import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
+import { audienceOf } from "../observation/audienceOf.ts"
 import { fetchJobName, hubSecretName, madeFromAnnotation } from "../resources/objectNames.ts"
 import { weightsArguments } from "../resources/weightFiles.ts"
 import { digestOf, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
@@ -26,6 +28,10 @@ export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): 
 
 /** The mount path of certificates of a private certificate authority. */
 const certificates = "/etc/seatrial/certificates"
+
+/** The audience of the download's refusals: see `audienceOf`. */
+const sharingOrganization = (run: Run): ReadonlyArray<string> =>
+  RefusalAudience.$match(audienceOf(run), { ApiCaller: () => [], AppliedObject: ({ organization }) => [`--token-shared-by=${organization}`] })
 
 /**
  * The Job that downloads a pinned commit and verifies every file. Exit code 3 means that another attempt cannot help.
@@ -61,7 +67,11 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
               name: "fetch",
               image: settings.fetchImage,
               command: ["seatrial", "fetch"],
-              args: [...weightsArguments(revision, "/weights"), ...(hash === undefined || hash === null ? [] : [`--adapter-hash=${hash}`])],
+              args: [
+                ...weightsArguments(revision, "/weights"),
+                ...(hash === undefined || hash === null ? [] : [`--adapter-hash=${hash}`]),
+                ...sharingOrganization(run)
+              ],
               env: [
                 { name: "HF_ENDPOINT", value: settings.hubEndpoint },
                 ...settings.downloadEnvironment,

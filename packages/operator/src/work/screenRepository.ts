@@ -3,8 +3,8 @@ import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { type Run, Runs, type ServingPlan } from "@seatrial/store"
 import { Effect } from "effect"
-import { forItsReader } from "../decide/forItsReader.ts"
 import { imageOn } from "../objects/engineObjects.ts"
+import { audienceOf } from "../observation/audienceOf.ts"
 import { persist } from "./persist.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
@@ -35,7 +35,10 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   const token = yield* runs.hubToken(run.orgId, run.startedBy)
   const facts = yield* hub.inspect({ repo: run.source.repo, ref: run.source.ref }, token).pipe(
     Effect.catchTags({
-      HubRefusal: ({ code, message, remedy }) => Effect.fail(new WorkRefused({ failure: { code, text: forItsReader(run, `${message} ${remedy}`) } })),
+      HubRefusal: (refusal) => {
+        const { message, remedy } = refusal.textFor(audienceOf(run))
+        return Effect.fail(new WorkRefused({ failure: { code: refusal.code, text: `${message} ${remedy}` } }))
+      },
       HubUnavailable: ({ message }) => Effect.fail(new WorkUnavailable({ message }))
     })
   )

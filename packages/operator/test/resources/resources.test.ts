@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises"
 import { assert, describe, it } from "@effect/vitest"
+import { UserId } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { ConfigProvider, Effect, Option, Predicate, Schema } from "effect"
 import { parseAllDocuments } from "yaml"
@@ -110,7 +111,8 @@ describe("the samples", () => {
 
 describe("the objects of a run", () => {
   const owner = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", name: objectName(deploymentId), uid: "u", controller: true }
-  const screened = { ...run, revision }
+  const startedBy = Schema.decodeSync(UserId)("usr_01k3v7m8q2w4x6y8z0a2b4c6d8")
+  const screened = { ...run, revision, startedBy }
 
   it("have names that follow from its id, and lead back to it", () => {
     for (const name of [objectName(deploymentId), enginePodName(deploymentId), `${fetchJobName(deploymentId)}-x7k2p`]) {
@@ -182,6 +184,13 @@ describe("the objects of a run", () => {
     assert.deepInclude(containers[0].env, { name: "NODE_EXTRA_CA_CERTS", value: "/etc/seatrial/certificates/ca.crt" })
     assert.deepInclude(containers[0].volumeMounts, { name: "certificates", mountPath: "/etc/seatrial/certificates", readOnly: true })
     assert.deepInclude(volumes, { name: "certificates", configMap: { name: "corp-ca" } })
+  })
+
+  it("name the organization whose hub token they use, so that refusals of the hub are in the terms of an applied object", () => {
+    const argumentsOf = (startedBy: UserId | null) =>
+      JSON.stringify(fetchJob({ run: { ...screened, startedBy }, revision, owner, weightsClaim: "weights", settings: fetching }, true))
+    assert.include(argumentsOf(null), `"--token-shared-by=${screened.orgSlug}"`)
+    assert.notInclude(argumentsOf(startedBy), "--token-shared-by")
   })
 
   it("inherit proxy settings from the operator", () =>

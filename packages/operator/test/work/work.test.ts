@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
-import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { Hub, HubRefusal, HubUnavailable, RefusalReason } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { ProcessEnded, suite } from "@seatrial/trial"
@@ -444,8 +444,8 @@ describe("screening", () => {
   const refusals: ReadonlyArray<readonly [promise: string, inspect: Hub["Service"]["inspect"], code: string]> = [
     [
       "passes the hub's refusal on, with its remedy",
-      () => Effect.fail(new HubRefusal({ code: "remote_code_required", message: "It needs code.", remedy: "Choose another.", commit: null })),
-      "remote_code_required: It needs code. Choose another."
+      () => Effect.fail(new HubRefusal({ reason: RefusalReason.RemoteCode({ file: "config.json" }), commit: null })),
+      "remote_code_required: config.json asks for Python from the repository (auto_map), which is never run. Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
     ],
     [
       "refuses what fits no host class as a preview does",

@@ -1,0 +1,221 @@
+import type { Commit, RefusalCode } from "@seatrial/domain"
+import { Data } from "effect"
+
+type None = Record<never, never>
+
+/** Why a repository is not served. The fields are what the texts name. */
+export type RefusalReason = Data.TaggedEnum<{
+  NoHubConnection: { readonly repo: string }
+  RepositoryNotFound: { readonly repo: string; readonly hasToken: boolean }
+  RepositoryDisabled: { readonly repo: string }
+  RepositoryClosedByLaw: { readonly repo: string }
+  TokenNotAccepted: None
+  TokenNotAllowed: { readonly repo: string }
+  /** `ref`: as requested. `commit`: if the ref was resolved before. */
+  RevisionNotFound: { readonly repo: string; readonly ref: string; readonly commit: Commit | null }
+  FileMissing: { readonly repo: string; readonly commit: Commit }
+  /** `problem`: a sentence about the files. */
+  UnsupportedFormat: { readonly problem: string; readonly kind: "model" | "adapter" }
+  /** `problem`: a sentence about the architecture. */
+  UnsupportedArchitecture: { readonly problem: string }
+  AdapterOfAdapter: { readonly repo: string }
+  /** The configuration `file` requires Python code of the repository. */
+  RemoteCode: { readonly file: string }
+  /** `file` is Python code for a processor, and the processor's configuration `unread` was not read. */
+  UnreadProcessor: { readonly file: string; readonly unread: string }
+  /** `licenses`: the names in the repository's card; empty if it states none. */
+  LicenseDenied: { readonly licenses: ReadonlyArray<string> }
+  LicenseNotAccepted: { readonly licenses: ReadonlyArray<string>; readonly repo: string }
+  LicenseNotAllowed: { readonly licenses: ReadonlyArray<string>; readonly allowed: ReadonlyArray<string> }
+  /** The base of an adapter is refused. `adapter`: the adapter and its base in words. */
+  BaseRefused: { readonly adapter: string; readonly base: RefusalReason }
+}>
+export const RefusalReason = Data.taggedEnum<RefusalReason>()
+
+/** The reader of a refusal: an API caller, or someone who applied an object to the cluster. */
+export type RefusalAudience = Data.TaggedEnum<{
+  /** The hub token of the caller's own hub connection is used. */
+  ApiCaller: None
+  /** The hub token that the organization shares with its applied objects is used. `organization`: its slug. */
+  AppliedObject: { readonly organization: string }
+}>
+export const RefusalAudience = Data.taggedEnum<RefusalAudience>()
+
+/** `message` says why the repository is not served, and `remedy` what to do. */
+export interface RefusalText {
+  readonly message: string
+  readonly remedy: string
+}
+
+/** How a text names the hub token of its reader, and the commands that change the token. */
+interface TokenTerms {
+  readonly noConnection: string
+  readonly token: string
+  readonly reader: string
+  readonly connect: string
+  readonly connectBriefly: string
+  readonly replace: string
+  readonly connectAccount: string
+}
+
+const callerTerms: TokenTerms = {
+  noConnection: "the user whose API key asks has no connection to the hub",
+  token: "hub token of the user whose API key asks",
+  reader: "the user whose API key asks",
+  connect: "connect a hub token that may read it to that user (`seatrial admin hub-connections set`)",
+  connectBriefly: "connect a hub token that may read it to that user",
+  replace: "Connect a new hub token to that user (`seatrial admin hub-connections set`)",
+  connectAccount: "connect the token of an account that has it"
+}
+
+const organizationTerms = (organization: string): TokenTerms => {
+  const set = `seatrial admin hub-connections set --org ${organization} --email ...`
+  const connect = `connect a hub token that may read it to a user and share it (\`${set}\`, then \`seatrial admin hub-connections share --org ${organization} --email ...\`)`
+  return {
+    noConnection: `the organization ${organization} shares no hub token with applied objects`,
+    token: `hub token that the organization ${organization} shares`,
+    reader: `the applied objects of ${organization}, which use the hub token that the organization shares, or no token if it shares none`,
+    connect,
+    connectBriefly: connect,
+    replace: `Connect a new hub token to the user whose token is shared (\`${set}\`)`,
+    connectAccount: `connect and share the token of an account that has it (\`seatrial admin hub-connections set\` and \`share --org ${organization} --email ...\`)`
+  }
+}
+
+const termsFor = RefusalAudience.$match({ ApiCaller: () => callerTerms, AppliedObject: ({ organization }) => organizationTerms(organization) })
+
+/** A text that looks like an abbreviated commit but is too short to search for. */
+const shortCommit = /^[0-9a-f]{4,6}$/i
+const beginningOfCommit = /^[0-9a-f]{7,39}$/i
+
+const revisionRemedy = (ref: string): string => {
+  if (shortCommit.test(ref)) return "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
+  return beginningOfCommit.test(ref)
+    ? "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
+    : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+}
+
+/** What to do about a repository that cannot be served in its current layout. */
+const layoutRemedies = {
+  model: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
+  adapter:
+    "Name a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+} as const
+
+/** Maximum number of licenses in a message: a card may list thousands. */
+const maxNamedLicenses = 5
+/** Maximum number of allowed licenses in a remedy. */
+const maxNamedAllowed = 40
+
+const describeLicenses = (names: ReadonlyArray<string>): string => {
+  if (names.length === 0) return "The repository states no license, which"
+  const further = names.length > maxNamedLicenses ? ` and ${names.length - maxNamedLicenses} more` : ""
+  return `The license ${names.slice(0, maxNamedLicenses).join(", ")}${further}`
+}
+
+const otherRepository = "Name another repository with this model."
+
+type Texts = { readonly [Tag in RefusalReason["_tag"]]?: (reason: Extract<RefusalReason, { readonly _tag: Tag }>) => RefusalText }
+
+/** The hub does not show the repository to the owner of the token. */
+const tokenTexts = ({ connect, connectAccount, connectBriefly, noConnection, reader, replace, token }: TokenTerms) =>
+  ({
+    NoHubConnection: ({ repo }) => ({
+      message: `The repository ${repo} is gated, and ${noConnection}.`,
+      remedy: `Accept the repository's terms on the hub, then ${connect}.`
+    }),
+    RepositoryNotFound: ({ hasToken, repo }) => ({
+      message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to ${reader}.`,
+      remedy: `Check the owner and the name; ${hasToken ? "a private repository needs a token that may read it" : `for a private repository ${connectBriefly}`}.`
+    }),
+    TokenNotAccepted: () => ({ message: `The hub does not accept the ${token}: it was revoked, or has expired.`, remedy: `${replace}.` }),
+    TokenNotAllowed: ({ repo }) => ({
+      message: `The ${token} may not read ${repo}.`,
+      remedy: `Ask the repository's owner for access, or ${connectAccount}.`
+    })
+  }) satisfies Texts
+
+/** The repository, its revision or its files cannot be served. */
+const repositoryTexts = {
+  RepositoryDisabled: ({ repo }) => ({ message: `The hub has disabled the repository ${repo}: nobody can read it.`, remedy: otherRepository }),
+  RepositoryClosedByLaw: ({ repo }) => ({
+    message: `The hub may not show the repository ${repo} for legal reasons (status 451): nobody can read it there.`,
+    remedy: otherRepository
+  }),
+  RevisionNotFound: ({ commit, ref, repo }) => ({
+    message: `The repository ${repo} has no branch, tag or commit ${commit ?? ref}.`,
+    remedy: revisionRemedy(ref)
+  }),
+  FileMissing: ({ commit, repo }) => ({
+    message: `The model hub lists a file of ${repo} at commit ${commit} that it does not have there.`,
+    remedy: layoutRemedies.model
+  }),
+  UnsupportedFormat: ({ kind, problem }) => ({ message: problem, remedy: layoutRemedies[kind] }),
+  UnsupportedArchitecture: ({ problem }) => ({
+    message: problem,
+    remedy: "Name a repository of a decoder model for text in the layout of Transformers."
+  }),
+  AdapterOfAdapter: ({ repo }) => ({
+    message: `${repo} is an adapter itself: adapters of adapters are not served.`,
+    remedy: "Name a repository with the adapters merged into their base."
+  }),
+  RemoteCode: ({ file }) => ({
+    message: `${file} asks for Python from the repository (auto_map), which is never run.`,
+    remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+  }),
+  UnreadProcessor: ({ file, unread }) => ({
+    message: `The repository brings ${file.slice(0, 200)} for its processor, and ${unread} was not read; Python from a repository is never run.`,
+    remedy: "Name a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
+  })
+} satisfies Texts
+
+const licenseTexts = {
+  LicenseDenied: ({ licenses }) => ({
+    message: `${describeLicenses(licenses)} is on this installation's list of refused licenses.`,
+    remedy: "Choose a model under another license, or ask the installation's administrators."
+  }),
+  LicenseNotAccepted: ({ licenses, repo }) => ({
+    message: `${describeLicenses(licenses)} must be accepted by an administrator of this installation, and was not accepted for ${repo}.`,
+    remedy: `Ask an administrator to read the license and to add ${repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
+  }),
+  LicenseNotAllowed: ({ allowed, licenses }) => ({
+    message: `${describeLicenses(licenses)} is not on this installation's list of allowed licenses.`,
+    remedy: `Choose a model under one of these licenses, or ask the installation's administrators: ${allowed.slice(0, maxNamedAllowed).join(", ")}.`
+  })
+} satisfies Texts
+
+const textOf = (reason: RefusalReason, terms: TokenTerms): RefusalText =>
+  RefusalReason.$match(reason, {
+    ...tokenTexts(terms),
+    ...repositoryTexts,
+    ...licenseTexts,
+    BaseRefused: ({ adapter, base }) => {
+      const { message, remedy } = textOf(base, terms)
+      return { message: `${adapter}, its base. ${message}`, remedy }
+    }
+  })
+
+/** The text of a refusal for its reader. */
+export const describeRefusal = (reason: RefusalReason, audience: RefusalAudience): RefusalText => textOf(reason, termsFor(audience))
+
+const codes: Readonly<Record<Exclude<RefusalReason["_tag"], "BaseRefused">, RefusalCode>> = {
+  NoHubConnection: "no_hub_connection",
+  RepositoryNotFound: "repository_not_found",
+  RepositoryDisabled: "access_required",
+  RepositoryClosedByLaw: "access_required",
+  TokenNotAccepted: "access_required",
+  TokenNotAllowed: "access_required",
+  RevisionNotFound: "revision_not_found",
+  FileMissing: "unsupported_format",
+  UnsupportedFormat: "unsupported_format",
+  UnsupportedArchitecture: "unsupported_architecture",
+  AdapterOfAdapter: "unsupported_format",
+  RemoteCode: "remote_code_required",
+  UnreadProcessor: "remote_code_required",
+  LicenseDenied: "license_refused",
+  LicenseNotAccepted: "license_refused",
+  LicenseNotAllowed: "license_refused"
+}
+
+/** The contract's code of a refusal. */
+export const refusalCode = (reason: RefusalReason): RefusalCode => (reason._tag === "BaseRefused" ? refusalCode(reason.base) : codes[reason._tag])

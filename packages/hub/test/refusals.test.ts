@@ -1,0 +1,251 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Commit, type RefusalCode } from "@seatrial/domain"
+import { Schema } from "effect"
+import { HubRefusal } from "../src/failures.ts"
+import { RefusalAudience, RefusalReason, type RefusalText } from "../src/refusals.ts"
+
+const repo = "acme/model"
+const commit = Schema.decodeSync(Commit)("a".repeat(40))
+
+/** The texts are contract. `object`: for an applied object of acme, if the text differs from the one for an API caller. */
+const cases: ReadonlyArray<{ readonly reason: RefusalReason; readonly code: RefusalCode; readonly caller: RefusalText; readonly object?: RefusalText }> = [
+  {
+    reason: RefusalReason.NoHubConnection({ repo }),
+    code: "no_hub_connection",
+    caller: {
+      message: "The repository acme/model is gated, and the user whose API key asks has no connection to the hub.",
+      remedy: "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
+    },
+    object: {
+      message: "The repository acme/model is gated, and the organization acme shares no hub token with applied objects.",
+      remedy:
+        "Accept the repository's terms on the hub, then connect a hub token that may read it to a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
+    }
+  },
+  {
+    reason: RefusalReason.RepositoryNotFound({ repo, hasToken: false }),
+    code: "repository_not_found",
+    caller: {
+      message: "The hub has no repository acme/model, or does not show it to the user whose API key asks.",
+      remedy: "Check the owner and the name; for a private repository connect a hub token that may read it to that user."
+    },
+    object: {
+      message:
+        "The hub has no repository acme/model, or does not show it to the applied objects of acme, which use the hub token that the organization shares, or no token if it shares none.",
+      remedy:
+        "Check the owner and the name; for a private repository connect a hub token that may read it to a user and share it (`seatrial admin hub-connections set --org acme --email ...`, then `seatrial admin hub-connections share --org acme --email ...`)."
+    }
+  },
+  {
+    reason: RefusalReason.RepositoryNotFound({ repo, hasToken: true }),
+    code: "repository_not_found",
+    caller: {
+      message: "The hub has no repository acme/model, or does not show it to the user whose API key asks.",
+      remedy: "Check the owner and the name; a private repository needs a token that may read it."
+    },
+    object: {
+      message:
+        "The hub has no repository acme/model, or does not show it to the applied objects of acme, which use the hub token that the organization shares, or no token if it shares none.",
+      remedy: "Check the owner and the name; a private repository needs a token that may read it."
+    }
+  },
+  {
+    reason: RefusalReason.RepositoryDisabled({ repo }),
+    code: "access_required",
+    caller: {
+      message: "The hub has disabled the repository acme/model: nobody can read it.",
+      remedy: "Name another repository with this model."
+    }
+  },
+  {
+    reason: RefusalReason.RepositoryClosedByLaw({ repo }),
+    code: "access_required",
+    caller: {
+      message: "The hub may not show the repository acme/model for legal reasons (status 451): nobody can read it there.",
+      remedy: "Name another repository with this model."
+    }
+  },
+  {
+    reason: RefusalReason.TokenNotAccepted(),
+    code: "access_required",
+    caller: {
+      message: "The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired.",
+      remedy: "Connect a new hub token to that user (`seatrial admin hub-connections set`)."
+    },
+    object: {
+      message: "The hub does not accept the hub token that the organization acme shares: it was revoked, or has expired.",
+      remedy: "Connect a new hub token to the user whose token is shared (`seatrial admin hub-connections set --org acme --email ...`)."
+    }
+  },
+  {
+    reason: RefusalReason.TokenNotAllowed({ repo }),
+    code: "access_required",
+    caller: {
+      message: "The hub token of the user whose API key asks may not read acme/model.",
+      remedy: "Ask the repository's owner for access, or connect the token of an account that has it."
+    },
+    object: {
+      message: "The hub token that the organization acme shares may not read acme/model.",
+      remedy:
+        "Ask the repository's owner for access, or connect and share the token of an account that has it (`seatrial admin hub-connections set` and `share --org acme --email ...`)."
+    }
+  },
+  {
+    reason: RefusalReason.FileMissing({ repo, commit }),
+    code: "unsupported_format",
+    caller: {
+      message: "The model hub lists a file of acme/model at commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa that it does not have there.",
+      remedy: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
+    }
+  },
+  {
+    reason: RefusalReason.RevisionNotFound({ repo, ref: "main", commit: null }),
+    code: "revision_not_found",
+    caller: {
+      message: "The repository acme/model has no branch, tag or commit main.",
+      remedy: "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+    }
+  },
+  {
+    reason: RefusalReason.RevisionNotFound({ repo, ref: "abcdef", commit: null }),
+    code: "revision_not_found",
+    caller: {
+      message: "The repository acme/model has no branch, tag or commit abcdef.",
+      remedy: "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
+    }
+  },
+  {
+    reason: RefusalReason.RevisionNotFound({ repo, ref: "abcdef0", commit: null }),
+    code: "revision_not_found",
+    caller: {
+      message: "The repository acme/model has no branch, tag or commit abcdef0.",
+      remedy: "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
+    }
+  },
+  {
+    reason: RefusalReason.RevisionNotFound({ repo, ref: "main", commit }),
+    code: "revision_not_found",
+    caller: {
+      message: "The repository acme/model has no branch, tag or commit aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.",
+      remedy: "Name a branch, tag or commit that the repository has, or leave ref out for its default branch."
+    }
+  },
+  {
+    reason: RefusalReason.UnsupportedFormat({ problem: "It has no weights.", kind: "model" }),
+    code: "unsupported_format",
+    caller: {
+      message: "It has no weights.",
+      remedy: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers."
+    }
+  },
+  {
+    reason: RefusalReason.UnsupportedFormat({ problem: "It has no weights.", kind: "adapter" }),
+    code: "unsupported_format",
+    caller: {
+      message: "It has no weights.",
+      remedy:
+        "Name a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+    }
+  },
+  {
+    reason: RefusalReason.RemoteCode({ file: "config.json" }),
+    code: "remote_code_required",
+    caller: {
+      message: "config.json asks for Python from the repository (auto_map), which is never run.",
+      remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers."
+    }
+  },
+  {
+    reason: RefusalReason.UnreadProcessor({ file: "processing_x.py", unread: "processor_config.json" }),
+    code: "remote_code_required",
+    caller: {
+      message: "The repository brings processing_x.py for its processor, and processor_config.json was not read; Python from a repository is never run.",
+      remedy: "Name a repository whose processor the engines know by themselves, such as the same model converted to Transformers."
+    }
+  },
+  {
+    reason: RefusalReason.LicenseDenied({ licenses: ["mit"] }),
+    code: "license_refused",
+    caller: {
+      message: "The license mit is on this installation's list of refused licenses.",
+      remedy: "Choose a model under another license, or ask the installation's administrators."
+    }
+  },
+  {
+    reason: RefusalReason.LicenseDenied({ licenses: [] }),
+    code: "license_refused",
+    caller: {
+      message: "The repository states no license, which is on this installation's list of refused licenses.",
+      remedy: "Choose a model under another license, or ask the installation's administrators."
+    }
+  },
+  {
+    reason: RefusalReason.LicenseNotAccepted({ licenses: ["mit"], repo: "Acme/Model" }),
+    code: "license_refused",
+    caller: {
+      message: "The license mit must be accepted by an administrator of this installation, and was not accepted for Acme/Model.",
+      remedy: "Ask an administrator to read the license and to add acme/model to HUB_ACCEPTED_LICENSES."
+    }
+  },
+  {
+    reason: RefusalReason.LicenseNotAllowed({ licenses: ["mit"], allowed: ["apache-2.0", "bsd"] }),
+    code: "license_refused",
+    caller: {
+      message: "The license mit is not on this installation's list of allowed licenses.",
+      remedy: "Choose a model under one of these licenses, or ask the installation's administrators: apache-2.0, bsd."
+    }
+  },
+  {
+    reason: RefusalReason.LicenseDenied({ licenses: ["a", "b", "c", "d", "e", "f", "g"] }),
+    code: "license_refused",
+    caller: {
+      message: "The license a, b, c, d, e and 2 more is on this installation's list of refused licenses.",
+      remedy: "Choose a model under another license, or ask the installation's administrators."
+    }
+  },
+  {
+    reason: RefusalReason.UnsupportedArchitecture({ problem: "It is no decoder." }),
+    code: "unsupported_architecture",
+    caller: {
+      message: "It is no decoder.",
+      remedy: "Name a repository of a decoder model for text in the layout of Transformers."
+    }
+  },
+  {
+    reason: RefusalReason.AdapterOfAdapter({ repo }),
+    code: "unsupported_format",
+    caller: {
+      message: "acme/model is an adapter itself: adapters of adapters are not served.",
+      remedy: "Name a repository with the adapters merged into their base."
+    }
+  },
+  {
+    reason: RefusalReason.BaseRefused({
+      adapter: "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model",
+      base: RefusalReason.TokenNotAllowed({ repo })
+    }),
+    code: "access_required",
+    caller: {
+      message:
+        "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model, its base. The hub token of the user whose API key asks may not read acme/model.",
+      remedy: "Ask the repository's owner for access, or connect the token of an account that has it."
+    },
+    object: {
+      message:
+        "acme/adapter is a LoRA adapter of rank 8 (1 MiB) for acme/model, its base. The hub token that the organization acme shares may not read acme/model.",
+      remedy:
+        "Ask the repository's owner for access, or connect and share the token of an account that has it (`seatrial admin hub-connections set` and `share --org acme --email ...`)."
+    }
+  }
+]
+
+describe("a refusal of the hub", () => {
+  for (const { caller, code, object = caller, reason } of cases) {
+    it(`has its text for each audience: ${reason._tag}, ${caller.message.slice(0, 60)}`, () => {
+      const refusal = new HubRefusal({ reason, commit: null })
+      assert.deepStrictEqual([refusal.code, refusal.message, refusal.remedy], [code, caller.message, caller.remedy])
+      assert.deepStrictEqual(refusal.textFor(RefusalAudience.ApiCaller()), caller)
+      assert.deepStrictEqual(refusal.textFor(RefusalAudience.AppliedObject({ organization: "acme" })), object)
+    })
+  }
+})
