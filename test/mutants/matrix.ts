@@ -6,7 +6,7 @@ import { serveSample } from "./serveSample.ts"
 import { adapterKillers, killers, sampleOf, unseen } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
-// `node test/mutants/matrix.ts [NAME ...]` prints all failing rows of each fault, including those that are not required. `--table` prints the table of docs/reference/trial-faults.md.
+// `node test/mutants/matrix.ts [NAME ...]` prints all failing rows of each fault, including those that are not required. `--table` prints the table of faults.md.
 const words = process.argv.slice(2)
 const say = (line: string) => process.stdout.write(`${line}\n`)
 

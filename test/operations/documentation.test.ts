@@ -6,7 +6,7 @@ import { parse } from "yaml"
 import { seatrial } from "../../packages/cli/test/runCommand.ts"
 
 const root = join(import.meta.dirname, "../..")
-const pages = globSync(["*.md", "docs/**/*.md", "charts/*/*.md", "packages/*/README.md"], { cwd: root }).map((path) => ({
+const pages = globSync(["*.md", "docs/**/*.md", "charts/*/*.md", "packages/*/README.md", "test/*/*.md"], { cwd: root }).map((path) => ({
   path,
   text: readFileSync(join(root, path), "utf8")
 }))

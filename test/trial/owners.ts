@@ -176,7 +176,7 @@ const grouped = (path: string, owners: Readonly<Record<string, Owners>>): Readon
   return [...names].map(([by, each]) => `| ${path} | ${each.map((name) => `\`${name}\``).join(", ")} | ${by} |`)
 }
 
-/** The rows of the table in docs/reference/trial-checks.md. */
+/** The rows of the table in owners.md. */
 export const ownerRows: ReadonlyArray<string> = [
   ...grouped("catalog", featureOwners),
   ...grouped("paths", pathOwners),
