@@ -11,6 +11,7 @@ import { makeCaller, makeEmptyDatabase, newModel } from "@seatrial/store/testing
 import { Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
 import { nextVersion } from "./nextVersion.ts"
+import { makeReleaseDatabase, releaseRows } from "./releaseDatabase.ts"
 
 const ourServer = join(import.meta.dirname, "../../packages/server/src/main.ts")
 
@@ -127,12 +128,39 @@ it.live("a program that may not migrate waits for `seatrial migrate` and then se
   Effect.gen(function* () {
     const url = yield* makeEmptyDatabase(inject("postgres"))
     const waiting = yield* Server.start(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
-    yield* waiting.logged(/Waiting for the database: The database lacks migrations that this version needs: 0001_organizations.*Run `seatrial migrate`/)
+    yield* waiting.logged(/Waiting for the database: The database is empty\. Run `seatrial migrate`/)
     yield* Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       assert.lengthOf(yield* sql`SELECT FROM pg_class WHERE relname = 'organizations'`, 0)
       yield* Database.migrate
     }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
     assert.isTrue(yield* isReady(yield* waiting.port))
+  }).pipe(Effect.scoped)
+)
+
+it.live("a database of version 0.1.0 is upgraded, and its key, deployments, request and receipt are read as before", () =>
+  Effect.gen(function* () {
+    const url = yield* makeReleaseDatabase(inject("postgres"))
+    const applied = yield* Effect.provide(Database.migrate, PgClient.layer({ url, maxConnections: 1 }))
+    assert.deepStrictEqual(
+      [applied[0], applied.at(-1)],
+      [
+        [44, "spend_limits"],
+        [58, "spend_sum_order"]
+      ]
+    )
+    const server = yield* Server.start(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
+    const port = yield* server.port
+    assert.isTrue(yield* isReady(port))
+    const read = Effect.fnUntraced(function* (path: string) {
+      const { status, text } = yield* get(port, path, releaseRows.secret)
+      assert.strictEqual(status, 200, text)
+      return text
+    })
+    assert.include(yield* read(`/v1/deployments/${releaseRows.activated}`), '"activated"')
+    assert.include(yield* read(`/v1/deployments/${releaseRows.waiting}`), '"screening"')
+    assert.include(yield* read(`/v1/requests/${releaseRows.request}`), '"cost_micros":"700"')
+    assert.include(yield* read(`/v1/receipts/${releaseRows.request}`), '"note":"counted"')
+    assert.include(yield* read("/v1/requests"), releaseRows.request)
   }).pipe(Effect.scoped)
 )

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { applyAccess } from "./access/applyAccess.ts"
+import { createBaseline } from "./migrations/baseline.ts"
 import { migrations } from "./migrations/migrations.ts"
 import { compareSchema, knownSchema, readSchema } from "./schemaState.ts"
 
@@ -38,11 +39,13 @@ export const migrate = Effect.gen(function* () {
   // Building an index may take longer than the statement timeout.
   yield* sql`SET LOCAL statement_timeout = 0`
   yield* sql`SELECT pg_advisory_xact_lock(hashtext('seatrial.migrations'))`
-  const state = compareSchema(yield* readSchema(sql))
+  const schema = yield* readSchema(sql)
+  const state = compareSchema(schema)
   if (state._tag === "Unsupported") return yield* state.error
+  const created = schema.applied.length === 0 ? [yield* createBaseline] : []
   const repaired = yield* repairGaps(sql)
   const applied = yield* migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" })
   // An older version knows fewer tables and must not revoke grants.
   if (!(yield* isNewer(sql))) yield* applyAccess
-  return [...repaired, ...applied]
+  return [...created, ...repaired, ...applied]
 }).pipe((effect) => Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(effect)), Effect.withSpan("Database.migrate"))

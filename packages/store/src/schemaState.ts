@@ -1,18 +1,13 @@
 import { Data, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
-import { migrations } from "./migrations/migrations.ts"
+import { knownMigrations as known, oldestMigrations, type RecordedMigration } from "./migrations/knownMigrations.ts"
 
 /** The program cannot run on the schema of the database. */
 export class DatabaseSchemaError extends Data.TaggedError("DatabaseSchemaError")<{ readonly message: string }> {}
 
-interface AppliedMigration {
-  readonly id: number
-  readonly name: string
-}
-
 /** The recorded state of a database's schema. `minimum` is the lowest schema that a program must know. */
 interface DatabaseState {
-  readonly applied: ReadonlyArray<AppliedMigration>
+  readonly applied: ReadonlyArray<RecordedMigration>
   readonly minimum: number
 }
 
@@ -22,9 +17,9 @@ export type SchemaState =
   | { readonly _tag: "Behind"; readonly message: string }
   | { readonly _tag: "Unsupported"; readonly error: DatabaseSchemaError }
 
-const known: ReadonlyArray<AppliedMigration> = Object.keys(migrations).map((key) => ({ id: Number(key.slice(0, 4)), name: key.slice(5) }))
-
 const numbered = (id: number) => String(id).padStart(4, "0")
+
+const keysOf = (migrations: ReadonlyArray<RecordedMigration>) => migrations.map(({ id, name }) => `${numbered(id)}_${name}`).join(", ")
 
 /** The highest migration that this program knows. */
 export const knownSchema = Math.max(...known.map(({ id }) => id))
@@ -41,6 +36,7 @@ export const compareSchema = ({ applied, minimum }: DatabaseState): SchemaState 
       `This version knows the database schema up to ${numbered(knownSchema)}, and the database requires programs that know ${numbered(minimum)}. Start a later version.`
     )
   }
+  if (applied.length === 0) return { _tag: "Behind", message: "The database is empty. Run `seatrial migrate`." }
   const names = new Map(applied.map(({ id, name }) => [id, name]))
   const other = known.find(({ id, name }) => names.has(id) && names.get(id) !== name)
   if (other !== undefined) {
@@ -48,12 +44,19 @@ export const compareSchema = ({ applied, minimum }: DatabaseState): SchemaState 
       `The database has a migration ${numbered(other.id)} named ${names.get(other.id)}, and this version has one named ${other.name}. Start the version that made the database.`
     )
   }
-  const missing = known.filter(({ id }) => !names.has(id))
+  const isMissing = ({ id }: RecordedMigration) => !names.has(id)
+  const older = oldestMigrations.filter(isMissing)
+  if (older.length > 0) {
+    return unsupported(
+      `The database is older than version 0.1.0: it lacks the migrations ${keysOf(older)}. Run \`seatrial migrate\` of version 0.1.0, and then that of this version.`
+    )
+  }
+  const missing = known.filter(isMissing)
   return missing.length === 0
     ? { _tag: "Current" }
     : {
         _tag: "Behind",
-        message: `The database lacks migrations that this version needs: ${missing.map(({ id, name }) => `${numbered(id)}_${name}`).join(", ")}. Run \`seatrial migrate\`.`
+        message: `The database lacks migrations that this version needs: ${keysOf(missing)}. Run \`seatrial migrate\`.`
       }
 }
 

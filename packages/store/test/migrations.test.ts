@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { inject } from "vitest"
 import { Database } from "../src/index.ts"
-import { migrations } from "../src/migrations/migrations.ts"
+import { knownMigrations } from "../src/migrations/knownMigrations.ts"
 import { makeTestDatabase } from "../src/testing.ts"
 
 const Names = Schema.Array(Schema.Struct({ name: Schema.String }))
@@ -24,7 +24,7 @@ describe("migrations", () => {
         return yield* Schema.decodeUnknownEffect(Names)(rows)
       }).pipe(Effect.provide(Layer.fresh(Database.layerUrl(url, { poolSize: 2 }))))
       const results = yield* Effect.all([start, start, start], { concurrency: "unbounded" })
-      const expected = Object.keys(migrations).map((key) => ({ name: key.slice(5) }))
+      const expected = knownMigrations.map(({ name }) => ({ name }))
       for (const names of results) assert.deepStrictEqual<unknown>(names, expected)
     }).pipe(Effect.scoped)
   )
@@ -34,22 +34,40 @@ describe("migrations", () => {
       const url = yield* makeTestDatabase(inject("postgres"))
       yield* Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
-        yield* sql`ALTER TABLE deployments DROP COLUMN kept_choices`
-        yield* sql`DELETE FROM migrations WHERE migration_id = 38`
-        assert.deepStrictEqual(yield* Database.migrate, [[38, "kept_choices"]])
-        yield* sql`SELECT kept_choices FROM deployments`
-        assert.lengthOf(yield* sql`SELECT FROM migrations WHERE migration_id = 38`, 1)
+        yield* sql`ALTER TABLE deployments DROP COLUMN placements`
+        yield* sql`ALTER TABLE host_classes DROP COLUMN capacity`
+        yield* sql`DELETE FROM migrations WHERE migration_id = 57`
+        assert.deepStrictEqual(yield* Database.migrate, [[57, "placement"]])
+        yield* sql`SELECT placements FROM deployments`
+        assert.lengthOf(yield* sql`SELECT FROM migrations WHERE migration_id = 57`, 1)
         assert.deepStrictEqual(yield* Database.migrate, [])
 
-        yield* sql`UPDATE migrations SET name = 'of_another_line' WHERE migration_id = 38`
+        yield* sql`UPDATE migrations SET name = 'of_another_line' WHERE migration_id = 57`
         const refused = yield* Effect.flip(Database.migrate)
-        assert.match(refused.message, /migration 0038 named of_another_line, and this version has one named kept_choices/)
+        assert.match(refused.message, /migration 0057 named of_another_line, and this version has one named placement/)
+      }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("refuse a database with only some of version 0.1.0's migrations, and change nothing", () =>
+    Effect.gen(function* () {
+      const url = yield* makeTestDatabase(inject("postgres"))
+      yield* Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* sql`DELETE FROM migrations WHERE migration_id >= 37`
+        const refused = yield* Effect.flip(Database.migrate)
+        assert.match(
+          refused.message,
+          /older than version 0\.1\.0: it lacks the migrations 0037_failed_starts, 0038_kept_choices\. Run `seatrial migrate` of version 0\.1\.0/
+        )
+        assert.lengthOf(yield* sql`SELECT FROM migrations WHERE migration_id >= 37`, 0)
       }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
     }).pipe(Effect.scoped)
   )
 
   it("have unique ascending numbers of at most four digits", () => {
-    const ids = Object.keys(migrations).map((key) => Number(/^(\d{4})_[a-z_]+$/u.exec(key)?.[1]))
+    for (const { id, name } of knownMigrations) assert.match(`${id} ${name}`, /^\d{1,4} [a-z_]+$/u)
+    const ids = knownMigrations.map(({ id }) => id)
     assert.deepStrictEqual(
       ids,
       [...new Set(ids)].sort((left, right) => left - right)

@@ -120,8 +120,10 @@ const applyViews = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
  */
 export const applyAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
+  // Before the views, because it forgets all applied definitions if it creates a role.
+  const rolesExist = yield* ensureRoles(sql)
   yield* applyViews(sql)
-  if (!(yield* ensureRoles(sql))) {
+  if (!rolesExist) {
     return yield* Effect.logWarning(
       `The roles ${roles.map(roleName).join(", ")} are missing, and the migrating role may not create them. Create them (NOLOGIN), or give it CREATEROLE, and run \`seatrial migrate\` again. Until then programs have the privileges of their login.`
     )

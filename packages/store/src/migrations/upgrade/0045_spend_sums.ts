@@ -1,37 +1,8 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/**
- * Sums of the costs of requests. A trigger updates them in the transaction that records the cost, so they are exact for
- * every program and version. A row belongs to an organization (`api_key_id` is empty) or to a key, and to one of 16
- * shards, chosen by the connection, so that commits of several gateways rarely wait for each other. The sum is the
- * total of all shards. `day` is the last UTC day, by the database's clock, on which the row changed; `day_micros` and
- * `month_micros` refer to that day and its month.
- * Earlier spending is added when an organization is first limited (`completeSums`): this migration reads no table.
- * Each change of a limited organization's row is announced with the new values. A row's `version` increases with each
- * change, so a listener can keep the newest values of each shard for any order and number of notifications.
- */
-export const spendSums = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-
-  yield* sql`
-    CREATE TABLE spend_sums (
-      org_id text COLLATE "C" NOT NULL,
-      api_key_id text COLLATE "C" NOT NULL,
-      shard smallint NOT NULL,
-      version bigint NOT NULL,
-      day date NOT NULL,
-      day_micros bigint NOT NULL,
-      month_micros bigint NOT NULL,
-      total_micros numeric NOT NULL,
-      -- The largest cost of one request in that month.
-      largest_micros bigint NOT NULL,
-      PRIMARY KEY (org_id, api_key_id, shard)
-    ) WITH (fillfactor = 50)`
-
-  // The statement is the same for both events; only an update has earlier costs to subtract.
-  const count = (earlier: string) =>
-    sql.literal(`
+/** The statement is the same for both events; only an update has earlier costs to subtract. */
+const count = (earlier: string) => `
       WITH changes AS (
         SELECT org_id, api_key_id, cost_micros AS micros, cost_micros AS cost FROM new_rows WHERE cost_micros <> 0
         ${earlier}
@@ -62,7 +33,36 @@ export const spendSums = Effect.gen(function* () {
       FROM counted c JOIN organizations o ON o.id = c.org_id AND o.spend_limited
       WHERE c.api_key_id = '' OR EXISTS (
         SELECT FROM api_keys k WHERE k.org_id = c.org_id AND k.id = c.api_key_id AND (k.day_limit_micros IS NOT NULL OR k.month_limit_micros IS NOT NULL))
-      INTO announced;`)
+      INTO announced;`
+
+/**
+ * Sums of the costs of requests. A trigger updates them in the transaction that records the cost, so they are exact for
+ * every program and version. A row belongs to an organization (`api_key_id` is empty) or to a key, and to one of 16
+ * shards, chosen by the connection, so that commits of several gateways rarely wait for each other. The sum is the
+ * total of all shards. `day` is the last UTC day, by the database's clock, on which the row changed; `day_micros` and
+ * `month_micros` refer to that day and its month.
+ * Earlier spending is added when an organization is first limited (`completeSums`): this migration reads no table.
+ * Each change of a limited organization's row is announced with the new values. A row's `version` increases with each
+ * change, so a listener can keep the newest values of each shard for any order and number of notifications.
+ */
+export const spendSums = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  yield* sql`
+    CREATE TABLE spend_sums (
+      org_id text COLLATE "C" NOT NULL,
+      api_key_id text COLLATE "C" NOT NULL,
+      shard smallint NOT NULL,
+      version bigint NOT NULL,
+      day date NOT NULL,
+      day_micros bigint NOT NULL,
+      month_micros bigint NOT NULL,
+      total_micros numeric NOT NULL,
+      -- The largest cost of one request in that month.
+      largest_micros bigint NOT NULL,
+      PRIMARY KEY (org_id, api_key_id, shard)
+    ) WITH (fillfactor = 50)`
+
   // Runs with the privileges of its owner: programs that record requests need no privileges on the sums.
   yield* sql`
     CREATE FUNCTION count_spend() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -72,10 +72,10 @@ export const spendSums = Effect.gen(function* () {
     BEGIN
       IF TG_OP = 'INSERT' THEN
         IF NOT EXISTS (SELECT FROM new_rows WHERE cost_micros <> 0) THEN RETURN NULL; END IF;
-        ${count("")}
+        ${sql.literal(count(""))}
       ELSE
         IF NOT EXISTS (SELECT FROM new_rows WHERE cost_micros <> 0) AND NOT EXISTS (SELECT FROM old_rows WHERE cost_micros <> 0) THEN RETURN NULL; END IF;
-        ${count("UNION ALL SELECT org_id, api_key_id, -cost_micros, 0 FROM old_rows WHERE cost_micros <> 0")}
+        ${sql.literal(count("UNION ALL SELECT org_id, api_key_id, -cost_micros, 0 FROM old_rows WHERE cost_micros <> 0"))}
       END IF;
       RETURN NULL;
     END

@@ -1,21 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 
-/**
- * Retention in two steps by the database's clock: a month is detached and its sums are stored, and a day later its
- * table is dropped. The functions run with the privileges of their owner, so that a program can apply its retention
- * settings without the privilege to drop a table. They never change the current or the previous month.
- */
-export const retiredMonths = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const owned = (name: string) =>
-    Effect.gen(function* () {
-      yield* sql`REVOKE EXECUTE ON FUNCTION ${sql.literal(name)} FROM PUBLIC`
-      const [row] = yield* sql<{ readonly schema: string }>`SELECT quote_ident(current_schema()) AS schema`
-      yield* sql`ALTER FUNCTION ${sql.literal(name)} SECURITY DEFINER SET search_path = ${sql.literal(row?.schema ?? "public")}, pg_temp`
-    })
-
-  yield* sql`
+const retiredMonthsTable = `
     CREATE TABLE retired_months (
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
       parent text NOT NULL CHECK (parent IN ('requests', 'receipts')),
@@ -23,8 +9,11 @@ export const retiredMonths = Effect.gen(function* () {
       retired_at timestamptz(3) NOT NULL DEFAULT now()
     )`
 
-  // Adds the sums of a month's table to the sums of dropped months, or subtracts them (sign -1) if the month is restored.
-  yield* sql`
+/**
+ * Adds the sums of a month's table to the sums of dropped months, or subtracts them (sign -1) if the month is
+ * restored.
+ */
+const addMonthSums = `
     CREATE FUNCTION add_month_sums(parent text, source text, sign integer) RETURNS void LANGUAGE plpgsql AS $$
     BEGIN
       IF parent = 'requests' THEN
@@ -52,9 +41,11 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  // Retires the oldest month that is older than the settings and returns its name; null if there is none, or if some of
-  // its requests still run.
-  yield* sql`
+/**
+ * Retires the oldest month that is older than the settings and returns its name; null if there is none, or if some of
+ * its requests still run.
+ */
+const retireOldMonth = `
     CREATE FUNCTION retire_old_month(parent_name text, keep_months integer) RETURNS text LANGUAGE plpgsql AS $$
     DECLARE
       first_kept date := date_trunc('month', now() AT TIME ZONE 'UTC') - make_interval(months => greatest(keep_months, 1));
@@ -98,7 +89,7 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  yield* sql`
+const dropRetiredMonths = `
     CREATE FUNCTION drop_retired_months() RETURNS SETOF text LANGUAGE plpgsql AS $$
     DECLARE
       retired record;
@@ -119,8 +110,8 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  // For administrators: restores a retired month while its table exists.
-  yield* sql`
+/** For administrators: restores a retired month while its table exists. */
+const restoreRetiredMonth = `
     CREATE FUNCTION restore_retired_month(retired_id bigint) RETURNS text LANGUAGE plpgsql AS $$
     DECLARE
       retired record;
@@ -137,8 +128,8 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  // As before, with a limit on the number of partitions that one call can create.
-  yield* sql`
+/** As before, with a limit on the number of partitions that one call can create. */
+const ensureRequestPartitions = `
     CREATE OR REPLACE FUNCTION ensure_request_partitions(from_time timestamptz, to_time timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
     DECLARE
       month timestamp := date_trunc('month', from_time AT TIME ZONE 'UTC');
@@ -168,9 +159,23 @@ export const retiredMonths = Effect.gen(function* () {
     END
     $$`
 
-  yield* owned("ensure_request_partitions(timestamptz, timestamptz)")
-  yield* owned("retire_old_month(text, integer)")
-  yield* owned("drop_retired_months()")
-  for (const name of ["add_month_sums(text, text, integer)", "restore_retired_month(bigint)"])
+/**
+ * Retention in two steps by the database's clock: a month is detached and its sums are stored, and a day later its
+ * table is dropped. The functions run with the privileges of their owner, so that a program can apply its retention
+ * settings without the privilege to drop a table. They never change the current or the previous month.
+ */
+export const retiredMonths = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const statements = [retiredMonthsTable, addMonthSums, retireOldMonth, dropRetiredMonths, restoreRetiredMonth, ensureRequestPartitions]
+  for (const statement of statements) yield* sql.unsafe(statement)
+
+  const [row] = yield* sql<{ readonly schema: string }>`SELECT quote_ident(current_schema()) AS schema`
+  const path = sql.literal(row?.schema ?? "public")
+  for (const name of ["ensure_request_partitions(timestamptz, timestamptz)", "retire_old_month(text, integer)", "drop_retired_months()"]) {
+    yield* sql`ALTER FUNCTION ${sql.literal(name)} SECURITY DEFINER SET search_path = ${path}, pg_temp`
     yield* sql`REVOKE EXECUTE ON FUNCTION ${sql.literal(name)} FROM PUBLIC`
+  }
+  for (const name of ["add_month_sums(text, text, integer)", "restore_retired_month(bigint)"]) {
+    yield* sql`REVOKE EXECUTE ON FUNCTION ${sql.literal(name)} FROM PUBLIC`
+  }
 })
