@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Option, Schema } from "effect"
 import { parseAllDocuments } from "yaml"
 import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
 import { chartValues, wrongValues } from "./chartValues.ts"
@@ -51,6 +51,26 @@ const Rendered = Schema.Struct({
 })
 const decodeRendered = Schema.decodeUnknownSync(Rendered)
 const objectsOf = (rendered: string) => parseAllDocuments(rendered).flatMap((document) => (document.contents === null ? [] : [decodeRendered(document.toJS())]))
+
+const Rules = Schema.Array(
+  Schema.Struct({ backendRefs: Schema.optionalKey(Schema.Unknown), http: Schema.optionalKey(Schema.Unknown), matches: Schema.optionalKey(Schema.Unknown) })
+)
+const decodeRoute = Schema.decodeUnknownSync(
+  Schema.Struct({ kind: Schema.optionalKey(Schema.String), spec: Schema.optionalKey(Schema.Struct({ rules: Schema.optionalKey(Rules) })) })
+)
+const decodeDeployment = Schema.decodeUnknownOption(
+  Schema.Struct({
+    kind: Schema.Literal("Deployment"),
+    spec: Schema.Struct({
+      template: Schema.Struct({
+        spec: Schema.Struct({
+          securityContext: Schema.Record(Schema.String, Schema.Unknown),
+          volumes: Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
+        })
+      })
+    })
+  })
+)
 
 /** Asks the server whether it would take all of it as it is: no unknown field, no warning. */
 const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
@@ -132,6 +152,70 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
         assert.include(ports, "169.254.0.0/16")
         assert.notInclude(ports, "5432")
       }
+    })
+  )
+
+  it.effect("an Ingress and an HTTPRoute of the chart have the paths of the samples", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const routes = (rendered: string) => {
+        const found = new Map<string, unknown>()
+        for (const document of parseAllDocuments(rendered)) {
+          const { kind, spec } = decodeRoute(document.toJS() ?? {})
+          const rule = spec?.rules?.map(({ backendRefs, http, matches }) => ({ backendRefs, http, matches }))
+          if (kind !== undefined && rule !== undefined) found.set(kind, rule)
+        }
+        return found
+      }
+      const set = "ingress.enabled=true,ingress.host=seatrial.example.com,httpRoute.enabled=true,httpRoute.parentRefs[0].name=public"
+      const rendered = routes(yield* plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/routes.yaml", "--set", set]))
+      for (const [kind, file] of [
+        ["Ingress", "ingress.yaml"],
+        ["HTTPRoute", "httproute.yaml"]
+      ] as const) {
+        const sample = routes(yield* Effect.promise(() => readFile(join(root, "k8s/samples", file), "utf8"))).get(kind)
+        assert.isDefined(sample)
+        assert.deepStrictEqual(rendered.get(kind), sample)
+      }
+    })
+  )
+
+  it.effect("the spool may be on a claim, which the gateway's group can write", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const podOf = (...set: ReadonlyArray<string>) =>
+        Effect.map(plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/gateway.yaml", ...set]), (rendered) => {
+          const [deployment] = parseAllDocuments(rendered).flatMap((document) => Option.toArray(decodeDeployment(document.toJS())))
+          return deployment?.spec.template.spec
+        })
+      const own = yield* podOf("--set-json", 'gateway.spool.volume={"persistentVolumeClaim":{"claimName":"spool"}}')
+      assert.deepInclude(own?.volumes ?? [], { name: "spool", persistentVolumeClaim: { claimName: "spool" } })
+      assert.deepInclude(own?.securityContext, { runAsUser: 2000, fsGroup: 2000, fsGroupChangePolicy: "OnRootMismatch" })
+      assert.deepInclude((yield* podOf())?.volumes ?? [], { name: "spool", emptyDir: { sizeLimit: "512Mi" } })
+    })
+  )
+
+  it.effect("an autoscaled gateway has no number of replicas, and a budget from its minimum", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--set", "gateway.autoscaling.enabled=true,gateway.replicas=1"])
+      const objects = objectsOf(rendered)
+      const named = (kind: string) => objects.filter((object) => object.kind === kind && object.metadata.name === "seatrial-gateway")
+      assert.deepStrictEqual([named("HorizontalPodAutoscaler").length, named("PodDisruptionBudget").length], [1, 1])
+      const [deployment] = parseAllDocuments(rendered).filter(
+        (document) => document.get("kind") === "Deployment" && document.getIn(["metadata", "name"]) === "seatrial-gateway"
+      )
+      assert.isFalse(deployment?.hasIn(["spec", "replicas"]))
+    })
+  )
+
+  it.effect("under Argo CD the check of the claim is a hook of each sync", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/weights-check.yaml"])
+      const [job] = parseAllDocuments(rendered)
+      const annotation = (name: string) => job?.getIn(["metadata", "annotations", `argocd.argoproj.io/${name}`])
+      assert.deepStrictEqual([annotation("hook"), annotation("hook-delete-policy")], ["Sync", "BeforeHookCreation"])
     })
   )
 

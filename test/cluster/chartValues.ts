@@ -6,8 +6,27 @@ export const chartValues: Readonly<Record<string, unknown>> = {
     server: {
       replicas: 5,
       env: { SERVER_HOST: "::", SERVER_MAX_BODY_BYTES: 1_048_576, SERVER_REQUIRE_FIRST_PURCHASE: false },
-      service: { type: "LoadBalancer", port: 443, annotations: { "example.com/internal": "true" } }
+      service: { type: "LoadBalancer", port: 443, annotations: { "example.com/internal": "true" } },
+      extraEnv: [{ name: "HTTPS_PROXY", valueFrom: { secretKeyRef: { name: "proxy", key: "url" } } }],
+      serviceAccount: { create: true, name: "api", annotations: { "example.com/role": "database" } },
+      nodeSelector: { pool: "api" },
+      affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
+      tolerations: [{ operator: "Exists" }],
+      extraVolumes: [{ name: "certificates", configMap: { name: "certificates" } }],
+      extraVolumeMounts: [{ name: "certificates", mountPath: "/etc/ssl/certs", readOnly: true }]
     },
+    ingress: {
+      enabled: true,
+      className: "nginx",
+      annotations: { "nginx.ingress.kubernetes.io/proxy-buffering": "off" },
+      host: "seatrial.example.com",
+      tlsSecret: "seatrial-tls"
+    },
+    httpRoute: { enabled: true, parentRefs: [{ name: "public", namespace: "gateways" }], hostnames: ["seatrial.example.com"] },
+    logLevel: "Warn",
+    nameOverride: "models",
+    commonLabels: { "example.com/cost-center": "42" },
+    affinity: { podAntiAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] } },
     networkPolicy: {
       databasePorts: [6432],
       hubPorts: [443, 8443],
@@ -21,7 +40,11 @@ export const chartValues: Readonly<Record<string, unknown>> = {
       cacheSecret: { existingSecret: "salts", key: "salt" },
       heapMegabytes: 4_096,
       env: { GATEWAY_MAX_BODY_BYTES: 33_554_432 },
-      service: { type: "NodePort" }
+      service: { type: "NodePort" },
+      autoscaling: { enabled: true, minReplicas: 3, maxReplicas: 30, cpuPercent: 60 },
+      spool: {
+        volume: { ephemeral: { volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "1Gi" } } } } } }
+      }
     },
     operator: { replicas: 3, leaseSeconds: 30, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
     weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },
@@ -39,13 +62,15 @@ export const chartValues: Readonly<Record<string, unknown>> = {
     tolerations: [{ key: "dedicated", operator: "Equal", value: "control", effect: "NoSchedule" }]
   },
   "everything that can be switched off": {
-    server: { replicas: 1 },
-    gateway: { replicas: 1 },
-    operator: { replicas: 1 },
+    server: { replicas: 1, serviceAccount: { create: false } },
+    gateway: { replicas: 1, spool: { enabled: false }, serviceAccount: { create: false, name: "gateway" } },
+    operator: { replicas: 1, serviceAccount: { create: false, name: "operator" } },
+    fullnameOverride: "st",
     migrations: { enabled: false },
     weights: { create: false },
     networkPolicy: { enabled: false },
     podDisruptionBudget: { enabled: false },
+    rbac: { aggregate: false },
     topologySpread: { enabled: false },
     crds: { check: false }
   },
@@ -96,6 +121,17 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ["server.env.lower=1", /'lower' does not match pattern/],
   ["server.env.DATABASE_URL=postgres://secret", /server\.env\.DATABASE_URL cannot be set: it comes from the Secret of database\.existingSecret/],
   ["gateway.env.GATEWAY_PORT=80", /gateway\.env\.GATEWAY_PORT cannot be set: the chart's Service and probes use 8081/],
+  [
+    "operator.extraEnv[0].name=HF_TOKEN,operator.extraEnv[0].valueFrom.secretKeyRef.name=a,operator.extraEnv[0].valueFrom.secretKeyRef.key=b",
+    /operator\.extraEnv has HF_TOKEN, which cannot be set: hub tokens belong to users/
+  ],
+  ["server.extraEnv[0].name=SERVER_HOST,server.extraEnv[0].value=x", /'\/server\/extraEnv\/0': missing property 'valueFrom'/],
+  ["gateway.spool.volume.emptyDir.medium=Memory,gateway.spool.volume.hostPath.path=/x", /'\/gateway\/spool\/volume': maxProperties: got 2, want 1/],
+  ["gateway.autoscaling.cpuPercent=0", /'\/gateway\/autoscaling\/cpuPercent': minimum: got 0, want 1/],
+  ["ingress.enabled=true", /ingress\.host must be set if ingress\.enabled is true/],
+  ["httpRoute.enabled=true", /httpRoute\.parentRefs must name a Gateway/],
+  ["logLevel=debug", /'\/logLevel': value must be one of 'Trace', 'Debug'/],
+  ["affinity.nodes=1", /'\/affinity': additional properties 'nodes' not allowed/],
   ["organizations.own=Acme", /'\/organizations\/own': 'Acme' does not match/],
   [
     "organizations.namespaces.default=acme",

@@ -1,5 +1,7 @@
 {{- define "seatrial.name" -}}
-{{- if contains "seatrial" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-seatrial" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- $chart := .Values.nameOverride | default "seatrial" -}}
+{{- $release := contains $chart .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $chart) -}}
+{{ .Values.fullnameOverride | default $release | trunc 40 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "seatrial.image" -}}
@@ -21,6 +23,9 @@ app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/part-of: seatrial
 helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{/* Metadata of a pod template; called with (list . "server"). */}}
@@ -134,11 +139,20 @@ capabilities:
   "OPERATOR_PULL_SECRETS" "it comes from image.pullSecrets"
   "OPERATOR_NAMESPACE" "it is the release's own namespace"
   "POD_IP" "it is the pod's own address" -}}
+{{- $extra := (index (index . 1).Values $program).extraEnv -}}
+{{- $replaced := dict -}}
 {{- range $name, $value := $given }}
 {{- with get $elsewhere $name }}{{ fail (printf "\n\n%s.env.%s cannot be set: %s.\n" $program $name .) }}{{ end }}
+{{- $_ := set $replaced $name true }}
+{{- end }}
+{{- range $extra }}
+{{- $name := .name }}
+{{- with get $elsewhere $name }}{{ fail (printf "\n\n%s.extraEnv has %s, which cannot be set: %s.\n" $program $name .) }}{{ end }}
+{{- if hasKey $replaced $name }}{{ fail (printf "\n\n%s.extraEnv has %s twice, or %s.env has it too.\n" $program $name $program) }}{{ end }}
+{{- $_ := set $replaced $name true }}
 {{- end }}
 {{- range (index . 0 | fromYamlArray) }}
-{{- if not (hasKey $given .name) }}
+{{- if not (hasKey $replaced .name) }}
 - {{ toYaml . | indent 2 | trim }}
 {{- end }}
 {{- end }}
@@ -146,25 +160,53 @@ capabilities:
 - name: {{ $name }}
   value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
 {{- end }}
+{{- with $extra }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
-{{/* Where a program's pods go; called with (list . "server"). */}}
+{{/* Where a program's pods go: its own values, or those of all programs; called with (list . "server"). */}}
 {{- define "seatrial.placement" -}}
-{{- $root := index . 0 -}}
-{{- with $root.Values.image.pullSecrets }}
+{{- $values := (index . 0).Values -}}
+{{- $own := get $values (index . 1) | default dict -}}
+{{- with $values.image.pullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $root.Values.priorityClassName }}
+{{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with $root.Values.nodeSelector }}
-nodeSelector:
+{{- range $field := list "nodeSelector" "affinity" "tolerations" }}
+{{- with get $own $field | default (get $values $field) }}
+{{ $field }}:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $root.Values.tolerations }}
-tolerations:
-  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Name of a program's ServiceAccount; called with (list . "server"). */}}
+{{- define "seatrial.serviceAccountName" -}}
+{{- $own := (get (index . 0).Values (index . 1)).serviceAccount -}}
+{{- $own.name | default ($own.create | ternary (printf "%s-%s" (include "seatrial.name" (index . 0)) (index . 1)) "default") -}}
+{{- end }}
+
+{{/* A program's ServiceAccount, if the chart creates it; called with (list . "server"). */}}
+{{- define "seatrial.serviceAccount" -}}
+{{- $root := index . 0 -}}
+{{- $own := (get $root.Values (index . 1)).serviceAccount -}}
+{{- if $own.create }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "seatrial.serviceAccountName" . }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "seatrial.labels" . | nindent 4 }}
+  {{- with $own.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
 {{- end }}
 {{- end }}
 

@@ -11,7 +11,7 @@ interface Setting {
   readonly default?: unknown
 }
 
-const storeSettings: ReadonlyArray<Setting> = [
+const commonSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
   { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
   { name: "DATABASE_READ_POOL_SIZE", description: "Additional connections for reading requests, opened when needed", default: 8 },
@@ -22,7 +22,8 @@ const storeSettings: ReadonlyArray<Setting> = [
     default: "true"
   },
   { name: "DATABASE_ROLE", description: "Role that the program uses, for example seatrial_server; the role of the login if empty", default: "" },
-  { name: "DATABASE_APPLICATION_NAME", description: "Name of the connections in Postgres", default: "seatrial" }
+  { name: "DATABASE_APPLICATION_NAME", description: "Name of the connections in Postgres", default: "seatrial" },
+  { name: "LOG_LEVEL", description: "Lowest level that is logged: Trace, Debug, Info, Warn, Error, Fatal or None", default: "Info" }
 ]
 
 const kubeSettings: ReadonlyArray<Setting> = [{ name: "KUBE_CONTEXT", description: "Context of the kubeconfig", default: "the current context" }]
@@ -34,7 +35,7 @@ const listed = (settings: ReadonlyArray<Setting>): string =>
 const program = (name: string, what: string, settings: ReadonlyArray<Setting>, load: () => Promise<unknown>) =>
   Command.make(name, {}, () => Effect.promise(load)).pipe(
     Command.withShortDescription(what),
-    Command.withDescription(`${what}\n\nSettings, from the environment:\n${listed([...storeSettings, ...settings])}`)
+    Command.withDescription(`${what}\n\nSettings, from the environment:\n${listed([...commonSettings, ...settings])}`)
   )
 
 export const serverCommand = program("server", "Runs the HTTP API.", [...serverSettings, ...hubSettings], () => import("@seatrial/server/main"))

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, layer } from "@effect/vitest"
@@ -93,24 +93,41 @@ describe("--help", () => {
 })
 
 layer(Env.layer)("a program started by the command", (it) => {
-  it.effect("exits with 0 after a stop signal", () =>
-    Effect.gen(function* () {
-      const env = yield* Env
-      const code = yield* Effect.callback<number | null>((resume) => {
-        const child = spawn(process.execPath, [main, "gateway"], {
-          cwd: tmpdir(),
-          env: { PATH: process.env.PATH, ...env, DATABASE_ROLE: "seatrial_gateway", GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0", GATEWAY_DRAIN_SECONDS: "0" },
-          stdio: ["ignore", "pipe", "inherit"]
+  const kubeconfig = join(tmpdir(), `seatrial-kubeconfig-${process.pid}`)
+  const nowhere = { name: "nowhere", cluster: { server: "http://127.0.0.1:9" } }
+  const context = { name: "nowhere", context: { cluster: "nowhere", user: "nobody", namespace: "seatrial" } }
+  const config = { clusters: [nowhere], contexts: [context], "current-context": "nowhere", users: [{ name: "nobody", user: {} }] }
+  const programs: ReadonlyArray<readonly [program: string, started: RegExp, env: Readonly<Record<string, string>>]> = [
+    ["gateway", /gateway listens on/, { GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0", GATEWAY_DRAIN_SECONDS: "0" }],
+    ["server", /Listening on/, { SERVER_PORT: "0", SEATRIAL_CURSOR_KEY: "0123456789abcdef", SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32).toString("base64") }],
+    ["operator", /ECONNREFUSED/, { KUBECONFIG: kubeconfig, OPERATOR_PORT: "0", SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32).toString("base64") }]
+  ]
+  for (const [program, started, settings] of programs) {
+    it.effect(`exits with 0 after a stop signal: ${program}`, () =>
+      Effect.gen(function* () {
+        const env = yield* Env
+        writeFileSync(kubeconfig, JSON.stringify(config))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(kubeconfig, { force: true })))
+        let log = ""
+        const code = yield* Effect.callback<number | null>((resume) => {
+          const child = spawn(process.execPath, [main, program], {
+            cwd: tmpdir(),
+            env: { PATH: process.env.PATH, ...env, DATABASE_ROLE: `seatrial_${program}`, ...settings },
+            stdio: ["ignore", "pipe", "pipe"]
+          })
+          for (const output of [child.stdout, child.stderr]) {
+            output.on("data", (chunk: Buffer) => {
+              log += chunk.toString()
+              if (started.test(log)) child.kill("SIGTERM")
+            })
+          }
+          child.once("close", (exit) => resume(Effect.succeed(exit)))
+          return Effect.sync(() => child.kill("SIGKILL"))
         })
-        child.stdout.on("data", (chunk: Buffer) => {
-          if (chunk.toString().includes("gateway listens on")) child.kill("SIGTERM")
-        })
-        child.once("close", (exit) => resume(Effect.succeed(exit)))
-        return Effect.sync(() => child.kill("SIGKILL"))
+        assert.strictEqual(code, 0, log)
       })
-      assert.strictEqual(code, 0)
-    })
-  )
+    )
+  }
 })
 
 describe("fetch", () => {

@@ -1,7 +1,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
+import { Ids, layerLog, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Allowances, ApiKeys, Catalog, Database, layerProbe, Metering, Routes } from "@seatrial/store"
-import { Effect, Layer, Logger, Runtime } from "effect"
+import { Effect, Layer, Runtime } from "effect"
 import { Gateway } from "./Gateway.ts"
 import { layerSpool, listenSettings } from "./GatewayConfig.ts"
 import { layerMetrics, metricsPort } from "./layerMetrics.ts"
@@ -22,9 +22,9 @@ Layer.mergeAll(layerServer, layerProbe).pipe(
   Layer.provide([Allowances.layerSql, ApiKeys.layerSql, Catalog.layerSql, Layer.provide(Metering.layerSql, layerSpool), Routes.layerSql]),
   Layer.provide([Database.layerMigrated, Ids.layer]),
   Layer.provide([layerMetrics, layerTracing("seatrial-gateway")]),
-  Layer.provide(Logger.layer([Logger.consoleJson])),
+  Layer.provide(layerLog),
   Layer.launch,
   reportStartProblem("seatrial gateway"),
-  // A requested stop is not a failure.
+  // A stop signal (exit code 130) is a normal exit.
   NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

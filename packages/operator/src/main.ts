@@ -1,9 +1,9 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
+import { Ids, layerLog, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { layerKubeClient } from "@seatrial/kube"
 import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, layerProbe, Runs } from "@seatrial/store"
-import { Config, Layer, Logger } from "effect"
+import { Config, Layer, Runtime } from "effect"
 import { layerHealth } from "./health.ts"
 import { Operator } from "./Operator.ts"
 
@@ -17,8 +17,9 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
 Layer.mergeAll(Operator.layer, layerHealth, layerProbe).pipe(
   Layer.provide([layerStore, Hub.layer, layerKube]),
   Layer.provide(layerTracing("seatrial-operator")),
-  Layer.provide(Logger.layer([Logger.consoleJson])),
+  Layer.provide(layerLog),
   Layer.launch,
   reportStartProblem("seatrial operator"),
-  NodeRuntime.runMain
+  // A stop signal (exit code 130) is a normal exit.
+  NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

@@ -2,7 +2,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Ids, layerTracing, reportStartProblem } from "@seatrial/domain"
+import { Ids, layerLog, layerTracing, reportStartProblem } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import {
   AcrossPool,
@@ -20,7 +20,7 @@ import {
   OwnModels,
   Requests
 } from "@seatrial/store"
-import { Effect, Layer, Logger, Runtime } from "effect"
+import { Effect, Layer, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { layerMetrics, metricsPort } from "./layerMetrics.ts"
 import { lingerOnClose } from "./lingerOnClose.ts"
@@ -67,7 +67,7 @@ Layer.mergeAll(layerServer, layerProbe, Layer.unwrap(Effect.map(retention, layer
   Layer.provide([NodeHttpServer.layerHttpServices, NodeServices.layer]),
   // Built before the server, so that metrics and traces cover the first request.
   Layer.provide([layerMetrics, layerTracing("seatrial-server")]),
-  Layer.provide(Logger.layer([Logger.consoleJson])),
+  Layer.provide(layerLog),
   Layer.launch,
   reportStartProblem("seatrial server"),
   // A stop signal (exit code 130) is a normal exit.
