@@ -1,9 +1,10 @@
 import type { DeploymentId, Phase } from "@seatrial/domain"
 import { monotonicMillis } from "@seatrial/kube"
-import { Duration, Effect, Schedule, type Scope } from "effect"
+import { Duration, Effect, Option, Schedule, type Scope } from "effect"
 import type { Decision } from "./decide/Decision.ts"
 import { operatorMetrics } from "./metrics.ts"
 import type { Observation } from "./observation/Observation.ts"
+import type { RunStore } from "./RunStore.ts"
 
 /** A summary of what a pass observed and decided, for the log. */
 export interface PassRecord {
@@ -38,13 +39,11 @@ export const passRecord = ({ fetch, pod, resource, run, work }: Observation, dec
 })
 
 /** Detects runs whose next pass was lost: it was due, but nothing requested it. */
-export interface Watchdog {
+export interface Watchdog extends RunStore {
   /** Stores the summary of the latest pass over the run. */
   readonly record: (id: DeploymentId, pass: PassRecord) => void
-  /** A pass has ended, and the next one is due after that time. */
-  readonly expect: (id: DeploymentId, delay: Duration.Duration) => Effect.Effect<void>
-  /** No pass over the run is due any more. */
-  readonly forget: (id: DeploymentId) => void
+  /** A pass has ended, and the next one is due after that time; none if no pass is due any more. */
+  readonly expect: (id: DeploymentId, delay: Option.Option<Duration.Duration>) => Effect.Effect<void>
 }
 
 export interface WatchdogOptions {
@@ -78,6 +77,8 @@ export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled 
     return expectation
   }
 
+  const forget = (id: DeploymentId) => Effect.sync(() => void expectations.delete(id))
+
   const recover = Effect.fnUntraced(function* (id: DeploymentId, { dueAt, pass }: Expectation, now: number) {
     yield* operatorMetrics.lostWakeUps.update({ phase: pass?.phase ?? "unknown" }, 1)
     const late = Math.round((now - dueAt) / 1_000)
@@ -105,9 +106,12 @@ export const makeWatchdog = Effect.fnUntraced(function* ({ enqueue, isScheduled 
       expectationOf(id).pass = pass
     },
     expect: (id, delay) =>
-      Effect.map(monotonicMillis, (now) => {
-        expectationOf(id).dueAt = now + Duration.toMillis(delay)
-      }),
-    forget: (id) => void expectations.delete(id)
+      Option.isNone(delay)
+        ? forget(id)
+        : Effect.map(monotonicMillis, (now) => {
+            expectationOf(id).dueAt = now + Duration.toMillis(delay.value)
+          }),
+    remembers: (id) => expectations.has(id),
+    forget
   }
 })

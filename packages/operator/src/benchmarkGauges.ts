@@ -2,12 +2,12 @@ import type { BenchmarkStep, DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { Effect, type Scope } from "effect"
 import { operatorMetrics } from "./metrics.ts"
+import type { RunStore } from "./RunStore.ts"
 
 /** The metrics of the serving revisions' benchmarks. */
-export interface BenchmarkGauges {
+export interface BenchmarkGauges extends RunStore {
   /** `serves`: whether its revision is the serving revision of its model. */
   readonly note: (run: Run, serves: boolean) => Effect.Effect<void>
-  readonly forget: (id: DeploymentId) => Effect.Effect<void>
 }
 
 const quantiles = [
@@ -61,6 +61,7 @@ export const makeBenchmarkGauges: Effect.Effect<BenchmarkGauges, never, Scope.Sc
       yield* forget(id)
       shown.set(id, { revision: key, remove: yield* show(orgSlug, model, benchmark.steps) })
     }),
+    remembers: (id) => shown.has(id),
     forget
   }
 })

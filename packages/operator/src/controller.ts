@@ -2,25 +2,19 @@ import { type DeploymentId, isFinished, type Phase, phaseTraits } from "@seatria
 import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
-import type { MergedModel } from "@seatrial/trial"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
-import type { Shown } from "./apply/patchStatus.ts"
-import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
 import { byNode, watchCluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacityChanges.ts"
-import { makeFollowers } from "./gather/Followers.ts"
 import { trackUptime } from "./gather/LeaderUptime.ts"
-import { makePool } from "./gather/Pool.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
-import { makePhaseCounts } from "./phaseCounts.ts"
+import type { Reconciler } from "./pass/Reconciler.ts"
+import { makeRunMemory } from "./RunMemory.ts"
 import { reconcile } from "./reconcile.ts"
 import { toPodClass } from "./resources/HostClassResource.ts"
 import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
-import { makeWatchdog } from "./Watchdog.ts"
-import { makeBackground } from "./work/Background.ts"
 import type { StartWork } from "./work/startWork.ts"
 
 /**
@@ -41,38 +35,20 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const runs = yield* Runs
   const hostClasses = yield* HostClasses
   const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()])
-  const pool = makePool(cluster.ledger)
   const holds = yield* keepHolds(cluster)
-  const shown: Shown = new Map()
-  const followers = makeFollowers()
-  const background = yield* makeBackground((id) => queue.add(id))
-  const phases = yield* makePhaseCounts
-  const watchdog = yield* makeWatchdog({ enqueue: (id) => queue.add(id), isScheduled: (id) => queue.isScheduled(id) })
-  const reconciler = {
+  const enqueueRun = (id: DeploymentId): Effect.Effect<void> => queue.add(id)
+  const memory = yield* makeRunMemory({ enqueue: enqueueRun, isScheduled: (id) => queue.isScheduled(id), ledger: cluster.ledger })
+  const { budgetExpectations, followers, phases, podExpectations, pool, shown } = memory
+  const reconciler: Reconciler = {
     cluster,
-    pool,
-    blocked: new Map<DeploymentId, number>(),
-    futureTimes: new Map(),
-    nodeless: new Map(),
+    memory,
     usedUpSince: new Map(),
-    withdrawn: new Map<DeploymentId, number>(),
-    bootVerdicts: new Map(),
-    mergedAnswers: new Map<DeploymentId, MergedModel>(),
-    shown,
-    podExpectations: new Map<string, string | undefined>(),
     recordHold: holds.record,
-    budgetExpectations: new Map<DeploymentId, number>(),
-    followers,
     uptime: yield* trackUptime(runs.ping),
-    released: new Set<DeploymentId>(),
-    background,
-    phases,
-    benchmarks: yield* makeBenchmarkGauges,
     settings,
     start,
-    watchdog,
-    enqueue: (id: DeploymentId): Effect.Effect<void> => queue.add(id),
-    backlog: (): number => queue.backlog()
+    enqueue: enqueueRun,
+    backlog: () => queue.backlog()
   }
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
     name: "runs",
@@ -138,7 +114,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const onBudget = Effect.fnUntraced(function* (name: string) {
     const run = deploymentOfName(name)
     const exists = Option.isSome(yield* cluster.budgets.get(name, settings.namespace))
-    const own = Option.isSome(run) && reconciler.budgetExpectations.delete(run.value)
+    const own = Option.isSome(run) && budgetExpectations.delete(run.value)
     if (exists === budgets.has(name)) return
     if (exists) budgets.add(name)
     else budgets.delete(name)
@@ -150,7 +126,6 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const enqueueQueued = Effect.suspend(() => enqueueAll(pool.queued()))
   const onPod = Effect.fnUntraced(function* (name: string) {
     const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
-    const { podExpectations } = reconciler
     const own = podExpectations.get(name)
     // The operator knows the state of a pod that it has just created.
     if (own === undefined || own !== pod?.metadata.resourceVersion) {

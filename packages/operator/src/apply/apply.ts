@@ -111,7 +111,7 @@ interface Applied {
   readonly run: Run | null
 }
 
-interface Applying extends Pick<GatherFrom, "cluster" | "budgetExpectations" | "podExpectations"> {
+interface Applying extends Pick<GatherFrom, "cluster">, Pick<GatherFrom["memory"], "budgetExpectations" | "podExpectations"> {
   readonly settings: OperatorSettings
   readonly shown: Shown
   readonly recordHold: HoldKeeper["record"]

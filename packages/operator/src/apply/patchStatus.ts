@@ -17,11 +17,17 @@ import { statusOf } from "./statusOf.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
 
 /**
- * The last status that was written for each run: when (Unix milliseconds), the resulting version of the custom
- * resource, and the events that were recorded since, so that a repeated pass continues after a failure. Kept only in
- * memory.
+ * The last status that was written for a run: when (Unix milliseconds), the resulting version of the custom resource,
+ * and the events that were recorded since, so that a repeated pass continues after a failure.
  */
-export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined; readonly recorded?: ReadonlySet<string> }>
+export interface StatusWrite {
+  readonly at: number
+  readonly version: string | undefined
+  readonly recorded?: ReadonlySet<string>
+}
+
+/** The last status write of each run. Kept only in memory. */
+export type Shown = Map<Run["id"], StatusWrite>
 
 interface MirrorInput {
   readonly shown: Shown

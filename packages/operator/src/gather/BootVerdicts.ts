@@ -3,11 +3,14 @@ import type { Run } from "@seatrial/store"
 import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
+/** The result of comparing a start of an engine. */
+export type BootVerdict = NonNullable<ObservedBoot["verdict"]> & { readonly boot: string }
+
 /**
  * The result of comparing an engine's latest start, by the run that owns the engine. Kept only in memory: after a
  * restart of the operator, an engine without traffic is compared again.
  */
-export type BootVerdicts = Map<DeploymentId, NonNullable<ObservedBoot["verdict"]> & { readonly boot: string }>
+export type BootVerdicts = Map<DeploymentId, BootVerdict>
 
 /** Identifies a start of an engine. It changes when the container restarts. */
 const bootOf = ({ restarts, uid }: Pick<ObservedPod, "restarts" | "uid">): string => `${uid} ${restarts}`

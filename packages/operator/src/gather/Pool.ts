@@ -1,5 +1,6 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Reservation, Run, ServingPlan } from "@seatrial/store"
+import { Effect } from "effect"
 import { maxQueueWakeUps } from "../limits.ts"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
@@ -72,7 +73,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id)
 
   /** Returns whether the run was remembered. */
-  const forget = (id: DeploymentId): boolean => {
+  const remove = (id: DeploymentId): boolean => {
     fits.delete(id)
     const known = notes.get(id)
     if (known === undefined) return false
@@ -89,7 +90,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
   const remember = (made: Note): void => {
     const known = notes.get(made.id)
     // An unchanged note keeps its position among the runs that share its engine.
-    if (known?.state !== made.state || known.engineRun !== made.engineRun) forget(made.id)
+    if (known?.state !== made.state || known.engineRun !== made.engineRun) remove(made.id)
     notes.set(made.id, made)
     if (made.state !== "claimed") {
       waiting.set(made.id, made)
@@ -108,7 +109,7 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
     // them.
     const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id && !idle
     const state = queues ? (isUnfunded ? "waiting" : phase) : phaseTraits[phase].holdsGpus || serves ? "claimed" : null
-    if (state === null || run.revision === null) return forget(run.id)
+    if (state === null || run.revision === null) return remove(run.id)
     const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
     const { estimate, settings } = plan ?? revision
     const queuesFor = state === "claimed" ? null : open
@@ -210,7 +211,8 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
      * queue.
      */
     note,
-    forget,
+    remembers: (id: DeploymentId): boolean => notes.has(id) || fits.has(id),
+    forget: (id: DeploymentId): Effect.Effect<void> => Effect.sync(() => void remove(id)),
     view: (question: PoolQuestion): PoolView => {
       const { podClass, run } = question
       const options = (question.options ?? []).map((option) => ({ ...option, ...viewOf(question, option.podClass) }))

@@ -11,7 +11,6 @@ import { wantedPod } from "../objects/wantedPod.ts"
 import { heldUntil } from "../observation/heldUntil.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { type ObservedPod, whichStart } from "../observation/ObservedPod.ts"
-import type { StartedWork } from "../observation/work.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
@@ -19,7 +18,8 @@ import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, observeBoot } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
 import { copiesInUse } from "./copiesInUse.ts"
-import { type FutureTimes, readTimes } from "./FutureTimes.ts"
+import { readTimes } from "./FutureTimes.ts"
+import type { GatherMemory } from "./GatherMemory.ts"
 import type { LeaderUptime } from "./LeaderUptime.ts"
 import { type MergedAnswers, observeMerged } from "./MergedAnswers.ts"
 import { firstContainer, observeCopy } from "./observeCopy.ts"
@@ -27,7 +27,7 @@ import { fetchingPod, observeFetch } from "./observeFetch.ts"
 import { observeFunding, type UsedUpSince } from "./observeFunding.ts"
 import { observePod } from "./observePod.ts"
 import { observeWeights, weightsStore } from "./observeWeights.ts"
-import { noView, type Pool } from "./Pool.ts"
+import { noView } from "./Pool.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 /**
@@ -54,51 +54,18 @@ export interface Gathered {
   readonly observe: () => Observation
 }
 
-/**
- * When the last endpoint of a revision was withdrawn, for revisions that give their engine back. Kept only in memory:
- * after a restart draining takes longer at worst.
- */
-export type Withdrawn = Map<Run["id"], number>
-
 /** Whether the run's engine is, or may soon be, deleted once its requests have ended. */
 const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }: Run) =>
   phase === "activated" &&
   (modelDeleted || modelDisabled || revision?.status === "superseded" || replacedBy !== null || revision?.settings.hold_seconds !== undefined)
 
-/**
- * When this operator first observed that the containers of runs cannot start. Kept only in memory: after a restart the
- * deadline is later at worst.
- */
-export type Blocked = Map<Run["id"], number>
-
 export interface GatherFrom {
   readonly cluster: Cluster
-  readonly pool: Pool
-  readonly background: { readonly state: (id: Run["id"]) => Effect.Effect<StartedWork> }
-  readonly withdrawn: Withdrawn
-  readonly blocked: Blocked
-  readonly futureTimes: FutureTimes
+  readonly memory: GatherMemory
   readonly usedUpSince: UsedUpSince
-  readonly nodeless: Nodeless
-  readonly mergedAnswers: MergedAnswers
-  readonly bootVerdicts: BootVerdicts
   readonly uptime: LeaderUptime
   readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "unpaidGraceSeconds" | "weightsClaim">
-  /**
-   * Created pods that no watch has shown yet, by name, with their resource version; undefined if a pass has missed the
-   * pod since.
-   */
-  readonly podExpectations: Map<string, string | undefined>
-  /** When disruption budgets were created that no watch has shown yet, Unix milliseconds. */
-  readonly budgetExpectations: Map<Run["id"], number>
-  /** Recently released runs. */
-  readonly released: Set<Run["id"]>
 }
-
-/**
- * When the nodes of runs' pods were first missing. Kept only in memory: after a restart the deadline is later at worst.
- */
-export type Nodeless = Map<Run["id"], { readonly uid: string; readonly since: number }>
 
 const logTail = 200
 /** How long to wait for a watch to show a created object, milliseconds. */
@@ -151,7 +118,13 @@ const classOptions = (run: Run, own: PodClass | null, classes: ReadonlyArray<Pod
  * Since when the pod's node does not respond. The time of a missing node starts when it was first missed: it may
  * return, for example if the kubelet registers it again.
  */
-const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: ObservedPod, node: Option.Option<Node>, now: number): number | null => {
+const downSince = (
+  nodeless: GatherMemory["nodeless"],
+  id: Run["id"],
+  { nodeDownSince, uid }: ObservedPod,
+  node: Option.Option<Node>,
+  now: number
+): number | null => {
   const before = nodeless.get(id)
   nodeless.delete(id)
   if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
@@ -200,26 +173,11 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the state of the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  {
-    uptime,
-    background,
-    blocked,
-    bootVerdicts,
-    cluster,
-    futureTimes,
-    budgetExpectations,
-    podExpectations,
-    mergedAnswers,
-    nodeless,
-    pool,
-    released,
-    settings,
-    usedUpSince,
-    withdrawn
-  }: GatherFrom,
+  { cluster, memory, settings, uptime, usedUpSince }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
+  const { background, blocked, bootVerdicts, budgetExpectations, futureTimes, mergedAnswers, nodeless, podExpectations, pool, released, withdrawn } = memory
   const { namespace } = cluster
   const now = yield* Clock.currentTimeMillis
   const resource = yield* resourceOf(cluster, run)

@@ -3,9 +3,10 @@ import { ProcessEnded } from "@seatrial/trial"
 import { Cause, Clock, Effect, Exit, FiberMap, Option, Predicate, type Scope } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 import type { StartedWork, WorkEnded, WorkKind } from "../observation/work.ts"
+import type { RunStore } from "../RunStore.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
-export interface Background {
+export interface Background extends RunStore {
   /**
    * The running work of the run and the start of the engine with which it began, and how the last work without a
    * recorded result ended.
@@ -13,7 +14,6 @@ export interface Background {
   readonly state: (id: DeploymentId) => Effect.Effect<StartedWork>
   /** From now on this is the run's only work; null for none. Running work continues unless the engine has restarted. */
   readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
-  readonly forget: (id: DeploymentId) => Effect.Effect<void>
 }
 
 /** `about`: what the attempts are counted for. `with`: the start of the engine that the work uses. */
@@ -104,6 +104,7 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
         Effect.onExit(start, (exit) => finish(id, started, work, exit))
       )
     }),
+    remembers: (id) => entries.has(id),
     forget: (id) =>
       Effect.andThen(
         Effect.sync(() => entries.delete(id)),

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { DeploymentId } from "@seatrial/domain"
 import type { Job, Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
 import { observeFetch } from "../../src/gather/observeFetch.ts"
 import { observePod } from "../../src/gather/observePod.ts"
@@ -466,7 +466,7 @@ describe("the pool", () => {
     while (pool.queued().length > 0) {
       for (const id of pool.queued().slice(0, 3)) {
         gone.push(id)
-        pool.forget(id)
+        Effect.runSync(pool.forget(id))
       }
     }
     assert.sameMembers(gone, ids)
@@ -476,7 +476,7 @@ describe("the pool", () => {
     const pool = makePool()
     pool.note({ ...mine, olderRun: otherDeployment }, "waiting")
     assert.deepStrictEqual(pool.behind(otherDeployment), [deploymentId])
-    pool.forget(deploymentId)
+    Effect.runSync(pool.forget(deploymentId))
     assert.deepStrictEqual(pool.behind(otherDeployment), [])
   })
 })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DeploymentId } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { openClasses, queued } from "../../src/decide/placement.ts"
 import { makePool } from "../../src/gather/Pool.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
@@ -88,7 +88,7 @@ const makeWorld = (gpuLimit: number | null) => {
     end: (which: number): void => {
       const [ended] = serving.splice(which % Math.max(1, serving.length), 1)
       if (ended === undefined) return
-      pool.forget(ended.run.id)
+      Effect.runSync(pool.forget(ended.run.id))
       pool.ledger.setPod(enginePodName(ended.run.id), undefined)
     },
     /** Repeats the passes over the runs that may continue until none can. */

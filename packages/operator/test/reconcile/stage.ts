@@ -424,6 +424,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       const status = Option.getOrUndefined(kube.find("ModelDeployment", kube.names("ModelDeployment")[0] ?? ""))?.status
       return Predicate.isObject(status) ? status : null
     },
+    settings,
+    start,
+    /** What an operator needs of the world. */
+    services: layer,
     /** Runs an operator until `effect` ends, then stops it. */
     operate: <A, E>(effect: Effect.Effect<A, E>) => Effect.raceFirst(effect, Effect.orDie(Effect.scoped(control(settings, start)))).pipe(Effect.provide(layer)),
     /** Runs an operator that dies right after its nth write from now. Returns false if it reached `done` before. */

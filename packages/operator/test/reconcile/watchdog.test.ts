@@ -23,7 +23,7 @@ const begin = Effect.fnUntraced(function* (lost: number) {
       Effect.gen(function* () {
         passes += 1
         watchdog.record(id, passRecord(observationOf("booting"), wait("Waits for the engine."), 0))
-        yield* watchdog.expect(id, delay)
+        yield* watchdog.expect(id, Option.some(delay))
         return passes === lost ? Option.none<Duration.Duration>() : Option.some(delay)
       })
   })
@@ -66,9 +66,9 @@ describe("the watchdog", () => {
       assert.deepStrictEqual(logged, [])
       // As after failures: the queue waits longer than the last pass requested.
       const other = yield* makeWatchdog({ enqueue: () => Effect.die("enqueued"), isScheduled: queue.isScheduled })
-      yield* other.expect(deploymentId, Duration.zero)
+      yield* other.expect(deploymentId, Option.some(Duration.zero))
       yield* queue.addAfter(deploymentId, "1 hour")
-      watchdog.forget(deploymentId)
+      yield* watchdog.expect(deploymentId, Option.none())
       yield* TestClock.adjust("30 minutes")
       assert.strictEqual(yield* counted, before)
     })
@@ -78,11 +78,11 @@ describe("the watchdog", () => {
     Effect.gen(function* () {
       const enqueued: Array<DeploymentId> = []
       const watchdog = yield* makeWatchdog({ enqueue: (id) => Effect.sync(() => void enqueued.push(id)), isScheduled: () => Effect.succeed(false) })
-      yield* watchdog.expect(deploymentId, delay)
+      yield* watchdog.expect(deploymentId, Option.some(delay))
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual(enqueued, [])
       // The timer of the queue fires right after that of the watchdog.
-      yield* watchdog.expect(deploymentId, delay)
+      yield* watchdog.expect(deploymentId, Option.some(delay))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual(enqueued, [])
       yield* TestClock.adjust("2 minutes")

@@ -1,0 +1,60 @@
+import type { DeploymentId } from "@seatrial/domain"
+import type { MergedModel } from "@seatrial/trial"
+import { Effect } from "effect"
+import type { StatusWrite } from "./apply/patchStatus.ts"
+import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
+import type { BootVerdict } from "./gather/BootVerdicts.ts"
+import { makeFollowers } from "./gather/Followers.ts"
+import type { MissingNode } from "./gather/GatherMemory.ts"
+import type { GpuLedger } from "./gather/GpuLedger.ts"
+import { PodExpectations } from "./gather/PodExpectations.ts"
+import { makePool } from "./gather/Pool.ts"
+import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
+import { makePhaseCounts } from "./phaseCounts.ts"
+import { RunMap, type RunStore } from "./RunStore.ts"
+import { makeWatchdog, type WatchdogOptions } from "./Watchdog.ts"
+import { makeBackground } from "./work/Background.ts"
+
+interface RunMemoryOptions extends WatchdogOptions {
+  readonly ledger: GpuLedger
+}
+
+const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger }: RunMemoryOptions) {
+  return {
+    /** The runs that wait for GPUs, and those that were granted some. */
+    pool: makePool(ledger),
+    followers: makeFollowers(),
+    /** The background work of each run, and how it ended last. */
+    background: yield* makeBackground(enqueue),
+    /** When each next pass is due. */
+    watchdog: yield* makeWatchdog({ enqueue, isScheduled }),
+    phases: yield* makePhaseCounts,
+    benchmarks: yield* makeBenchmarkGauges,
+    // See `GatherMemory`.
+    blocked: new RunMap<number>(),
+    nodeless: new RunMap<MissingNode>(),
+    withdrawn: new RunMap<number>(),
+    futureTimes: new RunMap<ReadonlyMap<string, number>>(),
+    bootVerdicts: new RunMap<BootVerdict>(),
+    mergedAnswers: new RunMap<MergedModel>(),
+    podExpectations: new PodExpectations(),
+    budgetExpectations: new RunMap<number>(),
+    released: new ReleasedRuns(),
+    /** The last status that was written to each custom resource. */
+    shown: new RunMap<StatusWrite>()
+  }
+})
+
+/** Adds `forget` to stores. Each of them must be able to forget a run, so that no store can be left out. */
+export const forgetting = <Stores extends { readonly [Name in keyof Stores]: RunStore }>(stores: Stores) => ({
+  ...stores,
+  /** Forgets a run in every store. */
+  forget: (id: DeploymentId): Effect.Effect<void> => Effect.forEach(Object.values<RunStore>(stores), (store) => store.forget(id), { discard: true })
+})
+
+/**
+ * Everything that the operator remembers of runs between passes. It is kept in memory only: a new leader starts without
+ * it. A pass that finds its run gone or releases it forgets the run, and nothing else does.
+ */
+export const makeRunMemory = (options: RunMemoryOptions) => Effect.map(makeStores(options), forgetting)
+export type RunMemory = Effect.Success<ReturnType<typeof makeRunMemory>>

@@ -1,0 +1,41 @@
+import type { Run } from "@seatrial/store"
+import type { Effect } from "effect"
+import type { StartedWork } from "../observation/work.ts"
+import type { BootVerdicts } from "./BootVerdicts.ts"
+import type { FutureTimes } from "./FutureTimes.ts"
+import type { MergedAnswers } from "./MergedAnswers.ts"
+import type { Pool } from "./Pool.ts"
+
+/** The node of a run's pod was first missing at that time, Unix milliseconds. */
+export interface MissingNode {
+  /** Of the pod. */
+  readonly uid: string
+  readonly since: number
+}
+
+/** What `gather` reads of the operator's memory, and keeps there. */
+export interface GatherMemory {
+  readonly pool: Pool
+  readonly background: { readonly state: (id: Run["id"]) => Effect.Effect<StartedWork> }
+  /**
+   * When the containers of runs were first observed not to start, Unix milliseconds. After a restart the deadline is
+   * later at worst.
+   */
+  readonly blocked: Map<Run["id"], number>
+  /** When the nodes of runs' pods were first missing. After a restart the deadline is later at worst. */
+  readonly nodeless: Map<Run["id"], MissingNode>
+  /**
+   * When the last endpoint of a revision was withdrawn, for revisions that give their engine back. After a restart
+   * draining takes longer at worst.
+   */
+  readonly withdrawn: Map<Run["id"], number>
+  readonly futureTimes: FutureTimes
+  readonly bootVerdicts: BootVerdicts
+  readonly mergedAnswers: MergedAnswers
+  /** See `PodExpectations`. */
+  readonly podExpectations: Map<string, string | undefined>
+  /** When disruption budgets were created that no watch has shown yet, Unix milliseconds. */
+  readonly budgetExpectations: Map<Run["id"], number>
+  /** Recently released runs. */
+  readonly released: Set<Run["id"]>
+}

@@ -1,0 +1,61 @@
+import type { KubeClient } from "@seatrial/kube"
+import type { Run, Runs } from "@seatrial/store"
+import { Clock, Effect } from "effect"
+import type { Action, Decision } from "../decide/Decision.ts"
+import { decide } from "../decide/decide.ts"
+import { fundingReason, isUnpaid } from "../decide/funding.ts"
+import { isIdle, isServed } from "../decide/idle.ts"
+import { openClasses } from "../decide/placement.ts"
+import { type Gathered, gather } from "../gather/gather.ts"
+import type { Observation } from "../observation/Observation.ts"
+import type { RunMemory } from "../RunMemory.ts"
+import { passRecord } from "../Watchdog.ts"
+import type { Reconciler } from "./Reconciler.ts"
+
+/** A decision about a run, and what it was made from. */
+export interface DecidedRun {
+  readonly run: Run
+  readonly gathered: Gathered
+  readonly observation: Observation
+  readonly decision: Decision
+  /** The phase that the run enters; null if it stays. */
+  readonly enters: Extract<Action, { readonly _tag: "Enter" }> | null
+  /** Whether a serving model has no engine, or gives it back, because it has no requests or no funds. */
+  readonly isIdle: boolean
+  /** See `fundingReason`. */
+  readonly unfunded: string | null
+  /** When the decision was made, Unix milliseconds. */
+  readonly now: number
+}
+
+/** Keeps the run's place among the runs that wait for GPUs. Returns true if it gave up a claim or a place in a queue. */
+const notePlace = ({ pool }: RunMemory, { enters, isIdle, observation, run }: DecidedRun): boolean =>
+  pool.note(run, enters?.to ?? run.phase, isIdle, { plan: enters?.plan, open: openClasses(observation), isUnfunded: observation.funding !== null })
+
+/** Decides about a run, and keeps the part of the decision that matters to other runs. */
+export const decideRun = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<DecidedRun, never, KubeClient | Runs> {
+  const { enqueue, memory } = reconciler
+  memory.followers.note(run)
+  const gathered = yield* gather(reconciler, run)
+  const now = yield* Clock.currentTimeMillis
+
+  // No yield between this and `notePlace`, so that no other run is granted the same GPUs.
+  const observation = gathered.observe()
+  const decision = decide(observation, now)
+  memory.watchdog.record(run.id, passRecord(observation, decision, now))
+  const decided: DecidedRun = {
+    run,
+    gathered,
+    observation,
+    decision,
+    enters: decision.actions.findLast((action) => action._tag === "Enter") ?? null,
+    isIdle: isIdle(observation, now) || (isServed(observation) && isUnpaid(observation, now)),
+    unfunded: fundingReason(observation, now),
+    now
+  }
+  // The engine of a released run exists again if another run reuses it. Both are released once more after that.
+  if (observation.released && observation.pod !== null && run.engineRun === run.id) memory.released.delete(run.id)
+  // At once: if the pass fails after this and is repeated, nothing changes here any more.
+  if (notePlace(memory, decided)) yield* Effect.forEach(memory.pool.queued(), enqueue, { discard: true })
+  return decided
+})

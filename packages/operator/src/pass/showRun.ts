@@ -1,0 +1,60 @@
+import { isFinished } from "@seatrial/domain"
+import { Effect } from "effect"
+import { patchStatus } from "../apply/patchStatus.ts"
+import { progressOf } from "../apply/progressOf.ts"
+import { recordProgress } from "../apply/recordProgress.ts"
+import { withheld } from "../decide/bootCheck.ts"
+import { isServed } from "../decide/idle.ts"
+import type { AppliedDecision } from "./applyDecision.ts"
+import type { DecidedRun } from "./decideRun.ts"
+import type { Reconciler } from "./Reconciler.ts"
+
+interface Messages {
+  /** For the cluster's operator. */
+  readonly message: string
+  readonly publicMessage: string
+}
+
+const messagesOf = ({ decision }: DecidedRun, { refused }: AppliedDecision): Messages =>
+  refused === null
+    ? { message: decision.message, publicMessage: decision.publicMessage ?? decision.message }
+    : {
+        message: `The cluster refuses an object of the run: ${refused.slice(0, 500)}`,
+        publicMessage: "The cluster refuses an object of the run. Its operator has to change that."
+      }
+
+/** The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves. */
+const shownPods = ({ gathered, observation, run }: DecidedRun) => {
+  const owns = !isFinished(run.phase) || run.engineRun === run.id || isServed(observation)
+  return owns ? { pod: observation.pod, pods: gathered.pods } : { pod: null, pods: [] }
+}
+
+/**
+ * Shows the API and the cluster what the run does or waits for. Returns the delays until the next attempts of what
+ * could not be written yet.
+ */
+export const showRun = Effect.fnUntraced(function* ({ backlog, memory }: Reconciler, decided: DecidedRun, applied: AppliedDecision) {
+  const { decision, gathered, isIdle, now, observation, run, unfunded } = decided
+  const { message, publicMessage } = messagesOf(decided, applied)
+  const progress = progressOf(observation, publicMessage)
+  const unrecorded = yield* recordProgress({ run, progress, backlog: backlog(), now })
+  const { resource } = applied
+  if (resource === null || decision.actions.some(({ _tag }) => _tag === "RemoveResource")) return [unrecorded]
+  const unshown = yield* patchStatus({
+    ...shownPods(decided),
+    shown: memory.shown,
+    backlog: backlog(),
+    run,
+    fetch: observation.fetch,
+    node: gathered.node,
+    progress,
+    resource,
+    message,
+    idle: isIdle,
+    unfunded,
+    withheld: withheld(observation),
+    classGone: observation.podClass === null,
+    now
+  })
+  return [unrecorded, unshown]
+})

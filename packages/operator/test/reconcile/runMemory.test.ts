@@ -1,0 +1,132 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { DeploymentId } from "@seatrial/domain"
+import { Duration, Effect, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { watchCluster } from "../../src/gather/Cluster.ts"
+import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import type { Reconciler } from "../../src/pass/Reconciler.ts"
+import { forgetting, makeRunMemory, type RunMemory } from "../../src/RunMemory.ts"
+import { reconcile } from "../../src/reconcile.ts"
+import { enginePodName } from "../../src/resources/objectNames.ts"
+import { benchmark, deploymentId, otherDeployment, revision, run } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+type StoreName = Exclude<keyof RunMemory, "forget">
+
+const uid = "u"
+const serving = { ...revision, status: "active" as const, benchmark }
+const engineOf = (id: DeploymentId) => (id === deploymentId ? otherDeployment : deploymentId)
+
+/** Puts something of a run into each store. A store that is missing here is a type error. */
+const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: DeploymentId) => unknown } = {
+  pool: ({ pool }, id) => pool.note({ ...run, id, revision }, "queued"),
+  followers: ({ followers }, id) => followers.note({ ...run, id, engineRun: engineOf(id), phase: "activated", revision: serving }),
+  background: ({ background }, id) => Effect.runSync(background.want(id, { kind: "screening", about: "", with: "" }, Effect.never)),
+  watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
+  phases: ({ phases }, id) => Effect.runSync(phases.note(id, "activated", true)),
+  benchmarks: ({ benchmarks }, id) => Effect.runSync(benchmarks.note({ ...run, id, revision: serving }, true)),
+  blocked: ({ blocked }, id) => blocked.set(id, 0),
+  nodeless: ({ nodeless }, id) => nodeless.set(id, { uid, since: 0 }),
+  withdrawn: ({ withdrawn }, id) => withdrawn.set(id, 0),
+  futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),
+  bootVerdicts: ({ bootVerdicts }, id) => bootVerdicts.set(id, { outcome: "same", message: "", failures: 0, at: 0, boot: `${uid} 0` }),
+  mergedAnswers: ({ mergedAnswers }, id) =>
+    mergedAnswers.set(id, { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }),
+  podExpectations: ({ podExpectations }, id) => podExpectations.set(enginePodName(id), "7"),
+  budgetExpectations: ({ budgetExpectations }, id) => budgetExpectations.set(id, 0),
+  released: ({ released }, id) => released.add(id),
+  shown: ({ shown }, id) => shown.set(id, { at: 0, version: "7" })
+}
+const storeNames = Object.keys(fillers).sort()
+const fill = (memory: RunMemory, id: DeploymentId) => Object.values(fillers).forEach((filler) => void filler(memory, id))
+
+/** The stores that remember something of the run. */
+const storesOf = ({ forget: _, ...stores }: RunMemory, id: DeploymentId): ReadonlyArray<string> =>
+  Object.entries(stores)
+    .flatMap(([name, store]) => (store.remembers(id) ? [name] : []))
+    .sort()
+
+const makeMemory = (ledger = makeGpuLedger()) => makeRunMemory({ enqueue: () => Effect.void, isScheduled: () => Effect.succeed(true), ledger })
+
+describe("the memory of runs", () => {
+  it.effect("keeps nothing of a forgotten run in any store, and everything of other runs", () =>
+    Effect.gen(function* () {
+      const memory = yield* makeMemory()
+      fill(memory, deploymentId)
+      fill(memory, otherDeployment)
+      assert.deepStrictEqual(storesOf(memory, deploymentId), storeNames)
+      yield* memory.forget(deploymentId)
+      assert.deepStrictEqual(storesOf(memory, deploymentId), [])
+      assert.deepStrictEqual(storesOf(memory, otherDeployment), storeNames)
+      assert.deepStrictEqual([memory.pool.queued(), memory.followers.of(otherDeployment), memory.phases.of(deploymentId)], [[otherDeployment], [], undefined])
+    })
+  )
+
+  it("accepts no store that cannot forget a run", () => {
+    // @ts-expect-error A plain map has no `forget`.
+    forgetting({ attempts: new Map<DeploymentId, number>() })
+  })
+})
+
+/** An operator whose passes are run one by one. */
+const makeOperator = Effect.fnUntraced(function* ({ settings, start }: ReturnType<typeof makeStage>) {
+  const cluster = yield* watchCluster(settings.namespace, [])
+  const memory = yield* makeMemory(cluster.ledger)
+  const reconciler: Reconciler = {
+    cluster,
+    memory,
+    settings,
+    start,
+    usedUpSince: new Map(),
+    uptime: { since: () => 0 },
+    recordHold: () => Effect.void,
+    enqueue: () => Effect.void,
+    backlog: () => 0
+  }
+  const passUntil = Effect.fnUntraced(function* (holds: () => boolean) {
+    while (!holds()) {
+      yield* reconcile(reconciler, deploymentId)
+      yield* Effect.forEach(Array.from({ length: 30 }), () => Effect.yieldNow)
+    }
+  })
+  return { memory, passUntil, pass: reconcile(reconciler, deploymentId) }
+})
+
+describe("a pass", () => {
+  it.effect("forgets a run that it releases, except the release, and a run that is gone", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      const { memory, pass, passUntil } = yield* makeOperator(stage)
+      stage.setStory("starting")
+      yield* passUntil(() => stage.row().phase === "booting")
+      stage.cancel(0)
+      fill(memory, deploymentId)
+      memory.released.delete(deploymentId)
+      yield* passUntil(() => stage.released() > 0)
+      // The pass that deletes the custom resource is due.
+      assert.deepStrictEqual(storesOf(memory, deploymentId), ["released", "watchdog"])
+      yield* TestClock.adjust("31 days")
+      yield* passUntil(() => stage.kube.names("ModelDeployment").length === 0)
+      yield* pass
+      assert.deepStrictEqual(storesOf(memory, deploymentId), ["released"])
+      fill(memory, deploymentId)
+      stage.forget()
+      yield* pass
+      assert.deepStrictEqual(storesOf(memory, deploymentId), [])
+    }).pipe(Effect.scoped, Effect.provide(stage.services))
+  })
+
+  it.effect("releases a run once more if another run had created its engine again", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      const { memory, passUntil } = yield* makeOperator(stage)
+      stage.setStory("starting")
+      const name = enginePodName(deploymentId)
+      yield* passUntil(() => stage.kube.names("Pod").includes(name))
+      stage.cancel(0)
+      memory.released.add(deploymentId)
+      yield* passUntil(() => stage.released() > 0)
+      assert.deepStrictEqual([stage.kube.names("Pod"), storesOf(memory, deploymentId)], [[], ["released", "watchdog"]])
+    }).pipe(Effect.scoped, Effect.provide(stage.services))
+  })
+})
