@@ -1,19 +1,13 @@
-import { optionalNullable } from "@seatrial/domain"
+import { CompletionChunk, CompletionCounts, dataFrame, streamEnd, streamEvents } from "@seatrial/domain"
 import { type Effect, Schema } from "effect"
 import { type Answer, bodyOf, type Caller } from "./Caller.ts"
 
-const Usage = Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int })
 const Whole = Schema.Struct({
   model: Schema.String,
   choices: Schema.NonEmptyArray(Schema.Struct({ message: Schema.Struct({ content: Schema.String }), finish_reason: Schema.String })),
-  usage: Usage
+  usage: CompletionCounts
 })
-const Chunk = Schema.fromJsonString(
-  Schema.Struct({
-    choices: Schema.Array(Schema.Struct({ delta: Schema.Struct({ content: optionalNullable(Schema.String) }), finish_reason: Schema.NullOr(Schema.String) })),
-    usage: optionalNullable(Usage)
-  })
-)
+const decodeChunk = Schema.decodeUnknownSync(Schema.fromJsonString(CompletionChunk))
 
 /** Requests a greedy answer, so that the same weights give the same answer. */
 export const ask = (caller: Caller, model: string, more: Readonly<Record<string, unknown>> = {}): Effect.Effect<Answer> =>
@@ -34,14 +28,12 @@ export const wholeOf = (answer: Answer) => {
 
 /** The combined text and usage of a stream. Throws if it is an error or does not end with `[DONE]`. */
 export const streamOf = (answer: Answer) => {
-  // Comments are keep-alives.
-  const events = answer.text.split("\n\n").filter((event) => event !== "" && !event.startsWith(":"))
-  if (answer.status !== 200 || events.at(-1) !== "data: [DONE]") throw new Error(`the stream returned ${answer.status}: ${answer.text}`)
-  const chunks = events.slice(0, -1).map((event) => Schema.decodeUnknownSync(Chunk)(event.replace(/^data: /, "")))
+  if (answer.status !== 200 || !answer.text.endsWith(dataFrame(streamEnd))) throw new Error(`the stream returned ${answer.status}: ${answer.text}`)
+  const chunks = streamEvents(answer.text).map((data) => decodeChunk(data))
   return {
     chunks: chunks.length,
-    text: chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join(""),
-    finish: chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => (finish_reason === null ? [] : [finish_reason]))).join(),
+    text: chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta?.content ?? "")).join(""),
+    finish: chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => (finish_reason == null ? [] : [finish_reason]))).join(),
     usage: chunks.findLast(({ usage }) => usage !== undefined && usage !== null)?.usage
   }
 }

@@ -1,10 +1,10 @@
 import { createServer, type Server, type ServerResponse } from "node:http"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 
 const usage = (output: number) => ({ prompt_tokens: 24, total_tokens: 24 + output, completion_tokens: output })
 const common = { id: "chatcmpl-stand-in", created: 1_700_000_000, model: "stand-in" }
 const words = ["All ", "hands ", "on ", "deck."]
-const frame = (choices: ReadonlyArray<unknown>, output: number) =>
-  `data: ${JSON.stringify({ ...common, object: "chat.completion.chunk", choices, usage: usage(output) })}\n\n`
+const frame = (choices: ReadonlyArray<unknown>, output: number) => dataFrame({ ...common, object: "chat.completion.chunk", choices, usage: usage(output) })
 
 const stream = (response: ServerResponse) => {
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" })
@@ -15,7 +15,7 @@ const stream = (response: ServerResponse) => {
     response.write(frame([{ index: 0, delta: { content: words[sent] }, finish_reason: last ? "stop" : null }], sent + 1))
     sent++
     if (!last) return void setTimeout(next, 20)
-    response.end(`${frame([], words.length)}data: [DONE]\n\n`)
+    response.end(`${frame([], words.length)}${dataFrame(streamEnd)}`)
   }
   next()
 }

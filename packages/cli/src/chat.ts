@@ -1,9 +1,8 @@
 import { createInterface } from "node:readline/promises"
-import { SeatrialClient } from "@seatrial/client"
-import { optionalNullable } from "@seatrial/domain"
+import { readChatStream, SeatrialClient } from "@seatrial/client"
+import { CompletionFailure } from "@seatrial/domain"
 import { Console, Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { Sse } from "effect/encoding"
 import { Access } from "./apiAccess.ts"
 import { CommandError } from "./CommandError.ts"
 import { textFlag } from "./listing.ts"
@@ -15,14 +14,7 @@ interface Message {
   readonly content: string
 }
 
-const Chunk = Schema.fromJsonString(
-  Schema.Struct({
-    choices: Schema.optionalKey(Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: optionalNullable(Schema.String) })) }))),
-    error: Schema.optionalKey(Schema.Struct({ message: Schema.String, code: optionalNullable(Schema.String) }))
-  })
-)
-const decodeChunk = Schema.decodeUnknownOption(Chunk)
-const Failure = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String, code: Schema.String }) }))
+const decodeFailure = Schema.decodeUnknownOption(Schema.fromJsonString(CompletionFailure))
 
 const unreadable = new CommandError({ message: "The response does not come from a Seatrial gateway. Check SEATRIAL_GATEWAY_ADDRESS.", exitCode: 4 })
 
@@ -34,30 +26,20 @@ const safeText = (text: string) =>
     .join("")
 
 const failureOf = (status: number, text: string) =>
-  Option.match(Schema.decodeUnknownOption(Failure)(text), {
+  Option.match(decodeFailure(text), {
     onNone: () => new CommandError({ message: `The gateway returned status ${status}.`, exitCode: 4 }),
-    onSome: ({ error }) => new CommandError({ message: `${error.message} (${error.code})` })
+    onSome: ({ error }) => new CommandError({ message: error.code == null ? error.message : `${error.message} (${error.code})` })
   })
 
 /** Writes each part of an answer as it arrives. Returns the complete answer. */
 const readAnswer = async (body: ReadableStream<Uint8Array>, write: (text: string) => void): Promise<string> => {
   let answer = ""
-  let failure: CommandError | null = null
-  const parser = Sse.makeParser((event) => {
-    if (event._tag !== "Event" || event.data === "[DONE]") return
-    const chunk = Option.getOrNull(decodeChunk(event.data))
-    if (chunk === null) failure = unreadable
-    else if (chunk.error !== undefined) failure = new CommandError({ message: chunk.error.message })
-    else {
-      const part = chunk.choices?.[0]?.delta?.content ?? ""
-      answer += part
-      write(safeText(part))
-    }
-  })
-  const decoder = new TextDecoder()
-  for await (const bytes of body) {
-    if (parser.feed(decoder.decode(bytes, { stream: true })) !== undefined) throw unreadable
-    if (failure !== null) throw failure
+  for await (const event of readChatStream(body)) {
+    if (event._tag === "Unreadable") throw unreadable
+    if (event._tag === "Failed") throw new CommandError({ message: event.message })
+    if (event._tag === "Ended") continue
+    answer += event.text
+    write(safeText(event.text))
   }
   return answer
 }

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process"
 import { createServer, type RequestListener } from "node:http"
 import { tmpdir } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect } from "effect"
 import { inColor } from "../src/color.ts"
 import { parseRepository } from "../src/references.ts"
@@ -33,7 +34,7 @@ const chat = (handler: RequestListener) =>
     return Effect.sync(() => server.close())
   })
 
-const frame = (content: string) => `data: ${JSON.stringify({ choices: [{ delta: { content } }] })}\n\n`
+const frame = (content: string) => dataFrame({ choices: [{ delta: { content } }] })
 
 describe("seatrial chat", () => {
   it.live("streams the answer and escapes control characters", () =>
@@ -47,7 +48,7 @@ describe("seatrial chat", () => {
         request.on("end", () => {
           requests.push(request.url, request.headers.authorization, JSON.parse(body))
           response.writeHead(200, { "content-type": "text/event-stream" })
-          response.end(`${frame("Hel")}: heartbeat\n\n${frame("lo\n\u001b[31m")}data: [DONE]\n\n`)
+          response.end(`${frame("Hel")}: heartbeat\n\n${frame("lo\n\u001b[31m")}${dataFrame(streamEnd)}`)
         })
       })
       assert.deepStrictEqual([ran.code, ran.out], [0, "Hello\n\\u001b[31m\n"])
@@ -65,7 +66,7 @@ describe("seatrial chat", () => {
       const refused = yield* chat((_, response) => response.writeHead(404, { "content-type": "application/json" }).end(error))
       assert.deepStrictEqual([refused.code, refused.out], [1, ""])
       assert.match(refused.err, /There is no model\. \(model_not_found\)/)
-      const cut = yield* chat((_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(`${frame("Hi")}data: ${error}\n\n`))
+      const cut = yield* chat((_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(`${frame("Hi")}${dataFrame(error)}`))
       assert.strictEqual(cut.code, 1)
       assert.match(cut.err, /There is no model\./)
     })

@@ -1,6 +1,7 @@
 export * from "./createClient.ts"
 export * from "./failures.ts"
 export * from "./openDigests.ts"
+export * from "./readChatStream.ts"
 export * from "./retry.ts"
 export * from "./SeatrialClient.ts"
 export * from "./SeatrialError.ts"

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame } from "@seatrial/domain"
 import { Effect } from "effect"
 import { holdsFor, runAbortedRequests } from "./abortedRequests.ts"
 import { makeCachingEngine } from "./cachingEngine.ts"
@@ -109,7 +110,7 @@ describe("a caller that disconnects", () => {
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
       const frame = { id: "cmpl-1", object: "text_completion", created: 1, model: "m", choices: [{ index: 0, text: "a", finish_reason: null }], usage }
       const { engine } = yield* makeCachingEngine
-      engine.script = (call) => openStream(call).write(`data: ${JSON.stringify(frame)}\n\n`)
+      engine.script = (call) => openStream(call).write(dataFrame(frame))
       const stage = yield* makeStage([engine.url], bounded)
       const end = yield* leave(engine, stage, { path: "/v1/completions", body: { model: "acme/tiny", prompt: ["a", text, text], stream: true } })
       assert.strictEqual(end.usage.input_tokens + (end.usage.cache_read_tokens ?? 0), 21)

@@ -1,3 +1,4 @@
+import { dataFrame, eventFrame, streamEnd } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import type { Call, FakeEngine } from "./fakeEngine.ts"
 import { makeEngine } from "./fakeEngine.ts"
@@ -30,9 +31,6 @@ export interface CachingEngine {
 
 const chunkSize = 8
 
-const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
-const data = (value: object) => `data: ${JSON.stringify(value)}\n\n`
-
 const openAi = ({ cached, output, prompt }: Computation, details = true) => ({
   prompt_tokens: prompt,
   completion_tokens: output,
@@ -64,10 +62,10 @@ const openAiSpeech = (isChat: boolean, reports: UsageReports): Speech => {
   const choice = (text: string, finish_reason: string | null, role = {}) =>
     isChat ? { index: 0, delta: { ...role, content: text }, finish_reason } : { index: 0, text, finish_reason }
   return {
-    begin: (so) => (isChat ? data({ ...envelope, choices: [choice("", null, { role: "assistant" })], ...running(so) }) : ""),
-    token: (so) => data({ ...envelope, choices: [choice("a ", null)], ...running(so) }),
+    begin: (so) => (isChat ? dataFrame({ ...envelope, choices: [choice("", null, { role: "assistant" })], ...running(so) }) : ""),
+    token: (so) => dataFrame({ ...envelope, choices: [choice("a ", null)], ...running(so) }),
     end: (so) =>
-      `${data({ ...envelope, choices: [choice("", "stop")], ...running(so) })}${data({ ...envelope, choices: [], usage: openAi(so) })}data: [DONE]\n\n`,
+      `${dataFrame({ ...envelope, choices: [choice("", "stop")], ...running(so) })}${dataFrame({ ...envelope, choices: [], usage: openAi(so) })}${dataFrame(streamEnd)}`,
     answer: (so) => ({
       ...envelope,
       choices: [isChat ? { index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" } : choice("a", "stop")],
@@ -79,13 +77,13 @@ const openAiSpeech = (isChat: boolean, reports: UsageReports): Speech => {
 const message = { id: "x", type: "message", role: "assistant", model: "m", content: [] }
 const messagesSpeech: Speech = {
   begin: (so) =>
-    event("message_start", { message: { ...message, stop_reason: null, usage: anthropic(so) } }) +
-    event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
-  token: () => event("content_block_delta", { index: 0, delta: { type: "text_delta", text: "a " } }),
+    eventFrame("message_start", { message: { ...message, stop_reason: null, usage: anthropic(so) } }) +
+    eventFrame("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  token: () => eventFrame("content_block_delta", { index: 0, delta: { type: "text_delta", text: "a " } }),
   end: (so) =>
-    event("content_block_stop", { index: 0 }) +
-    event("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage: anthropic(so) }) +
-    event("message_stop", {}),
+    eventFrame("content_block_stop", { index: 0 }) +
+    eventFrame("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage: anthropic(so) }) +
+    eventFrame("message_stop", {}),
   answer: (so) => ({ ...message, content: [{ type: "text", text: "a" }], stop_reason: "end_turn", stop_sequence: null, usage: anthropic(so) })
 }
 
@@ -101,9 +99,9 @@ const response = (status: string, more: object) => ({
   ...more
 })
 const responsesSpeech: Speech = {
-  begin: () => event("response.created", { sequence_number: 0, response: response("in_progress", {}) }),
-  token: () => event("response.output_text.delta", { sequence_number: 1, item_id: "i", output_index: 0, content_index: 0, delta: "a ", logprobs: [] }),
-  end: (so) => event("response.completed", { sequence_number: 2, response: response("completed", { usage: ofResponse(so) }) }),
+  begin: () => eventFrame("response.created", { sequence_number: 0, response: response("in_progress", {}) }),
+  token: () => eventFrame("response.output_text.delta", { sequence_number: 1, item_id: "i", output_index: 0, content_index: 0, delta: "a ", logprobs: [] }),
+  end: (so) => eventFrame("response.completed", { sequence_number: 2, response: response("completed", { usage: ofResponse(so) }) }),
   answer: (so) => response("completed", { usage: ofResponse(so) })
 }
 

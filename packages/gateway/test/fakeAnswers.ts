@@ -1,20 +1,19 @@
+import { dataFrame, eventFrame } from "@seatrial/domain"
 import { type Call, chunk, done, finish, opening, openStream, type Script, usageFrame, wholeAnswer } from "./fakeEngine.ts"
-
-const event = (type: string, data: object = {}) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 
 const message = (more: object) => ({ id: "chatcmpl-1", type: "message", role: "assistant", model: "acme/tiny", content: [], stop_reason: null, ...more })
 
 /** A message as vLLM streams it: first the complete prompt counts as input, and the last event corrects that. */
 const messageFrames = (texts: ReadonlyArray<string>) => [
-  event("message_start", { message: message({ usage: { input_tokens: 10, output_tokens: 0 } }) }),
-  event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
-  ...texts.map((text) => event("content_block_delta", { index: 0, delta: { type: "text_delta", text } })),
-  event("content_block_stop", { index: 0 }),
-  event("message_delta", {
+  eventFrame("message_start", { message: message({ usage: { input_tokens: 10, output_tokens: 0 } }) }),
+  eventFrame("content_block_start", { index: 0, content_block: { type: "text", text: "" } }),
+  ...texts.map((text) => eventFrame("content_block_delta", { index: 0, delta: { type: "text_delta", text } })),
+  eventFrame("content_block_stop", { index: 0 }),
+  eventFrame("message_delta", {
     delta: { stop_reason: "end_turn", stop_sequence: null },
     usage: { input_tokens: 6, output_tokens: texts.length, cache_read_input_tokens: 4 }
   }),
-  event("message_stop")
+  eventFrame("message_stop")
 ]
 
 const response = (status: string, more: object = {}) => ({
@@ -58,11 +57,11 @@ const responseFrames = (texts: ReadonlyArray<string>) => {
     ["response.output_item.done", { output_index: 0, item: output(text)[0] }],
     ["response.completed", { response: completed }]
   ]
-  return events.map(([type, data], sequence_number) => event(type, { sequence_number, ...data }))
+  return events.map(([type, data], sequence_number) => eventFrame(type, { sequence_number, ...data }))
 }
 
 const textFrame = (text: string, reason: string | null = null) =>
-  `data: ${JSON.stringify({ id: "cmpl-1", object: "text_completion", created: 1, model: "acme/tiny", choices: [{ index: 0, text, logprobs: null, finish_reason: reason }] })}\n\n`
+  dataFrame({ id: "cmpl-1", object: "text_completion", created: 1, model: "acme/tiny", choices: [{ index: 0, text, logprobs: null, finish_reason: reason }] })
 
 /**
  * The frames of a good stream of these texts on a path. The last one is the terminal frame. It has 10 input tokens and
@@ -119,10 +118,10 @@ export const misbehaviours = {
     after(frames, texts, (call) => {
       const error = { message: "the prompt was: secret", type: "internal_error", param: null, code }
       const eventNames: Readonly<Record<string, string>> = {
-        "/v1/messages": event("error", { error }),
-        "/v1/responses": event("response.failed", { sequence_number: frames, response: response("failed", { error }) })
+        "/v1/messages": eventFrame("error", { error }),
+        "/v1/responses": eventFrame("response.failed", { sequence_number: frames, response: response("failed", { error }) })
       }
-      call.response.end(eventNames[pathOf(call)] ?? `data: ${JSON.stringify({ error })}\n\n${done}`)
+      call.response.end(eventNames[pathOf(call)] ?? `${dataFrame({ error })}${done}`)
     }),
   /** All frames, with comments, IDs and reconnection times in between, and lines that end in CRLF. */
   decorates:

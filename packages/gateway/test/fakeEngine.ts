@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect } from "effect"
 
 /** One request that an engine received. */
@@ -74,23 +75,22 @@ const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1
 
 /** A content frame as vLLM writes it, with running usage. */
 export const chunk = (content: string, completion: number | null = null) =>
-  `data: ${JSON.stringify({
+  dataFrame({
     ...envelope,
     choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }],
     ...(completion === null ? {} : { usage: usage(10, completion) })
-  })}\n\n`
+  })
 
 /** The first frame of a chat as vLLM writes it. */
-export const opening = `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }] })}\n\n`
+export const opening = dataFrame({ ...envelope, choices: [{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }] })
 
 /** A content frame with the role that the gateway adds to the first frame if the engine did not. */
 export const withRole = (frame: string): string => (frame.includes('"role"') ? frame : frame.replace(/"delta":\{([^}]*)\}/, '"delta":{$1,"role":"assistant"}'))
 
-export const finish = (reason: string) => `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: {}, finish_reason: reason }] })}\n\n`
-export const usageFrame = (completion: number) => `data: ${JSON.stringify({ ...envelope, choices: [], usage: usage(10, completion) })}\n\n`
-export const errorFrame = (code: number, message = "the prompt was: secret") =>
-  `data: ${JSON.stringify({ error: { message, type: "BadRequestError", param: null, code } })}\n\n`
-export const done = "data: [DONE]\n\n"
+export const finish = (reason: string) => dataFrame({ ...envelope, choices: [{ index: 0, delta: {}, finish_reason: reason }] })
+export const usageFrame = (completion: number) => dataFrame({ ...envelope, choices: [], usage: usage(10, completion) })
+export const errorFrame = (code: number, message = "the prompt was: secret") => dataFrame({ error: { message, type: "BadRequestError", param: null, code } })
+export const done = dataFrame(streamEnd)
 
 export const openStream = ({ response }: Call): ServerResponse => response.writeHead(200, { "content-type": "text/event-stream" })
 

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { eventFrame } from "@seatrial/domain"
 import type { Dialect, Frame } from "../src/dialects/Dialect.ts"
 import { messages } from "../src/dialects/messages.ts"
 import { chat, completions } from "../src/dialects/openAi.ts"
@@ -9,7 +10,6 @@ import { framesOf } from "./fakeAnswers.ts"
 import { chunk, done, finish, opening } from "./fakeEngine.ts"
 
 const options = { model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false }
-const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 
 /** The usage after these frames. */
 const usageOf = (dialect: Dialect, frames: ReadonlyArray<string>) => {
@@ -27,8 +27,8 @@ const tagsOf = (dialect: Dialect, frames: ReadonlyArray<string>, choices = 1): R
 
 describe("usage", () => {
   it("of a message is the last value of each count, wherever an engine reports it", () => {
-    const start = (usage: object) => event("message_start", { message: { id: "m", usage } })
-    const end = (usage: object) => event("message_delta", { delta: { stop_reason: "end_turn" }, usage })
+    const start = (usage: object) => eventFrame("message_start", { message: { id: "m", usage } })
+    const end = (usage: object) => eventFrame("message_delta", { delta: { stop_reason: "end_turn" }, usage })
     const corrected = [start({ input_tokens: 100, output_tokens: 0 }), end({ input_tokens: 40, output_tokens: 7, cache_read_input_tokens: 60 })]
     assert.deepStrictEqual(usageOf(messages, corrected), { input_tokens: 40, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: null })
     const once = [start({ input_tokens: 40, output_tokens: 0, cache_read_input_tokens: 60 }), end({ output_tokens: 7, input_tokens: null })]
@@ -37,9 +37,9 @@ describe("usage", () => {
 
   it("of a response separates cache reads and writes from the input", () => {
     const usage = { input_tokens: 100, output_tokens: 7, input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } }
-    const completed = event("response.completed", { response: { id: "r", status: "completed", output: [], usage } })
+    const completed = eventFrame("response.completed", { response: { id: "r", status: "completed", output: [], usage } })
     assert.deepStrictEqual(usageOf(responses, [completed]), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
-    const bare = event("response.completed", { response: { id: "r", status: "completed", output: [], usage: { input_tokens: 5, output_tokens: 1 } } })
+    const bare = eventFrame("response.completed", { response: { id: "r", status: "completed", output: [], usage: { input_tokens: 5, output_tokens: 1 } } })
     assert.deepStrictEqual(usageOf(responses, [bare]), { input_tokens: 5, output_tokens: 1, cache_read_tokens: null, cache_write_tokens: null })
   })
 })
@@ -56,14 +56,14 @@ describe("the end of a stream", () => {
     const aborted: ReadonlyArray<readonly [Dialect, string]> = [
       [chat, finish("abort")],
       [completions, finish("error")],
-      [messages, event("message_delta", { delta: { stop_reason: null }, usage: { output_tokens: 1 } })],
-      [messages, event("error", { error: { type: "internal_error", message: "m" } })],
-      [responses, event("response.completed", { response: { id: "r", status: "failed", output: [] } })],
-      [responses, event("response.failed", { response: { id: "r", status: "failed", error: { code: "server_error", message: "m" } } })],
-      [responses, event("error", { code: "e", message: "m" })]
+      [messages, eventFrame("message_delta", { delta: { stop_reason: null }, usage: { output_tokens: 1 } })],
+      [messages, eventFrame("error", { error: { type: "internal_error", message: "m" } })],
+      [responses, eventFrame("response.completed", { response: { id: "r", status: "failed", output: [] } })],
+      [responses, eventFrame("response.failed", { response: { id: "r", status: "failed", error: { code: "server_error", message: "m" } } })],
+      [responses, eventFrame("error", { code: "e", message: "m" })]
     ]
     for (const [dialect, frame] of aborted) assert.deepStrictEqual(tagsOf(dialect, [frame]), ["Failed"], frame)
-    assert.deepStrictEqual(tagsOf(messages, [event("message_stop", {})]), ["Broken"])
+    assert.deepStrictEqual(tagsOf(messages, [eventFrame("message_stop", {})]), ["Broken"])
   })
 
   it("has the requested model name, whatever the engine calls its model", () => {
@@ -102,12 +102,12 @@ describe("named events", () => {
   }
 
   it("that are unknown, and pings of the engine, are dropped", () => {
-    assert.deepStrictEqual(tagsOf(messages, ['event: ping\ndata: {"type":"ping"}\n\n', event("novelty", {}), ": comment\n\n"]), [
+    assert.deepStrictEqual(tagsOf(messages, ['event: ping\ndata: {"type":"ping"}\n\n', eventFrame("novelty", {}), ": comment\n\n"]), [
       "Comment",
       "Comment",
       "Comment"
     ])
-    assert.deepStrictEqual(tagsOf(responses, [event("novelty", {}), "retry: 10\n\n"]), ["Comment", "Comment"])
+    assert.deepStrictEqual(tagsOf(responses, [eventFrame("novelty", {}), "retry: 10\n\n"]), ["Comment", "Comment"])
   })
 })
 

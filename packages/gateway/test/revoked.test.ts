@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect } from "effect"
 import { makeCachingEngine } from "./cachingEngine.ts"
 import { framesOf } from "./fakeAnswers.ts"
@@ -63,7 +64,7 @@ describe("a key that ends while requests are in progress", () => {
       const received = yield* send(address, { body: chatStream })
       yield* soon(() => received.text().includes('"a"'))
       endKey(world)
-      for (const call of engine.calls) call.response.end(`${finish("stop")}${usageFrame(1)}data: [DONE]\n\n`)
+      for (const call of engine.calls) call.response.end(`${finish("stop")}${usageFrame(1)}${dataFrame(streamEnd)}`)
       yield* soon(() => received.ended === "end")
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
       assert.strictEqual(world.watchers.size, 0)

@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { type Usage, usageOf } from "./Answers.ts"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece, type Plan, type ReportedToken } from "./Generation.ts"
@@ -60,7 +61,7 @@ export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Choices
   const sending = engine.seams.sending?.() ?? ((text: string) => [text])
   const frame = (data: unknown) => {
     if (response.destroyed) return
-    for (const one of sending(typeof data === "string" ? data : JSON.stringify(data), "frame")) response.write(`data: ${one}\n\n`)
+    for (const one of sending(typeof data === "string" ? data : JSON.stringify(data), "frame")) response.write(dataFrame(one))
   }
 
   const choose = (index: number, plan: Plan): Ticket => {
@@ -107,7 +108,7 @@ export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Choices
         if (--left > 0) return
         if (withUsage) frame({ ...envelope, object: dialect.chunkObject, choices: [], usage: usage() })
       }
-      frame("[DONE]")
+      frame(streamEnd)
       response.end()
     }
     const endWhole = (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
+import { eventFrame } from "@seatrial/domain"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece } from "./Generation.ts"
 import type { ConversationRequest } from "./messages.ts"
@@ -47,7 +48,7 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: Convers
   let block: "text" | "thinking" | "tool_use" | null = null
   let index = 0
   const event = (data: { readonly type: string }) => {
-    if (!response.destroyed && engine.seams.sendsEvent?.(data.type) !== false) response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
+    if (!response.destroyed && engine.seams.sendsEvent?.(data.type) !== false) response.write(eventFrame(data.type, data))
   }
   const open = () => {
     if (opened) return

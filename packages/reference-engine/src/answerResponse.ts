@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
+import { eventFrame } from "@seatrial/domain"
 import { chatLogprobs } from "./Answers.ts"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece, type ReportedToken } from "./Generation.ts"
@@ -83,7 +84,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
   let sequence = 0
   const event = (type: string, data: object) => {
     if (body.stream === true && !response.destroyed && engine.seams.sendsEvent?.(type) !== false)
-      response.write(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...data })}\n\n`)
+      response.write(eventFrame(type, { sequence_number: sequence++, ...data }))
   }
   const open = () => {
     if (opened || body.stream !== true) return

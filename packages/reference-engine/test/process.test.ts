@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { afterEach, describe, expect, it } from "vitest"
 import { writeTinyChat } from "../src/sample/index.ts"
 import { EngineClient, greedy } from "./engineClient.ts"
@@ -57,7 +58,7 @@ describe("the program", () => {
     child.kill("SIGTERM")
     const text = await response.text()
     expect(text).toContain('"finish_reason":"abort"')
-    expect(text.endsWith("data: [DONE]\n\n")).toBe(true)
+    expect(text.endsWith(dataFrame(streamEnd))).toBe(true)
     expect(await exited).toBe(0)
     await expect(fetch(`${client.address}/health`)).rejects.toThrow()
   })

@@ -1,5 +1,5 @@
 import Anthropic from "@anthropic-ai/sdk"
-import { optionalNullable } from "@seatrial/domain"
+import { optionalNullable, streamEvents } from "@seatrial/domain"
 import { Schema } from "effect"
 import OpenAI from "openai"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
@@ -67,8 +67,7 @@ for (const name of ["tiny-thinker", "tiny-thinker-always"] as const) {
     const ask = (body: object) => client.ask(Whole, "/v1/chat/completions", { ...greedy, ...body })
     const streamed = async (body: object) => {
       const response = await client.send("/v1/chat/completions", { ...greedy, ...body, stream: true, stream_options: { include_usage: true } })
-      const frames = (await response.text()).split("\n\n").filter((frame) => frame.startsWith("data: {"))
-      const chunks = frames.map((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.slice(6)))
+      const chunks = streamEvents(await response.text()).map((data) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(data))
       const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
       return {
         content: deltas.map(({ content }) => content ?? "").join(""),

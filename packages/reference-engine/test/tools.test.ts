@@ -1,4 +1,4 @@
-import { optionalNullable } from "@seatrial/domain"
+import { optionalNullable, streamEvents } from "@seatrial/domain"
 import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { writeTrained } from "../src/sample/index.ts"
@@ -40,8 +40,8 @@ describe("tool calls", () => {
   const ask = (body: object) => client.ask(Whole, "/v1/chat/completions", { ...greedy, ...body })
   const streamed = async (body: object) => {
     const response = await client.send("/v1/chat/completions", { ...greedy, ...body, stream: true })
-    const frames = (await response.text()).split("\n\n").filter((frame) => frame.startsWith("data: {"))
-    const choices = frames.flatMap((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.slice(6)).choices)
+    const events = streamEvents(await response.text())
+    const choices = events.flatMap((data) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(data).choices)
     for (const { delta } of choices) expect(new Set(delta.tool_calls?.map(({ index }) => index)).size).toBe(delta.tool_calls?.length ?? 0)
     const calls = new Map<number, { name: string; arguments: string }>()
     for (const part of choices.flatMap(({ delta }) => delta.tool_calls ?? [])) {

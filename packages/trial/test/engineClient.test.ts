@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame } from "@seatrial/domain"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
@@ -145,7 +146,7 @@ describe("an engine's client", () => {
         { role: "assistant", content: "" },
         { content: "", reasoning: "Hm" }
       ]
-      const body = Stream.fromIterable(deltas.map((delta) => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`))
+      const body = Stream.fromIterable(deltas.map((delta) => dataFrame({ choices: [{ delta }] })))
       const thinks = HttpClient.make((request) =>
         Effect.succeed(HttpClientResponse.fromWeb(request, new Response(Stream.toReadableStream(Stream.encodeText(body)))))
       )

@@ -1,6 +1,7 @@
 import { Agent, request } from "node:http"
 import { createInterface } from "node:readline"
 import { setTimeout as sleep } from "node:timers/promises"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Schema } from "effect"
 import { type HonestReport, Measurement } from "../HonestReport.ts"
 
@@ -58,7 +59,7 @@ const exchangeOf = (kind: Kind, index: number, { addresses, idleUrl, model, secr
   if (kind === "idle") return { url: `${idleUrl}/health`, body: null, secret, isKept, isComplete: (status) => status === 200 }
   const content = kind === "large" ? long : "Say something."
   const body = JSON.stringify({ model, messages: [{ role: "user", content }], ...(kind === "streamed" ? { stream: true } : {}) })
-  const isComplete = (status: number | undefined, text: string) => status === 200 && (kind !== "streamed" || text.endsWith("data: [DONE]\n\n"))
+  const isComplete = (status: number | undefined, text: string) => status === 200 && (kind !== "streamed" || text.endsWith(dataFrame(streamEnd)))
   return { url: `${address}/v1/chat/completions`, body, secret, isKept, isComplete }
 }
 

@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 
 // A stand-in engine. A message with `{"tokens":T,"paceMillis":P}` as its content sets the length and the pace of its answer; all other messages get a short, quick answer.
 
 const envelope = { id: "chatcmpl-1", object: "chat.completion", created: 1, model: "served" }
 const usageOf = (completion: number) => ({ prompt_tokens: 10, completion_tokens: completion, total_tokens: 10 + completion })
-const frame = (value: object) => `data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", ...value })}\n\n`
+const frame = (value: object) => dataFrame({ ...envelope, object: "chat.completion.chunk", ...value })
 
 /** Characters in which the plan and the flag of a stream are searched, at both ends of a body. */
 const searched = 4_096
@@ -35,7 +36,7 @@ const generate = (response: ServerResponse, body: string) => {
     clearInterval(timer)
     response.write(frame({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }))
     response.write(frame({ choices: [], usage: usageOf(tokens) }))
-    response.end("data: [DONE]\n\n")
+    response.end(dataFrame(streamEnd))
   }, paceMillis)
   response.once("close", () => clearInterval(timer))
 }

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { CatalogModel, DeploymentId, Receipt } from "@seatrial/domain"
+import { CatalogModel, CompletionCounts, DeploymentId, Receipt, TokenCountAnswer } from "@seatrial/domain"
 import { Pod } from "@seatrial/kube"
 import { enginePodName } from "@seatrial/operator"
 import { Effect, Option, Schema } from "effect"
@@ -18,8 +18,7 @@ const Derived = Schema.Struct({
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
 const Models = Schema.Struct({ data: Schema.Array(CatalogModel) })
 const Named = Schema.Struct({ model: Schema.String })
-const Cut = Schema.Struct({ usage: Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int }) })
-const Counted = Schema.Struct({ input_tokens: Schema.Int })
+const Cut = Schema.Struct({ usage: CompletionCounts })
 
 it.live(
   "on simulated GPUs a model is served with the command lines of vLLM and SGLang, and its results are marked as simulated",
@@ -81,7 +80,7 @@ it.live(
           assert.strictEqual(bodyOf(Named, message).model, name)
           const counted = yield* caller.call("POST", "/v1/messages/count_tokens", { model: name, messages: input.messages })
           assert.strictEqual(counted.status, 200, counted.text)
-          assert.isAbove(bodyOf(Counted, counted).input_tokens, 0)
+          assert.isAbove(bodyOf(TokenCountAnswer, counted).input_tokens, 0)
           const response = yield* caller.call("POST", "/v1/responses", { model: name, max_output_tokens: 8, input: "What does a sea trial show?" })
           assert.strictEqual(bodyOf(Named, response).model, name)
           assert.strictEqual(wholeOf(yield* ask(caller, name)).model, name)

@@ -1,6 +1,6 @@
 import Anthropic from "@anthropic-ai/sdk"
 import { assert, it } from "@effect/vitest"
-import { CatalogModel, optionalNullable, RequestRecord } from "@seatrial/domain"
+import { CatalogModel, optionalNullable, RequestRecord, streamEvents } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import OpenAI from "openai"
 import { bodyOf, makeCaller } from "../Caller.ts"
@@ -64,8 +64,7 @@ it.live(
         })
       const chatStreamed = (body: object) =>
         Effect.map(chat({ ...body, stream: true, stream_options: { include_usage: true } }), ({ text }): ReasoningAnswer => {
-          const frames = text.split("\n\n").filter((frame) => frame.startsWith("data: {"))
-          const chunks = frames.map((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.slice(6)))
+          const chunks = streamEvents(text).map((data) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(data))
           const deltas = chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta))
           const usage = chunks.at(-1)?.usage
           return {

@@ -1,4 +1,5 @@
 import { assert } from "@effect/vitest"
+import { dataFrame } from "@seatrial/domain"
 import { Effect } from "effect"
 import { answers, chunk, done, finish, openStream, usage, usageFrame, wholeAnswer } from "../../../packages/gateway/test/fakeEngine.ts"
 import { asks, at, bodyOf, languages, type Promises, Stage } from "./Stage.ts"
@@ -8,7 +9,7 @@ const chat = { model: "acme/able", messages }
 const create = "chat.completions.create"
 
 const frameOf = (delta: object) =>
-  `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "acme/able", choices: [{ index: 0, delta, finish_reason: null }] })}\n\n`
+  dataFrame({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "acme/able", choices: [{ index: 0, delta, finish_reason: null }] })
 
 /** A whole answer of this message. */
 const messageOf = (message: object, reason = "stop") =>

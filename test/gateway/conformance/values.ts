@@ -1,4 +1,5 @@
 import { assert } from "@effect/vitest"
+import { dataFrame } from "@seatrial/domain"
 import { Effect } from "effect"
 import { answers, done, openStream, usageFrame, wholeAnswer } from "../../../packages/gateway/test/fakeEngine.ts"
 import { asks, at, bodyOf, languages, type Promises, Stage } from "./Stage.ts"
@@ -93,7 +94,7 @@ export const promisesOfValues = (it: Promises): void => {
       Effect.gen(function* () {
         const { play, record } = yield* Stage
         const frame = (index: number, delta: object, finish_reason: string | null = null) =>
-          `data: ${JSON.stringify({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "acme/able", choices: [{ index, delta, finish_reason }] })}\n\n`
+          dataFrame({ id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "acme/able", choices: [{ index, delta, finish_reason }] })
         play((call) =>
           openStream(call).end(
             [0, 1].map((index) => frame(index, { role: "assistant", content: "" })).join("") +

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 
 /** What an engine does with a request: the request itself says so. */
@@ -43,7 +44,7 @@ const usageOf = ({ input, read, written }: Plan, completion: number) => ({
   prompt_tokens_details: { cached_tokens: read, created_cache_tokens: written }
 })
 
-const frame = (value: object) => `data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", ...value })}\n\n`
+const frame = (value: object) => dataFrame({ ...envelope, object: "chat.completion.chunk", ...value })
 
 const answer = (request: IncomingMessage, response: ServerResponse, body: string, streams: LossyEngine["streams"]) => {
   const { messages, stream } = decode(body)
@@ -79,7 +80,7 @@ const answer = (request: IncomingMessage, response: ServerResponse, body: string
     clearInterval(timer)
     response.write(frame({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }))
     if (!plan.silent) response.write(frame({ choices: [], ...told(plan.tokens) }))
-    response.end("data: [DONE]\n\n")
+    response.end(dataFrame(streamEnd))
   }, plan.pace)
   return response.once("close", () => clearInterval(timer))
 }

@@ -1,20 +1,12 @@
 import { request } from "node:http"
-import { optionalNullable } from "@seatrial/domain"
+import { CompletionUsage, dataFrame, optionalNullable, streamEnd } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Plan } from "./LossyEngine.ts"
 
-const Count = Schema.NullOr(Schema.Int)
-const Usage = Schema.Struct({
-  prompt_tokens: Schema.Int,
-  completion_tokens: Schema.Int,
-  prompt_tokens_details: Schema.optionalKey(
-    Schema.NullOr(Schema.Struct({ cached_tokens: Schema.optionalKey(Count), created_cache_tokens: Schema.optionalKey(Count) }))
-  )
-})
 const Frame = Schema.fromJsonString(
   Schema.Struct({
     choices: Schema.optionalKey(Schema.Array(Schema.Struct({ delta: Schema.optionalKey(Schema.Struct({ content: optionalNullable(Schema.String) })) }))),
-    usage: optionalNullable(Usage),
+    usage: optionalNullable(CompletionUsage),
     error: Schema.optionalKey(Schema.Struct({ code: Schema.String }))
   })
 )
@@ -28,7 +20,7 @@ export interface Seen {
   readonly status: number | null
   /** Tokens that it read. */
   readonly tokens: number
-  readonly usage: typeof Usage.Type | null
+  readonly usage: typeof CompletionUsage.Type | null
   readonly error: string | null
   /** `finished`: the last byte of an answer that is complete. `told`: an error. `cut`: the connection ended. `left`: the caller did. */
   readonly end: "finished" | "told" | "cut" | "left"
@@ -89,7 +81,7 @@ export const ask = ({ address, key, leaveAfter, model, plan, stream }: Question)
         if (leaveAfter !== null && tokensIn() >= leaveAfter) settle("left")
       })
       response.on("error", () => settle("cut"))
-      response.on("close", () => settle(response.complete && (!stream || status !== 200 || text.endsWith("data: [DONE]\n\n")) ? "finished" : "cut"))
+      response.on("close", () => settle(response.complete && (!stream || status !== 200 || text.endsWith(dataFrame(streamEnd))) ? "finished" : "cut"))
     })
     outgoing.end(body)
   })

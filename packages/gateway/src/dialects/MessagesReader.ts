@@ -1,14 +1,14 @@
-import { optionalNullable } from "@seatrial/domain"
+import { MessageUsage, optionalNullable } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, eventOf, type Frame, fromLatin1, namedEvent, type StreamReader } from "./Dialect.ts"
-import { finishOfStop, MessagesUsage, messagesError } from "./messagesParts.ts"
+import { finishOfStop, messagesError } from "./messagesParts.ts"
 
 const Event = Schema.fromJsonString(
   Schema.Struct({
     type: Schema.String,
-    message: optionalNullable(Schema.Struct({ usage: optionalNullable(MessagesUsage) })),
-    usage: optionalNullable(MessagesUsage),
+    message: optionalNullable(Schema.Struct({ usage: optionalNullable(MessageUsage) })),
+    usage: optionalNullable(MessageUsage),
     delta: optionalNullable(Schema.Struct({ stop_reason: optionalNullable(Schema.String) }))
   })
 )
@@ -23,7 +23,7 @@ const delta = "event: content_block_delta\ndata: {"
 /** Reads the events of a message. Drops events that are unknown to the vendor's clients. */
 export class MessagesReader implements StreamReader {
   #finishReason: string | null = null
-  #usage: typeof MessagesUsage.Type = {}
+  #usage: MessageUsage = {}
 
   get finished(): boolean {
     return this.#finishReason !== null
@@ -72,7 +72,7 @@ export class MessagesReader implements StreamReader {
    * Merges the last value of each count: one engine corrects the first value at the end, another reports each value
    * once.
    */
-  #mergeUsage(usage: typeof MessagesUsage.Type | null | undefined): string | null {
+  #mergeUsage(usage: MessageUsage | null | undefined): string | null {
     if (usage == null) return null
     const known = Object.entries(usage).filter(([, count]) => count !== null)
     this.#usage = { ...this.#usage, ...Object.fromEntries(known) }

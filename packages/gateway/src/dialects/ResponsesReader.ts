@@ -1,13 +1,13 @@
+import { finishOfResponse, ResponseEnd } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, type Frame, fromLatin1, namedEvent, type StreamOptions, type StreamReader } from "./Dialect.ts"
-import { Answer, finishOfResponse } from "./responsesParts.ts"
 
 const Members = Schema.Record(Schema.String, Schema.Unknown)
 const decodeEvent = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ type: Schema.String, response: Schema.optionalKey(Members), sequence_number: Schema.optionalKey(Schema.Finite) }))
 )
-const decodeAnswer = Schema.decodeUnknownOption(Answer)
+const decodeAnswer = Schema.decodeUnknownOption(ResponseEnd)
 
 /** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
 const content = /"delta":"[^"]/

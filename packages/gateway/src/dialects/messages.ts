@@ -1,15 +1,15 @@
-import { optionalNullable } from "@seatrial/domain"
+import { MessageUsage, optionalNullable, TokenCountAnswer } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Dialect, WholeAnswer } from "./Dialect.ts"
 import { MessagesReader } from "./MessagesReader.ts"
-import { classesOfMessage, finishOfStop, MessagesUsage, messagesError, messagesUsage } from "./messagesParts.ts"
+import { classesOfMessage, finishOfStop, messagesError, messagesUsage } from "./messagesParts.ts"
 
 const decode = Schema.decodeUnknownOption(
   Schema.fromJsonString(
     Schema.Struct({
       type: Schema.Literal("message"),
       stop_reason: optionalNullable(Schema.String),
-      usage: optionalNullable(MessagesUsage)
+      usage: optionalNullable(MessageUsage)
     })
   )
 )
@@ -22,7 +22,7 @@ const readWhole = (text: string): WholeAnswer | null => {
   return { usage: usage == null ? null : classesOfMessage(usage), finished: finishReason !== null, finishReason, body: text }
 }
 
-const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })))
+const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(TokenCountAnswer))
 
 /** Counting tokens generates nothing, so it costs nothing. */
 const nothing = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }

@@ -1,23 +1,10 @@
-import { optionalNullable, type Usage } from "@seatrial/domain"
+import { MessageUsage, stopReasons, type Usage } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 
-const count = optionalNullable(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
+const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(MessageUsage))
 
-/**
- * Anthropic's usage as vLLM and SGLang report it. `input_tokens` does not include tokens that were read from or written
- * to the cache.
- */
-export const MessagesUsage = Schema.Struct({
-  input_tokens: count,
-  output_tokens: count,
-  cache_read_input_tokens: count,
-  cache_creation_input_tokens: count
-})
-
-const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(MessagesUsage))
-
-export const classesOfMessage = (usage: typeof MessagesUsage.Type): Usage => ({
+export const classesOfMessage = (usage: MessageUsage): Usage => ({
   input_tokens: usage.input_tokens ?? 0,
   output_tokens: usage.output_tokens ?? 0,
   cache_read_tokens: usage.cache_read_input_tokens ?? null,
@@ -27,17 +14,8 @@ export const classesOfMessage = (usage: typeof MessagesUsage.Type): Usage => ({
 /** Reads the `usage` member of a message. */
 export const messagesUsage = (json: string): Usage | null => Option.getOrNull(Option.map(decodeUsage(json), classesOfMessage))
 
-const endings = new Map([
-  ["end_turn", "stop"],
-  ["stop_sequence", "stop"],
-  ["max_tokens", "length"],
-  ["model_context_window_exceeded", "length"],
-  ["tool_use", "tool_calls"],
-  ["refusal", "content_filter"]
-])
-
 /** The finish reason in the record for a `stop_reason`; null if it is not a valid one. */
-export const finishOfStop = (reason: string): string | null => endings.get(reason) ?? null
+export const finishOfStop = (reason: string): string | null => stopReasons.get(reason) ?? null
 
 /** The vendor's error type. */
 const typeOf = ({ status, type }: Refusal): string =>

@@ -1,11 +1,12 @@
+import { finishOfResponse, ResponseEnd } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Dialect, WholeAnswer } from "./Dialect.ts"
 import { openAiError } from "./openAiError.ts"
 import { ResponsesReader } from "./ResponsesReader.ts"
-import { Answer, classesOfResponse, finishOfResponse, responsesUsage } from "./responsesParts.ts"
+import { classesOfResponse, responsesUsage } from "./responsesParts.ts"
 
 const decodeMembers = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
-const decodeAnswer = Schema.decodeUnknownOption(Answer)
+const decodeAnswer = Schema.decodeUnknownOption(ResponseEnd)
 
 const readWhole = (text: string): WholeAnswer | null => {
   const members = Option.getOrNull(decodeMembers(text))

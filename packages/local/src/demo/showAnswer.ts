@@ -1,12 +1,8 @@
-import { optionalNullable, Receipt, RequestRecord } from "@seatrial/domain"
-import { Option, Schema } from "effect"
+import { readChatStream } from "@seatrial/client"
+import { Receipt, RequestRecord } from "@seatrial/domain"
 import { DemoError } from "./DemoError.ts"
 import type { Product } from "./Product.ts"
 import { bold, dim, heading, row, say } from "./Screen.ts"
-
-const Chunk = Schema.fromJsonString(
-  Schema.Struct({ choices: Schema.Array(Schema.Struct({ delta: Schema.Struct({ content: optionalNullable(Schema.String) }) })) })
-)
 
 /** Sends a chat request through the gateway and prints the answer as it arrives. Returns the request ID. */
 export const showChat = async (product: Product, model: string, question: string): Promise<string> => {
@@ -24,23 +20,10 @@ export const showChat = async (product: Product, model: string, question: string
     throw new DemoError("chat", `The gateway answered ${response.status}: ${(await response.text()).slice(0, 300)}`, `Read ${product.log}.`)
   }
   process.stdout.write(`   ${dim("model")}  `)
-  const decoder = new TextDecoder()
-  let rest = ""
   let ended = false
-  for await (const bytes of response.body) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split("\n")
-    rest = lines.pop() ?? ""
-    for (const text of lines.filter((candidate) => candidate.startsWith("data: ")).map((candidate) => candidate.slice(6))) {
-      if (text === "[DONE]") ended = true
-      const chunk = Schema.decodeUnknownOption(Chunk)(text)
-      if (Option.isSome(chunk))
-        process.stdout.write(
-          chunk.value.choices
-            .map(({ delta }) => delta.content ?? "")
-            .join("")
-            .replaceAll("\n", " ")
-        )
-    }
+  for await (const event of readChatStream(response.body)) {
+    if (event._tag === "Ended") ended = true
+    if (event._tag === "Text") process.stdout.write(event.text.replaceAll("\n", " "))
   }
   say()
   if (!ended) throw new DemoError("chat", "The stream broke off.", `Read ${product.log}.`)

@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import { text } from "node:stream/consumers"
 import { assert, describe, it } from "@effect/vitest"
-import { type Benchmark, benchmarkFault, type Measured } from "@seatrial/domain"
+import { type Benchmark, benchmarkFault, dataFrame, type Measured, streamEnd } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
@@ -142,7 +142,7 @@ describe("the findings of a trial", () => {
               }))
               const usage = { prompt_tokens: prompt.length, completion_tokens: max_tokens + (sound(salts.size) ? 0 : 1) }
               const figures = [...frames, { choices: [], usage }].map((frame) => JSON.stringify(frame))
-              return response.end([...figures, "[DONE]"].map((data) => `data: ${data}\n\n`).join(""))
+              return response.end([...figures, streamEnd].map((data) => dataFrame(data)).join(""))
             })
           })
           yield* Effect.acquireRelease(

@@ -1,5 +1,6 @@
 import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame } from "@seatrial/domain"
 import { Effect } from "effect"
 import { EngineConnection, now } from "../../src/benchmark/EngineConnection.ts"
 
@@ -25,7 +26,7 @@ const silentAfter = (parts: ReadonlyArray<string>) =>
     ({ close }) => Effect.sync(close)
   )
 
-const frame = `data: ${JSON.stringify({ choices: [{ index: 0, text: "a", finish_reason: null }] })}\n\n`
+const frame = dataFrame({ choices: [{ index: 0, text: "a", finish_reason: null }] })
 
 describe("a stream of the benchmark", () => {
   for (const [what, parts] of [

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
 import { assert, describe, it } from "@effect/vitest"
-import { benchmarkFault } from "@seatrial/domain"
+import { benchmarkFault, dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { workload } from "../../src/benchmark/workload.ts"
@@ -100,13 +100,13 @@ describe("the benchmark", () => {
     Effect.gen(function* () {
       const send = async (response: ServerResponse, tokens: number) => {
         response.writeHead(200, { "content-type": "text/event-stream" })
-        const frame = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`)
+        const frame = (data: object) => response.write(dataFrame(data))
         for (let token = 1; token <= tokens && !response.destroyed; token++) {
           await new Promise((resolve) => setTimeout(resolve, waits(token)))
           frame({ choices: [{ text: "a", finish_reason: token === tokens ? "length" : null }] })
         }
         frame({ choices: [], usage: { prompt_tokens: 16, completion_tokens: tokens, total_tokens: 16 + tokens } })
-        response.end("data: [DONE]\n\n")
+        response.end(dataFrame(streamEnd))
       }
       const server = createServer((request, response) => {
         void text(request).then((body) => {

@@ -1,15 +1,15 @@
 import { createServer, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Deferred, Effect, Fiber } from "effect"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { StreamReader } from "../../src/benchmark/StreamReader.ts"
 import { workload } from "../../src/benchmark/workload.ts"
 
-const event = (body: object | string) => `data: ${typeof body === "string" ? body : JSON.stringify(body)}\n\n`
-const piece = (text: string) => event({ choices: [{ index: 0, text, finish_reason: null }] })
+const piece = (text: string) => dataFrame({ choices: [{ index: 0, text, finish_reason: null }] })
 const usage = { prompt_tokens: 4, completion_tokens: 3, total_tokens: 7 }
-const end = [event({ choices: [{ index: 0, text: "", finish_reason: "length" }] }), event({ choices: [], usage }), event("[DONE]")].join("")
-const events = `: a comment\nevent: message\n${piece("é€😀")}${event({ choices: [{ delta: { role: "assistant", content: "" } }] })}${event({ choices: [{ delta: { reasoning: "x" } }] })}${event({ choices: [{ delta: { tool_calls: [{}] } }] })}${end}`
+const end = [dataFrame({ choices: [{ index: 0, text: "", finish_reason: "length" }] }), dataFrame({ choices: [], usage }), dataFrame(streamEnd)].join("")
+const events = `: a comment\nevent: message\n${piece("é€😀")}${dataFrame({ choices: [{ delta: { role: "assistant", content: "" } }] })}${dataFrame({ choices: [{ delta: { reasoning: "x" } }] })}${dataFrame({ choices: [{ delta: { tool_calls: [{}] } }] })}${end}`
 const chunk = (data: string) => `${Buffer.byteLength(data).toString(16)}\r\n${data}\r\n`
 const head = (...headers: ReadonlyArray<string>) =>
   `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n${headers.map((header) => `${header}\r\n`).join("")}\r\n`
@@ -45,13 +45,16 @@ describe("the reader of a stream", () => {
 
   it.each([
     ["http_503", "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\n{}"],
-    ["error_event", head(`content-length: ${Buffer.byteLength(event({ error: {} }) + end)}`) + event({ error: {} }) + end],
-    ["aborted", `${head("transfer-encoding: chunked")}${chunk(event({ choices: [{ text: "", finish_reason: "abort" }] }) + end)}0\r\n\r\n`],
-    ["unreadable", `${head("transfer-encoding: chunked")}${chunk(event("{") + end)}0\r\n\r\n`],
+    ["error_event", head(`content-length: ${Buffer.byteLength(dataFrame({ error: {} }) + end)}`) + dataFrame({ error: {} }) + end],
+    ["aborted", `${head("transfer-encoding: chunked")}${chunk(dataFrame({ choices: [{ text: "", finish_reason: "abort" }] }) + end)}0\r\n\r\n`],
+    ["unreadable", `${head("transfer-encoding: chunked")}${chunk(dataFrame("{") + end)}0\r\n\r\n`],
     ["unreadable", `${head("transfer-encoding: chunked")}zz\r\n`],
     ["no_done", `${head("transfer-encoding: chunked")}${chunk(piece("x"))}0\r\n\r\n`],
-    ["no_finish_reason", `${head("transfer-encoding: chunked")}${chunk(piece("x") + event("[DONE]"))}0\r\n\r\n`],
-    ["no_usage", `${head("transfer-encoding: chunked")}${chunk(event({ choices: [{ text: "x", finish_reason: "stop" }] }) + event("[DONE]"))}0\r\n\r\n`]
+    ["no_finish_reason", `${head("transfer-encoding: chunked")}${chunk(piece("x") + dataFrame(streamEnd))}0\r\n\r\n`],
+    [
+      "no_usage",
+      `${head("transfer-encoding: chunked")}${chunk(dataFrame({ choices: [{ text: "x", finish_reason: "stop" }] }) + dataFrame(streamEnd))}0\r\n\r\n`
+    ]
   ])("calls it %s where an answer is none", (problem, text) => {
     const reader = read(text)
     assert.deepStrictEqual([reader.over, reader.problem], [true, problem])

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { CompletionCounts, dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { likelihoodTexts } from "../../src/suite/texts/likelihoodTexts.ts"
 import { callsOf, type Fault, number, Prompt, say, servedName, textOf } from "./fakeWords.ts"
@@ -20,8 +21,7 @@ const Body = Schema.Struct({
 })
 const Several = Schema.StructWithRest(Schema.Struct({ prompt: Schema.NonEmptyArray(Schema.String) }), [Schema.Record(Schema.String, Schema.Unknown)])
 const decodeSeveral = Schema.decodeUnknownOption(Schema.fromJsonString(Several))
-const Usage = Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int, total_tokens: Schema.Int })
-const Answered = Schema.Struct({ choices: Schema.NonEmptyArray(Schema.Struct({ text: Schema.String })), usage: Usage })
+const Answered = Schema.Struct({ choices: Schema.NonEmptyArray(Schema.Struct({ text: Schema.String })), usage: CompletionCounts })
 const decodeAnswered = Schema.decodeUnknownSync(Answered)
 const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
 
@@ -51,7 +51,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     for (const prompt of has("one prompt's answer for all") ? prompts.map(() => prompts[0]) : prompts) {
       answer(path, JSON.stringify({ ...body, prompt }), response, (_, one) => answers.push(decodeAnswered(one)))
     }
-    const sum = (of: (usage: typeof Usage.Type) => number) => answers.reduce((all, { usage }) => all + of(usage), 0)
+    const sum = (of: (usage: CompletionCounts) => number) => answers.reduce((all, { usage }) => all + of(usage), 0)
     const usage = {
       prompt_tokens: sum((each) => each.prompt_tokens),
       completion_tokens: sum((each) => each.completion_tokens),
@@ -130,14 +130,14 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
       return reply(200, { choices: [{ index: 0, ...choice, ...told, token_ids: said.ids, finish_reason: reason }], usage, ...scored })
     }
     response.writeHead(200, { "content-type": "text/event-stream" })
-    const frame = (data: object | string) => response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
+    const frame = (data: object | string) => response.write(dataFrame(data))
     const piece = (word: string) => (chat ? { delta: { content: word } } : { text: word })
     if (chat) for (let role = 0; role < (has("two roles") ? 2 : 1); role++) frame({ choices: [{ delta: { role: "assistant", content: "" } }] })
     for (const [index, call] of calls.entries()) frame({ choices: [{ delta: { tool_calls: [{ index, ...call }] }, finish_reason: null }] })
     for (const word of has("last chunk lost") ? words.slice(0, -1) : words) frame({ choices: [{ ...piece(word), finish_reason: null }] })
     frame({ choices: [{ ...piece(""), finish_reason: reason }] })
     if (!has("no usage chunk")) frame({ choices: [], usage })
-    if (!has("no done")) frame("[DONE]")
+    if (!has("no done")) frame(streamEnd)
     if (has("says more after done")) frame({ choices: [] })
     return response.end()
   }

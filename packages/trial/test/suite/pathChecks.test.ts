@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { InferencePath } from "@seatrial/domain"
+import { dataFrame, type InferencePath } from "@seatrial/domain"
 import { Effect, Fiber, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
@@ -88,7 +88,7 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
       const { events, whole } = bodies(says, more, max_tokens)[path]
       const usage = { prompt_tokens: 5 + more, completion_tokens: 9, total_tokens: 14 + more }
       const chat = { choices: [{ message: { content: says.text } }], usage }
-      const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
+      const lines = events.map((event) => dataFrame(event)).join("")
       return { status: 200, text: asked !== path ? JSON.stringify(chat) : stream === true ? lines : JSON.stringify(whole) }
     })
   const repository = { ...subject.repository, thinking: { thinks, toggle: false } }

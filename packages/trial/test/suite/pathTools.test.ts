@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { dataFrame } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { pathTools } from "../../src/suite/pathTools.ts"
@@ -43,7 +44,7 @@ const tried = Effect.fnUntraced(function* (name: string, { chat = 2, cut = false
         ...calls.map((call) => ({ type: "response.function_call_arguments.delta", delta: call.arguments })),
         { type: cut ? "response.incomplete" : "response.completed", response }
       ]
-      return { status: 200, text: stream === true ? events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("") : JSON.stringify(response) }
+      return { status: 200, text: stream === true ? events.map((event) => dataFrame(event)).join("") : JSON.stringify(response) }
     })
   const repository = { ...subject.repository, thinking: { thinks, toggle: thinks } }
   return yield* row(name)
