@@ -15,6 +15,17 @@ const fromLayers = /(?:^|\.)((?:layers|h|blocks)\..+)$/
 
 const layerOf = (name: string): string => /\d+/.exec(name)?.[0] ?? ""
 
+/**
+ * The shape of the linear module that a tensor outside the towers belongs to; undefined if the tensor belongs to none.
+ */
+const shapeOfModule = ({ dtype, name, shape }: TensorGroup): ModuleShape | undefined => {
+  if (!name.includes(".") || isTower(name)) return undefined
+  if (!name.endsWith(".weight") || !weighed.has(dtype)) return null
+  if (shape.length !== 2) return undefined
+  const [output, input] = shape
+  return output === undefined || input === undefined ? null : { output, input }
+}
+
 /** The linear modules of a model, found by tensor name, for the validation of adapters. */
 export class BaseModules {
   readonly #kinds = new Map<string, Array<Variant>>()
@@ -22,25 +33,28 @@ export class BaseModules {
   readonly #short = new Map<string, string | null>()
 
   constructor(groups: Iterable<TensorGroup>) {
-    for (const { dtype, name, shape } of groups) {
-      const dot = name.lastIndexOf(".")
-      if (dot < 0 || isTower(name)) continue
-      const [output, input] = shape
-      const plain = name.endsWith(".weight") && weighed.has(dtype)
-      if (plain && shape.length !== 2) continue
-      const module = name.slice(0, dot)
-      const known = plain && output !== undefined && input !== undefined ? { output, input } : null
-      const kind = kindOf(module)
-      const variants = this.#kinds.get(kind) ?? []
-      if (variants.length === 0) {
-        this.#kinds.set(kind, variants)
-        const short = fromLayers.exec(kind)?.[1]
-        if (short !== undefined) this.#short.set(short, this.#short.has(short) && this.#short.get(short) !== kind ? null : kind)
-      }
-      const same = variants.find((variant) => variant.shape?.output === known?.output && variant.shape?.input === known?.input)
-      if (same === undefined) variants.push({ shape: known, layers: new Set([layerOf(name)]) })
-      else same.layers.add(layerOf(name))
+    for (const group of groups) {
+      const shape = shapeOfModule(group)
+      if (shape !== undefined) this.#add(group.name, shape)
     }
+  }
+
+  #add(name: string, shape: ModuleShape): void {
+    const variants = this.#variantsOf(kindOf(name.slice(0, name.lastIndexOf("."))))
+    const same = variants.find((variant) => variant.shape?.output === shape?.output && variant.shape?.input === shape?.input)
+    if (same === undefined) variants.push({ shape, layers: new Set([layerOf(name)]) })
+    else same.layers.add(layerOf(name))
+  }
+
+  /** The variants of a kind, which is registered if it is new. */
+  #variantsOf(kind: string): Array<Variant> {
+    const known = this.#kinds.get(kind)
+    if (known !== undefined) return known
+    const variants: Array<Variant> = []
+    this.#kinds.set(kind, variants)
+    const short = fromLayers.exec(kind)?.[1]
+    if (short !== undefined) this.#short.set(short, this.#short.has(short) && this.#short.get(short) !== kind ? null : kind)
+    return variants
   }
 
   /** The shape of a module; undefined if the model has no linear module of that name outside its towers. */

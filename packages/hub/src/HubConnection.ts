@@ -1,12 +1,10 @@
-import { Duration, Effect, Option, Redacted, Schedule } from "effect"
+import { Effect, type Option, type Redacted } from "effect"
 import { parseJson } from "./boundedJson.ts"
+import { contentRange } from "./contentRange.ts"
 import { HubAnswer, HubUnavailable, Unreadable } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
-import { pauseBefore } from "./pauseBefore.ts"
-import { proxyFor } from "./proxy.ts"
-import { type Passage, passageTo } from "./redirects.ts"
-import { requestOnce } from "./requestOnce.ts"
-import { retryAfter } from "./retryAfter.ts"
+import { makeSend, type Send } from "./makeSend.ts"
+import { type Patience, retryHub } from "./retryHub.ts"
 import type { Sink } from "./safetensors.ts"
 
 /**
@@ -47,40 +45,13 @@ export interface HubConnection {
 
 /** Maximum size of a JSON response of the hub, in bytes. */
 export const maxAnswerBytes = 4 * 1024 * 1024
-/** Statuses that describe a repository, a revision or a file. 416 is an empty file. */
-const aboutRepository = new Set([400, 401, 403, 404, 410, 416, 451])
-/** Maximum number of redirects of one request: a renamed repository, the file's location, and the storage behind it. */
-const maxRedirects = 5
-
 const unavailable = (message: string) => new HubUnavailable({ message })
-
-/** Maps a failed response to an error. The hub's own text is omitted, because it may contain an address. */
-export const failedAnswer = (status: number, headers: Headers): HubAnswer | HubUnavailable => {
-  const wait = retryAfter(headers)
-  const pause = wait === null ? {} : { retryAfter: wait }
-  if (status === 429) return new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
-  // Only these statuses describe a repository. Any other status comes from a proxy or from a server that is not a hub.
-  if (!aboutRepository.has(status)) return new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
-  const disabled = headers.get("x-error-code") === "DisabledRepo" || headers.get("x-error-message") === "Access to this resource is disabled."
-  return new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
-}
-
-const failureOf = async (response: Response): Promise<HubAnswer | HubUnavailable> => {
-  await response.body?.cancel()
-  return failedAnswer(response.status, response.headers)
-}
 
 /** Maps the failure of a call to an error. */
 export const hubFailure = (cause: unknown): HubAnswer | HubUnavailable =>
   cause instanceof HubAnswer || cause instanceof HubUnavailable ? cause : unavailable("The model hub cannot be reached.")
 
 const readFailure = (cause: unknown) => (cause instanceof Unreadable ? cause : hubFailure(cause))
-
-/** `Content-Range: bytes 0-99/1234` as numbers. */
-const contentRange = (header: string | null): { readonly start: number; readonly end: number; readonly total: number } | null => {
-  const match = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(header ?? "")
-  return match === null ? null : { start: Number(match[1]), end: Number(match[2]), total: Number(match[3]) }
-}
 
 /**
  * Passes the first `length` bytes of a body to a sink, which must copy the bytes that it keeps. Further bytes are
@@ -125,122 +96,75 @@ const nextPage = (header: string | null, base: string, origin: string): string |
   return url.origin === origin ? url.href.slice(base.length) : null
 }
 
-/**
- * How long transient failures are retried. `brief`: a few times within seconds. `long`: for minutes, with the pauses
- * that the hub asks for.
- */
-export type Patience = "brief" | "long"
+/** The response to a range request, and the number of requests that the hub answered for it. */
+interface CountedRange extends RangeAnswer {
+  readonly requests: number
+}
+
+/** The range of a response without `Content-Range`: the complete file. */
+const completeRange = ({ headers }: Response, body: ReadableStream<Uint8Array>): RangeAnswer => {
+  const length = headers.has("content-encoding") ? null : headers.get("content-length")
+  const total = length === null ? null : Number(length)
+  return { start: 0, end: total === null ? Number.MAX_SAFE_INTEGER : total - 1, total, body }
+}
+
+/** The range of a partial response; null if it is not the requested one. */
+const partialRange = ({ headers }: Response, body: ReadableStream<Uint8Array>, from: number, to: number | null): RangeAnswer | null => {
+  const range = contentRange(headers.get("content-range"))
+  const isPlain = (headers.get("content-encoding") ?? "identity") === "identity"
+  if (range === null || !isPlain || range.start !== from || (to !== null && range.end > to)) return null
+  return { ...range, body }
+}
+
+const openRange = async (send: Send, url: string, from: number, to: number | null, signal: AbortSignal): Promise<CountedRange> => {
+  const { requests, response } = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)
+  const { body } = response
+  if (body === null) throw unavailable("The model hub sends an empty answer.")
+  const range = response.status === 206 ? partialRange(response, body, from, to) : completeRange(response, body)
+  if (range !== null) return { ...range, requests }
+  await body.cancel()
+  throw unavailable("The model hub sends other bytes than were asked for.")
+}
 
 /** Connects to the hub with `token`, which is sent to the hub's own origin only. */
 export const connect = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>, patience: Patience = "brief"): HubConnection => {
   const { endpoint } = settings
-  const hub = new URL(endpoint)
-  const { origin } = hub
+  const { origin } = new URL(endpoint)
   let sent = 0
-
-  const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal, { lookup }: Passage): Promise<Response> => {
-    const headers = new Headers({ ...accept, "user-agent": "seatrial" })
-    if (url.origin === origin && Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
-    // With a proxy, the proxy resolves the host.
-    if (lookup !== undefined && proxyFor(url) === null) return requestOnce(url, headers, signal, lookup)
-    return fetch(url, { headers, signal, redirect: "manual" })
-  }
-
-  const send = async (input: string, accept: Readonly<Record<string, string>>, signal: AbortSignal) => {
-    let url = new URL(input)
-    let passage: Passage = {}
-    let requests = 0
-    for (let redirects = 0; ; redirects++) {
-      if (url.origin === origin) requests++
-      const response = await once(url, accept, signal, passage)
-      if (response.ok) return { response, requests }
-      const location = response.headers.get("location")
-      if (![301, 302, 303, 307, 308].includes(response.status) || location === null) {
-        const failure = await failureOf(response)
-        if (failure instanceof HubAnswer) sent += requests
-        throw failure
-      }
-      await response.body?.cancel()
-      if (redirects === maxRedirects || !URL.canParse(location, url.href)) throw unavailable("The model hub redirects without end.")
-      const next = new URL(location, url.href)
-      passage = passageTo(hub, next, settings.redirectHosts)
-      url = next
-    }
-  }
-
-  const limited = <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.timeoutOrElse(effect, { duration: settings.timeout, orElse: () => Effect.fail(unavailable("The model hub does not answer in time.")) })
-
-  const patient = <A, E extends HubAnswer | HubUnavailable | Unreadable>(effect: Effect.Effect<A, E>) =>
-    Effect.suspend(() => {
-      let failures = 0
-      return Effect.retry(
-        Effect.tapError(effect, (error) => {
-          if (error._tag !== "HubUnavailable" || ++failures > settings.downloadRetries) return Effect.void
-          return Effect.sleep(pauseBefore(settings.retryDelay, failures, error))
-        }),
-        { times: settings.downloadRetries, while: (error) => error._tag === "HubUnavailable" }
-      )
-    })
-
-  const brief = <A, E extends HubAnswer | HubUnavailable | Unreadable>(effect: Effect.Effect<A, E>) =>
-    Effect.retry(effect, {
-      times: settings.retries,
-      schedule: Schedule.exponential(settings.retryDelay),
-      // If the hub asks for a longer pause, the failure is returned to the caller, who may wait.
-      while: (error) => error._tag === "HubUnavailable" && (error.retryAfter ?? 0) <= Duration.toMillis(settings.retryDelay)
-    })
-
-  const retried = patience === "long" ? patient : brief
-
-  const openCounted = async (url: string, from: number, to: number | null, signal: AbortSignal) => {
-    const { requests, response } = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)
-    const { body } = response
-    if (body === null) throw unavailable("The model hub sends an empty answer.")
-    const coded = response.headers.get("content-encoding")
-    if (response.status !== 206) {
-      const length = coded === null ? response.headers.get("content-length") : null
-      const total = length === null ? null : Number(length)
-      return { start: 0, end: total === null ? Number.MAX_SAFE_INTEGER : total - 1, total, body, requests }
-    }
-    const range = contentRange(response.headers.get("content-range"))
-    if (range === null || range.start !== from || (to !== null && range.end > to) || (coded !== null && coded !== "identity")) {
-      await body.cancel()
-      throw unavailable("The model hub sends other bytes than were asked for.")
-    }
-    return { ...range, body, requests }
-  }
+  const send = makeSend(settings, token, (requests) => {
+    sent += requests
+  })
+  const retried = retryHub(settings, patience)
+  const call = <A>(run: (signal: AbortSignal) => Promise<A>) =>
+    Effect.tryPromise({ try: run, catch: readFailure }).pipe(
+      Effect.timeoutOrElse({ duration: settings.timeout, orElse: () => Effect.fail(unavailable("The model hub does not answer in time.")) }),
+      retried
+    )
 
   return {
     getJson: (path) =>
-      Effect.tryPromise({
-        try: async (signal) => {
-          const { requests, response } = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
-          const value = parseJson(await readAnswer(response.body))
-          if (value === undefined) throw unavailable("The model hub sends a response that is not JSON.")
-          sent += requests
-          return { value, next: nextPage(response.headers.get("link"), endpoint, origin) }
-        },
-        catch: readFailure
-      }).pipe(limited, retried),
-    openRange: openCounted,
+      call(async (signal) => {
+        const { requests, response } = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
+        const value = parseJson(await readAnswer(response.body))
+        if (value === undefined) throw unavailable("The model hub sends a response that is not JSON.")
+        sent += requests
+        return { value, next: nextPage(response.headers.get("link"), endpoint, origin) }
+      }),
+    openRange: (url, from, to, signal) => openRange(send, url, from, to, signal),
     readInto: (url, from, to, start) =>
-      Effect.tryPromise({
-        try: async (signal) => {
-          const answer = await openCounted(url, from, to, signal)
-          // A hub without range support sends the file from its start, which only serves a read from the start.
-          if (answer.start !== from) {
-            await answer.body.cancel()
-            throw unavailable("The model hub does not serve ranges of files.")
-          }
-          const sink = start()
-          await drain(answer.body, to - from + 1, sink.push)
-          const read = sink.end()
-          sent += answer.requests
-          return read
-        },
-        catch: readFailure
-      }).pipe(limited, retried),
+      call(async (signal) => {
+        const answer = await openRange(send, url, from, to, signal)
+        // A hub without range support sends the file from its start, which only serves a read from the start.
+        if (answer.start !== from) {
+          await answer.body.cancel()
+          throw unavailable("The model hub does not serve ranges of files.")
+        }
+        const sink = start()
+        await drain(answer.body, to - from + 1, sink.push)
+        const read = sink.end()
+        sent += answer.requests
+        return read
+      }),
     fileUrl: (repo, commit, path) => `${endpoint}/${repo}/resolve/${commit}/${encodeURIComponent(path)}`,
     sent: () => sent
   }

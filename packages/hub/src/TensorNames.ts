@@ -2,6 +2,9 @@
 export const maxTensors = 320_000
 
 const longestName = 512
+/** The only characters that engines accept in a name. */
+const visible = /^[!-~]+$/
+const isAcceptable = (name: string): boolean => name.length <= longestName && name !== "__proto__" && visible.test(name)
 /** Random for each process, so that no caller can construct names with colliding hashes. */
 const seeds = crypto.getRandomValues(new Uint32Array(4))
 const [highSeed = 0, lowSeed = 0, groupHighSeed = 0, groupLowSeed = 0] = seeds
@@ -19,7 +22,7 @@ export class TensorName {
 
   /** False if engines accept no tensor of that name. */
   read(text: string): boolean {
-    if (text.length === 0 || text.length > longestName || text === "__proto__") return false
+    if (!isAcceptable(text)) return false
     let high = highSeed
     let low = lowSeed
     let groupHigh = groupHighSeed
@@ -28,7 +31,6 @@ export class TensorName {
     let inNumber = false
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at)
-      if (code < 0x21 || code > 0x7e) return false
       high = mixHigh(high, code)
       low = mixLow(low, code)
       const digit = code >= 0x30 && code <= 0x39

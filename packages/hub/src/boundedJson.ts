@@ -7,25 +7,36 @@ import { maxDepth } from "./JsonScanner.ts"
 /** Maximum number of values in one file. Parsed values take many times the space of their text. */
 const maxValues = 100_000
 
+const quote = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+
+const tableOf = (amounts: Readonly<Record<string, number>>) => Int8Array.from({ length: 256 }, (_, byte) => amounts[String.fromCharCode(byte)] ?? 0)
+/** By how much a byte outside of strings changes the depth. */
+const depthChange = tableOf({ "{": 1, "[": 1, "}": -1, "]": -1 })
+/** How many values begin after a byte outside of strings. */
+const valuesAfter = tableOf({ "{": 1, "[": 1, ",": 1 })
+
+/** The position of the closing quote of a string whose first byte is at `from`, or at least the length. */
+const closingQuote = (bytes: Uint8Array, from: number): number => {
+  let at = from
+  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1
+  return at
+}
+
 /** Depth, number of values, and number of top-level members of a JSON text, computed without building values. */
 const measure = (bytes: Uint8Array): { readonly depth: number; readonly values: number; readonly members: number } => {
   let depth = 0
   let deepest = 0
   let members = 0
   let values = 1
-  let inString = false
   for (let index = 0; index < bytes.length; index++) {
-    const byte = bytes[index]
-    if (inString) {
-      if (byte === 0x5c) index++
-      else if (byte === 0x22) inString = false
-    } else if (byte === 0x22) inString = true
-    else if (byte === 0x7b || byte === 0x5b) {
-      deepest = Math.max(deepest, ++depth)
-      values++
-    } else if (byte === 0x7d || byte === 0x5d) depth--
-    else if (byte === 0x2c) values++
-    else if (byte === 0x3a && depth === 1) members++
+    const byte = bytes[index] ?? 0
+    if (byte === quote) index = closingQuote(bytes, index + 1)
+    depth += depthChange[byte] ?? 0
+    values += valuesAfter[byte] ?? 0
+    deepest = Math.max(deepest, depth)
+    if (byte === colon && depth === 1) members++
   }
   return { depth: deepest, values, members }
 }
@@ -38,25 +49,31 @@ const measure = (bytes: Uint8Array): { readonly depth: number; readonly values: 
 const floatTopK = /("top_k"\s*:\s*)(-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+))/g
 const generationOf = (text: string): string => jsonOfPython(text.replace(floatTopK, '$1"$2"'))
 
+/** Why a file of this form is not parsed, as words that follow its name; null if it is. */
+const formProblem = (bytes: Uint8Array, { depth, values }: { readonly depth: number; readonly values: number }): string | null => {
+  if (depth > maxDepth) return `is nested deeper than ${maxDepth} levels`
+  if (values > maxValues) return `holds more than ${maxValues} values`
+  // Python's reader in the engines fails at a byte order mark, while the decoder here ignores it.
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? "begins with a byte order mark, which engines do not accept" : null
+}
+
 /**
  * Parses a JSON object of an untrusted repository: valid UTF-8, limited nesting, no duplicate names at the top level.
  * `name` is for the message.
  */
 export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<Record<PropertyKey, unknown>, Unreadable> => {
-  const { depth, members, values } = measure(bytes)
-  if (depth > maxDepth) return Result.fail(new Unreadable({ reason: `${name} is nested deeper than ${maxDepth} levels.` }))
-  if (values > maxValues) return Result.fail(new Unreadable({ reason: `${name} holds more than ${maxValues} values.` }))
-  // Python's reader in the engines fails at a byte order mark, while the decoder here ignores it.
-  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
-    return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, which engines do not accept.` }))
+  const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
+  const measures = measure(bytes)
+  const problem = formProblem(bytes, measures)
+  if (problem !== null) return fail(`${name} ${problem}.`)
   const text = textOf(bytes)
-  const value = text === undefined ? undefined : parse(name === "generation_config.json" ? generationOf(text) : jsonOfPython(text))
-  if (text === undefined || value === undefined) return Result.fail(new Unreadable({ reason: `${name} is not valid JSON.` }))
-  if (!Predicate.isObject(value)) return Result.fail(new Unreadable({ reason: `${name} is not a JSON object.` }))
-  if (Object.keys(value).length !== members) return Result.fail(new Unreadable({ reason: `${name} names something twice.` }))
+  if (text === undefined) return fail(`${name} is not valid JSON.`)
+  const value = parse(name === "generation_config.json" ? generationOf(text) : jsonOfPython(text))
+  if (value === undefined) return fail(`${name} is not valid JSON.`)
+  if (!Predicate.isObject(value)) return fail(`${name} is not a JSON object.`)
+  if (Object.keys(value).length !== measures.members) return fail(`${name} names something twice.`)
   const float = name === "config.json" ? floatSize(text) : null
-  if (float !== null) return Result.fail(new Unreadable({ reason: float }))
-  return Result.succeed(value)
+  return float === null ? Result.succeed(value) : fail(float)
 }
 
 /** `undefined` if the bytes are not UTF-8. */

@@ -22,18 +22,24 @@ const flattened = (config: Json): Json => {
 /** Values that a family's class determines. */
 const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
 
+const word = (value: unknown): string | null => (typeof value === "string" && value.length <= 64 ? value : null)
+
+/** The kind of position encoding: one kind for all layers, or `layers` if they differ. */
+const ropeKind = (reader: ConfigReader, rope: Json): string => {
+  if (reader.has("rope_local_base_freq") || Object.values(rope).some(Predicate.isObject)) return "layers"
+  return word(rope.rope_type ?? rope.type) ?? "default"
+}
+
 /** The properties of the computation in addition to sizes. No value here is a reason for a refusal. */
 const computationOf = (reader: ConfigReader): Computation => {
-  const word = (value: unknown) => (typeof value === "string" && value.length <= 64 ? value : null)
-  const rope = reader.value("rope_parameters") ?? reader.value("rope_scaling")
-  const dictionary = Predicate.isObject(rope) ? rope : {}
-  const turned = reader.value("partial_rotary_factor") ?? dictionary.partial_rotary_factor
-  const layers = reader.has("rope_local_base_freq") || Object.values(dictionary).some(Predicate.isObject)
+  const entry = reader.value("rope_parameters") ?? reader.value("rope_scaling")
+  const rope = Predicate.isObject(entry) ? entry : {}
+  const turned = reader.value("partial_rotary_factor") ?? rope.partial_rotary_factor
   return {
     activation: word(reader.value("hidden_act") ?? reader.value("hidden_activation")),
     attention_bias: reader.value("attention_bias") === true,
     mlp_bias: reader.value("mlp_bias") === true,
-    rope: layers ? "layers" : (word(dictionary.rope_type ?? dictionary.type) ?? "default"),
+    rope: ropeKind(reader, rope),
     ...(typeof turned === "number" && Number.isFinite(turned) && turned !== 1 ? { partial_rotary_factor: turned } : {})
   }
 }

@@ -16,12 +16,17 @@ const excepts = (entry: string, url: URL): boolean => {
   return name === "*" || host === plain || host.endsWith(`.${plain}`)
 }
 
+/** The address of the proxy for a protocol, if one is set. */
+const configuredProxy = (protocol: string, env: Environment): string | undefined => {
+  const plain = env.http_proxy || env.HTTP_PROXY
+  return protocol === "https:" ? env.https_proxy || env.HTTPS_PROXY || plain : plain
+}
+
 /** The proxy that Node's own client would use for an address: none unless `NODE_USE_ENV_PROXY` is 1. */
 export const proxyFor = (url: URL, env: Environment = process.env): URL | null => {
   if (env.NODE_USE_ENV_PROXY !== "1") return null
-  const plain = env.http_proxy || env.HTTP_PROXY
-  const configured = url.protocol === "https:" ? env.https_proxy || env.HTTPS_PROXY || plain : plain
-  if (configured === undefined || configured === "" || !URL.canParse(configured)) return null
+  const configured = configuredProxy(url.protocol, env) ?? ""
+  if (!URL.canParse(configured)) return null
   const except = (env.no_proxy || env.NO_PROXY || "").toLowerCase().split(/[\s,]+/)
   return except.some((entry) => entry !== "" && excepts(entry, url)) ? null : new URL(configured)
 }

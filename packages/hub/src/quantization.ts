@@ -86,29 +86,40 @@ const cacheBitsOf = ({ own, raw }: SchemeParts): number | null => {
   return stated ?? cacheAlgorithmBits.get(textOf(own, "kv_cache_quant_algo")) ?? null
 }
 
-/** Maps the terms of the methods to one vocabulary. Unknown terms are omitted and are no reason for a refusal. */
-const schemeOf = (raw: Json): QuantizationScheme | null => {
-  const parts = partsOf(raw)
+/** The number formats of weights and activations. */
+const numberFormats = (parts: SchemeParts): QuantizationScheme => {
   const bits = bitsOf(parts)
   const activationBits = parts.inputs?.size(64, "num_bits") ?? null
   const type = textOf(parts.weights, "type")
   const activationType = textOf(parts.inputs, "type")
+  return {
+    ...(bits === null ? {} : { bits }),
+    ...(activationBits === null ? {} : { activation_bits: activationBits }),
+    ...(type === undefined ? {} : { floating: type === "float" }),
+    ...(activationType === undefined ? {} : { activation_floating: activationType === "float" })
+  }
+}
+
+/** How the weights are grouped, and the bits of the KV cache. */
+const layout = (parts: SchemeParts): QuantizationScheme => {
   const groupSize = groupSizeOf(parts)
   const symmetric = symmetryOf(parts)
   const descAct = flagOf(parts.own, "desc_act")
   const cacheBits = cacheBitsOf(parts)
   const format = formatOf(parts)
-  const scheme: QuantizationScheme = {
-    ...(bits === null ? {} : { bits }),
-    ...(activationBits === null ? {} : { activation_bits: activationBits }),
-    ...(type === undefined ? {} : { floating: type === "float" }),
-    ...(activationType === undefined ? {} : { activation_floating: activationType === "float" }),
+  return {
     ...(groupSize === null ? {} : { group_size: groupSize }),
     ...(symmetric === null ? {} : { symmetric }),
     ...(descAct === null ? {} : { desc_act: descAct }),
     ...(cacheBits === null ? {} : { cache_bits: cacheBits }),
     ...(typeof format === "string" ? { format } : {})
   }
+}
+
+/** Maps the terms of the methods to one vocabulary. Unknown terms are omitted and are no reason for a refusal. */
+const schemeOf = (raw: Json): QuantizationScheme | null => {
+  const parts = partsOf(raw)
+  const scheme = { ...numberFormats(parts), ...layout(parts) }
   return Object.keys(scheme).length === 0 ? null : scheme
 }
 

@@ -194,80 +194,107 @@ const groupsProblem = (groups: TensorGroups, bytes: number): string | null => {
   return Number.isSafeInteger(bytes) ? null : "The repository's weights are larger than any machine."
 }
 
-/**
- * Reads the headers of weight files: of all, or of as many as `left` allows. The index determines which, so that each
- * kind of tensor is included; then the files whose size does not match their names are read.
- */
-export const readWeights = Effect.fnUntraced(function* (options: {
+interface WeightsSource {
   readonly connection: HubConnection
   readonly urlOf: (file: RepositoryFile) => string
   readonly files: ReadonlyArray<RepositoryFile>
   readonly index: WeightIndex | null
   /** The number of requests left. */
   readonly left: () => number
-}) {
-  const { connection, files, index, urlOf } = options
-  const names = index?.names ?? new TensorNames()
-  const groups = new TensorGroups()
-  const limit = maxHeadersBytes[options.left() === Number.POSITIVE_INFINITY ? "all" : "few"]
-  const room: Room = { limit, left: limit }
-  const byPath = new Map(files.map((file) => [file.path, file]))
-  const left = new Set(byPath.keys())
+}
 
-  const guessOf = ({ path }: RepositoryFile) => {
-    const placed = index?.files.get(path)
-    return placed === undefined ? 0 : placed.nameBytes + placed.tensors * 160 + 4_096
+/** The tensors that were read so far, and the files that were not. */
+class HeadersRead {
+  readonly groups = new TensorGroups()
+  readonly byPath: ReadonlyMap<string, RepositoryFile>
+  readonly left: Set<string>
+  readonly #source: WeightsSource
+  readonly #names: TensorNames
+  readonly #numbers: ReadonlyMap<string, number>
+  readonly #room: Room
+
+  constructor(source: WeightsSource) {
+    const { files, index, left } = source
+    const limit = maxHeadersBytes[left() === Number.POSITIVE_INFINITY ? "all" : "few"]
+    this.#source = source
+    this.#names = index?.names ?? new TensorNames()
+    this.#numbers = new Map(files.map(({ path }, at) => [path, index?.files.get(path)?.number ?? at + 1]))
+    this.#room = { limit, left: limit }
+    this.byPath = new Map(files.map((file) => [file.path, file]))
+    this.left = new Set(this.byPath.keys())
   }
 
-  const take = (file: RepositoryFile, number: number, header: Header) => {
-    const placed = names.hold(header.names, number)
-    if (placed === null) return new Unreadable({ reason: `${file.path} holds a tensor twice, or one that belongs to another file.` })
-    if (placed < (index?.files.get(file.path)?.tensors ?? 0))
-      return new Unreadable({ reason: `The index places tensors in ${file.path} which that file does not hold.` })
-    groups.addAll(header.groups.values())
-    return null
-  }
-
-  const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
-    const chosen = paths.flatMap((path) => byPath.get(path) ?? [])
-    const numbers = new Map(files.map(({ path }, at) => [path, index?.files.get(path)?.number ?? at + 1]))
-    yield* Effect.forEach(
+  /** Reads the headers of these files. */
+  read(paths: ReadonlyArray<string>) {
+    const { connection, urlOf } = this.#source
+    const chosen = paths.flatMap((path) => this.byPath.get(path) ?? [])
+    return Effect.forEach(
       chosen,
       (file) =>
-        Effect.flatMap(readHeader(connection, urlOf(file), file, guessOf(file), room), (header) => {
-          left.delete(file.path)
-          const problem = take(file, numbers.get(file.path) ?? 0, header)
-          return problem === null ? Effect.void : Effect.fail(problem)
+        Effect.flatMap(readHeader(connection, urlOf(file), file, this.#expectedBytes(file), this.#room), (header) => {
+          this.left.delete(file.path)
+          const problem = this.#take(file, header)
+          return problem === null ? Effect.void : Effect.fail(new Unreadable({ reason: problem }))
         }),
       // Long headers are read one at a time, because unread bytes are in memory together with the results of other
       // files.
-      { concurrency: chosen.some((file) => guessOf(file) > longHeader) ? 1 : parallelReads, discard: true }
+      { concurrency: chosen.some((file) => this.#expectedBytes(file) > longHeader) ? 1 : parallelReads, discard: true }
     )
-  })
-
-  if (index === null || options.left() === Number.POSITIVE_INFINITY) yield* read([...left])
-  else {
-    // The first file shows how many requests each one takes, because the hub may redirect.
-    const before = connection.sent()
-    const [first = "", ...rest] = coveringFiles(index, Math.max(1, options.left()))
-    yield* read([first])
-    const each = Math.max(1, connection.sent() - before)
-    const mayRead = () => Math.max(0, Math.floor(options.left() / each))
-    yield* read(left.size <= mayRead() ? [...left] : rest.slice(0, mayRead()))
-    const known = knownKinds(groups.values())
-    const odd = [...left].filter((path) => {
-      const [file, placed] = [byPath.get(path), index.files.get(path)]
-      return file !== undefined && placed !== undefined && !infer(file, placed, known).agrees
-    })
-    yield* read(odd.slice(0, mayRead()))
   }
 
+  /** Approximate length of a file's header by the index; 0 without an index. */
+  #expectedBytes({ path }: RepositoryFile): number {
+    const placed = this.#source.index?.files.get(path)
+    return placed === undefined ? 0 : placed.nameBytes + placed.tensors * 160 + 4_096
+  }
+
+  /** Adds the tensors of a file. Returns why they contradict the index or another file, as a sentence, or null. */
+  #take({ path }: RepositoryFile, header: Header): string | null {
+    const placed = this.#names.hold(header.names, this.#numbers.get(path) ?? 0)
+    if (placed === null) return `${path} holds a tensor twice, or one that belongs to another file.`
+    if (placed < (this.#source.index?.files.get(path)?.tensors ?? 0)) return `The index places tensors in ${path} which that file does not hold.`
+    this.groups.addAll(header.groups.values())
+    return null
+  }
+}
+
+/**
+ * Reads the headers of as many files as `left` allows: first files that together hold a tensor of each kind, then those
+ * whose size does not match their names.
+ */
+const readSome = Effect.fnUntraced(function* ({ connection, left }: WeightsSource, index: WeightIndex, headers: HeadersRead) {
+  // The first file shows how many requests each one takes, because the hub may redirect.
+  const before = connection.sent()
+  const [first = "", ...rest] = coveringFiles(index, Math.max(1, left()))
+  yield* headers.read([first])
+  const each = Math.max(1, connection.sent() - before)
+  const mayRead = () => Math.max(0, Math.floor(left() / each))
+  yield* headers.read(headers.left.size <= mayRead() ? [...headers.left] : rest.slice(0, mayRead()))
+  const known = knownKinds(headers.groups.values())
+  const odd = [...headers.left].filter((path) => {
+    const [file, placed] = [headers.byPath.get(path), index.files.get(path)]
+    return file !== undefined && placed !== undefined && !infer(file, placed, known).agrees
+  })
+  yield* headers.read(odd.slice(0, mayRead()))
+})
+
+/**
+ * Reads the headers of weight files: of all, or of as many as `left` allows. The index determines which, so that each
+ * kind of tensor is included.
+ */
+export const readWeights = Effect.fnUntraced(function* (source: WeightsSource) {
+  const { files, index, left } = source
+  const headers = new HeadersRead(source)
+  if (index === null || left() === Number.POSITIVE_INFINITY) yield* headers.read([...headers.left])
+  else yield* readSome(source, index, headers)
+
+  const { groups } = headers
   const fromHeaders = [...groups.values()].map((group) => ({ ...group }))
-  const inferred = addInferred(groups, left, byPath, index)
+  const inferred = addInferred(groups, headers.left, headers.byPath, index)
   const isTotalBetter = !inferred.isConsistent && index !== null && index.totalBytes !== null && agrees(files, index, index.totalBytes)
   const bytes = isTotalBetter ? index.totalBytes : inferred.bytes
   const problem = groupsProblem(groups, bytes)
   if (problem !== null) return yield* new Unreadable({ reason: problem })
-  const weights: Weights = { groups: [...groups.values()], fromHeaders, bytes, isComplete: left.size === 0 }
+  const weights: Weights = { groups: [...groups.values()], fromHeaders, bytes, isComplete: headers.left.size === 0 }
   return weights
 })

@@ -83,6 +83,13 @@ const orFail = <A>(value: A | Unreadable): Effect.Effect<A, Unreadable> => (valu
 
 const expanded = ["sha", "gated", "private", "disabled", "tags", "cardData"].map((field) => `expand%5B%5D=${field}`).join("&")
 
+/** The files that the hub's description of a revision lists; null if it lists none. */
+const siblingFiles = (siblings: unknown): ReadonlyArray<RepositoryFile> | null => {
+  const listed = Option.getOrNull(decodeSiblings(siblings))
+  if (listed === null) return null
+  return listed.map(({ blobId, lfs, rfilename, size }) => ({ path: rfilename, size: lfs?.size ?? size, blob_id: blobId, sha256: lfs?.sha256 ?? null }))
+}
+
 /** Describes a revision, including its files if they fit into one response. */
 const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
   const path = `/api/models/${repo}${ref === undefined ? "" : `/revision/${encodeURIComponent(ref)}`}`
@@ -93,10 +100,6 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   const { id, siblings, ...facts } = info.value
   // A commit must resolve to itself. Otherwise the server is not a hub that can be pinned by.
   if (isCommit(ref) && facts.sha !== ref) return yield* notUnderstood
-  const listed = decodeSiblings(siblings)
-  const files = Option.map(listed, (known) =>
-    known.map(({ blobId, lfs, rfilename, size }) => ({ path: rfilename, size: lfs?.size ?? size, blob_id: blobId, sha256: lfs?.sha256 ?? null }))
-  )
   const resolved: Resolved = {
     repo: isRepoName(id) ? id : repo,
     commit: facts.sha,
@@ -104,7 +107,7 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
     private: facts.private === true,
     disabled: facts.disabled === true,
     license: licenseOf(facts),
-    files: Option.getOrNull(files)
+    files: siblingFiles(siblings)
   }
   return resolved
 })
@@ -147,6 +150,16 @@ export const resolve = Effect.fnUntraced(function* (connection: HubConnection, r
   )
 })
 
+/** The file of an entry of a listed page; null for a folder. */
+const entryFile = (item: unknown): RepositoryFile | null | Unreadable => {
+  const named = Option.getOrNull(decodeNamed(item))
+  if (named !== null && named.type !== "file" && isPlainPath(named.path)) return null
+  const entry = Option.getOrNull(decodeEntry(item))
+  if (entry === null) return new Unreadable({ reason: "The repository lists a file without a credible name, size and hash." })
+  const { lfs, oid, path, size } = entry
+  return { path, size: lfs?.size ?? size, blob_id: oid, sha256: lfs?.oid ?? null }
+}
+
 /** The files of the repository's root by path, read page by page if they did not come with the commit. */
 export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, { commit, files, repo }: Resolved) {
   if (files !== null) return yield* orFail(rootOf(files))
@@ -158,12 +171,8 @@ export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, 
     const items = decodeTree(value)
     if (Option.isNone(items)) return yield* notUnderstood
     for (const item of items.value) {
-      const decodedName = decodeNamed(item)
-      if (Option.isSome(decodedName) && decodedName.value.type !== "file" && isPlainPath(decodedName.value.path)) continue
-      const entry = decodeEntry(item)
-      if (Option.isNone(entry)) return yield* new Unreadable({ reason: "The repository lists a file without a credible name, size and hash." })
-      const { lfs, oid, path: name, size } = entry.value
-      listed.push({ path: name, size: lfs?.size ?? size, blob_id: oid, sha256: lfs?.oid ?? null })
+      const file = yield* orFail(entryFile(item))
+      if (file !== null) listed.push(file)
     }
     if (listed.length > maxFiles) return yield* new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
     path = next

@@ -1,6 +1,6 @@
 import { Result, Struct } from "effect"
 import { Unreadable } from "./failures.ts"
-import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
+import { JsonNumber, JsonScanner, type JsonVisitor } from "./JsonScanner.ts"
 import { TensorGroups } from "./TensorGroups.ts"
 import { maxTensors, NameHashes, TensorName } from "./TensorNames.ts"
 
@@ -103,109 +103,157 @@ const members = { dtype: 1, shape: 2, data_offsets: 4 } as const
 type Member = keyof typeof members
 const isMember = (name: string): name is Member => name === "dtype" || name === "shape" || name === "data_offsets"
 
+/** The description of one tensor in a header. */
+class TensorEntry {
+  dtype = ""
+  shape: Array<number> = []
+  offsets: Array<number> = []
+  /** The member that is being read; null for none, and for one that is ignored. */
+  member: Member | null = null
+  #read = 0
+
+  reset(): void {
+    this.dtype = ""
+    this.shape = []
+    this.offsets = []
+    this.#read = 0
+  }
+
+  /** Begins a member. False if the entry has it already. */
+  begin(name: string): boolean {
+    this.member = isMember(name) ? name : null
+    if (this.member === null) return true
+    if ((this.#read & members[this.member]) !== 0) return false
+    this.#read |= members[this.member]
+    return true
+  }
+
+  /** Adds a value of the current member. False if the member cannot have it. */
+  take(value: string | boolean | null | JsonNumber, isWhole: boolean): boolean {
+    if (isWhole) {
+      if (this.member !== "dtype" || typeof value !== "string") return false
+      this.dtype = value
+      this.member = null
+      return true
+    }
+    if (!(value instanceof JsonNumber) || !value.isInteger) return false
+    const into = this.member === "shape" ? this.shape : this.offsets
+    if (into.length === (this.member === "shape" ? maxSides : 2)) return false
+    into.push(value.value)
+    return true
+  }
+
+  /** Whether it has a known type, a shape and a range. */
+  get isComplete(): boolean {
+    return bitsOf.has(this.dtype) && (this.#read & members.shape) !== 0 && this.offsets.length === 2
+  }
+
+  /** Bits of all elements. Beyond 2^53 the product is rounded, and larger than any file. */
+  get bits(): number {
+    const elements = this.shape.includes(0) ? 0 : this.shape.reduce((product, side) => product * side, 1)
+    return elements * (bitsOf.get(this.dtype) ?? 0)
+  }
+}
+
+/** Collects the tensors of a header. `dataBytes` is the number of bytes after the header. */
+class HeaderVisitor implements JsonVisitor {
+  readonly groups = new TensorGroups()
+  readonly names = new NameHashes()
+  readonly places = new Places()
+  readonly #dataBytes: number
+  readonly #fail: (what: string) => never
+  #inMetadata = false
+  #hasMetadata = false
+  #notes = 0
+  readonly #tensor = new TensorName()
+  readonly #entry = new TensorEntry()
+
+  constructor(dataBytes: number, fail: (what: string) => never) {
+    this.#dataBytes = dataBytes
+    this.#fail = fail
+  }
+
+  ignores(depth: number): boolean {
+    return depth >= 2 && (this.#inMetadata || (depth > 2 && this.#entry.member === null))
+  }
+
+  begin(kind: "object" | "list", depth: number): void {
+    if (depth === 0 && kind === "list") this.#fail("has a header that is not a JSON object")
+    if (depth === 1) {
+      if (kind === "list") this.#malformed()
+      this.#entry.reset()
+    } else if (depth >= 2) this.#beginWithin(kind, depth)
+  }
+
+  /** Only the lists of a shape and of offsets may begin in a tensor's entry, and nothing in the metadata. */
+  #beginWithin(kind: "object" | "list", depth: number): void {
+    if (this.#inMetadata) this.#malformed()
+    const { member } = this.#entry
+    if (member !== null && (depth > 2 || kind !== "list" || member === "dtype")) this.#malformed()
+  }
+
+  end(depth: number): void {
+    if (depth === 2) this.#entry.member = null
+    if (depth !== 1) return
+    if (this.#inMetadata) this.#inMetadata = false
+    else this.#endTensor()
+  }
+
+  name(name: string, depth: number): void {
+    if (depth === 1) this.#nameEntry(name)
+    else if (depth === 2 && !this.#inMetadata && !this.#entry.begin(name)) this.#fail("names something twice")
+  }
+
+  #nameEntry(name: string): void {
+    this.#inMetadata = name === "__metadata__"
+    if (!this.#inMetadata) {
+      if (!this.#tensor.read(name)) this.#fail("names a tensor in characters that no engine takes")
+      return
+    }
+    if (this.#hasMetadata) this.#fail("names something twice")
+    this.#hasMetadata = true
+  }
+
+  value(value: string | boolean | null | JsonNumber, depth: number): void {
+    if (depth === 0) this.#fail("has a header that is not a JSON object")
+    if (depth === 1) this.#malformed()
+    if (this.#inMetadata) {
+      if (typeof value !== "string" || ++this.#notes > maxNotes) this.#malformed()
+    } else if (this.#entry.member !== null && !this.#entry.take(value, depth === 2)) this.#malformed()
+  }
+
+  #malformed(): never {
+    return this.#fail(this.#inMetadata ? "has malformed metadata" : `describes the tensor ${this.#tensor.text.slice(0, 80)} in a way that no engine takes`)
+  }
+
+  #endTensor(): void {
+    if (!this.#entry.isComplete) this.#malformed()
+    const [from = 0, to = 0] = this.#entry.offsets
+    if (to < from || to > this.#dataBytes || this.#entry.bits !== (to - from) * 8)
+      this.#fail(`gives the tensor ${this.#tensor.text.slice(0, 80)} another length than its shape`)
+    if (this.names.length === maxTensors) this.#fail(`has more than ${maxTensors} tensors`)
+    this.names.add(this.#tensor)
+    this.places.add(from, to)
+    this.groups.add(this.#tensor, this.#entry.dtype, this.#entry.shape, to - from)
+    if (this.groups.full) this.#fail("has more kinds of tensors than any model")
+  }
+}
+
 /**
  * Reads a safetensors header as it arrives. The tensors must be contiguous from the end of the header to the end of the
  * file, each with the length of its shape and type. `dataBytes` is the number of bytes after the header.
  */
 export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
-  const groups = new TensorGroups()
-  const names = new NameHashes()
-  const places = new Places()
   const fail = (what: string): never => {
     throw new Unreadable({ reason: `${file} ${what}.` })
   }
-
-  let inMetadata = false
-  let hasMetadata = false
-  let notes = 0
-  const tensor = new TensorName()
-  let member: Member | null = null
-  let memberBits = 0
-  let dtype = ""
-  let shape: Array<number> = []
-  let offsets: Array<number> = []
-
-  const describe = (): never => fail(`describes the tensor ${tensor.text.slice(0, 80)} in a way that no engine takes`)
-
-  const endTensor = () => {
-    const bits = bitsOf.get(dtype)
-    const [from, to] = offsets
-    if (bits === undefined || (memberBits & members.shape) === 0 || from === undefined || to === undefined || offsets.length !== 2) return describe()
-    const elements = shape.includes(0) ? 0 : shape.reduce((product, side) => product * side, 1)
-    // Beyond 2^53 the product is rounded, and larger than any file.
-    if (to < from || to > dataBytes || elements * bits !== (to - from) * 8)
-      return fail(`gives the tensor ${tensor.text.slice(0, 80)} another length than its shape`)
-    if (names.length === maxTensors) return fail(`has more than ${maxTensors} tensors`)
-    names.add(tensor)
-    places.add(from, to)
-    groups.add(tensor, dtype, shape, to - from)
-    if (groups.full) return fail("has more kinds of tensors than any model")
-  }
-
-  const scanner = new JsonScanner(`The header of ${file}`, {
-    ignores: (depth) => depth >= 2 && (inMetadata || (depth > 2 && member === null)),
-    begin: (kind, depth) => {
-      if (depth === 0 && kind === "list") fail("has a header that is not a JSON object")
-      if (depth === 1) {
-        if (kind === "list") return inMetadata ? fail("has malformed metadata") : describe()
-        memberBits = 0
-        dtype = ""
-        shape = []
-        offsets = []
-      }
-      if (depth === 2) {
-        if (inMetadata) return fail("has malformed metadata")
-        if (member !== null && (kind !== "list" || member === "dtype")) return describe()
-      }
-      if (depth >= 3 && member !== null) return describe()
-    },
-    end: (depth) => {
-      if (depth === 2) member = null
-      if (depth === 1) {
-        if (inMetadata) inMetadata = false
-        else endTensor()
-      }
-    },
-    name: (name, depth) => {
-      if (depth === 1) {
-        inMetadata = name === "__metadata__"
-        if (inMetadata) {
-          if (hasMetadata) return fail("names something twice")
-          hasMetadata = true
-        } else if (!tensor.read(name)) return fail("names a tensor in characters that no engine takes")
-      }
-      if (depth === 2 && !inMetadata) {
-        member = isMember(name) ? name : null
-        if (member === null) return
-        if ((memberBits & members[member]) !== 0) return fail("names something twice")
-        memberBits |= members[member]
-      }
-    },
-    value: (value, depth) => {
-      if (depth === 0) return fail("has a header that is not a JSON object")
-      if (depth === 1) return inMetadata ? fail("has malformed metadata") : describe()
-      if (inMetadata) {
-        if (typeof value !== "string" || ++notes > maxNotes) return fail("has malformed metadata")
-        return
-      }
-      if (member === null) return
-      if (depth === 2) {
-        if (member !== "dtype" || typeof value !== "string") return describe()
-        dtype = value
-        member = null
-        return
-      }
-      if (!(value instanceof JsonNumber) || !value.isInteger) return describe()
-      const into = member === "shape" ? shape : offsets
-      if (into.length === (member === "shape" ? maxSides : 2)) return describe()
-      into.push(value.value)
-    }
-  })
-
+  const visitor = new HeaderVisitor(dataBytes, fail)
+  const scanner = new JsonScanner(`The header of ${file}`, visitor)
   return {
     push: (chunk) => scanner.push(chunk),
     end: () => {
       scanner.end()
+      const { groups, names, places } = visitor
       const problem = places.problem(dataBytes)
       if (problem !== null) fail(problem)
       return { groups, names }

@@ -1,5 +1,5 @@
 import { JsonKeeper } from "./JsonKeeper.ts"
-import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
+import { JsonNumber, JsonScanner, type JsonVisitor } from "./JsonScanner.ts"
 import type { Sink } from "./safetensors.ts"
 import { type Part, TokenizerModel } from "./TokenizerModel.ts"
 import { addedToken, isSmallPart, problemOfPart } from "./tokenizerSteps.ts"
@@ -55,126 +55,165 @@ class Ids {
 /** More parts than any valid entry has. Further parts of a hostile entry are dropped. */
 const mostParts = 3
 
-/**
- * Reads a `tokenizer.json` as it arrives. It keeps only a flag per id, a hash per token, and the small parts. Null if
- * the file is not a tokenizer.
- */
-export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
-  const ids = new Ids()
-  const model = new TokenizerModel()
-  const keeper = new JsonKeeper()
-  let problem: string | null = null
-  let isObject = false
-  let hasModel = false
-  let listsAdded = false
-  let entries = 0
-  let addedAt = 0
+type Value = string | boolean | null | JsonNumber
+type Kind = "object" | "list"
+
+/** Collects the facts of a tokenizer. It keeps only a flag per id, a hash per token, and the small parts. */
+class TokenizerVisitor implements JsonVisitor {
+  readonly #ids = new Ids()
+  readonly #model = new TokenizerModel()
+  readonly #keeper = new JsonKeeper()
+  #problem: string | null = null
+  #isObject = false
+  #hasModel = false
+  #listsAdded = false
+  #entries = 0
+  #addedAt = 0
   /** The current path: names in the outermost object, within that, and in an entry of the vocabulary. */
-  let first = ""
-  let second = ""
-  let third = ""
+  #first = ""
+  #second = ""
+  #third = ""
   /** The parts of an open entry in list form. */
-  let parts: Array<Part> | null = null
-  const isEntry = () => first === "model" && (second === "vocab" || second === "merges")
+  #parts: Array<Part> | null = null
 
-  const ofEntry = (part: Part, depth: number) => {
+  /** The facts of the whole file; null if it is not a tokenizer. */
+  facts(): TokenizerFacts | null {
+    if (!this.#isObject || !this.#hasModel) return null
+    return { highest: this.#ids.highest(), problem: this.#model.problem() ?? this.#problem, listsAdded: this.#listsAdded }
+  }
+
+  ignores(depth: number): boolean {
+    return this.#first === "model" && (depth > 4 || (depth >= 3 && !this.#isEntry()))
+  }
+
+  begin(kind: Kind, depth: number): void {
+    if (depth === 0) this.#isObject = kind === "object"
+    else if (this.#first === "model") this.#beginModel(kind, depth)
+    else if (this.#isKept(depth)) this.#keeper.begin(kind)
+    else if (depth === 1 && this.#first === "added_tokens") this.#listAdded(kind === "list")
+  }
+
+  end(depth: number): void {
+    if (this.#first === "model" && depth === 3 && this.#isEntry()) this.#endEntry()
+    else if (this.#isKept(depth)) {
+      this.#keeper.end()
+      this.#endSmall(depth)
+    }
+  }
+
+  name(name: string, depth: number): void {
+    if (depth === 1) this.#nameMember(name)
+    else if (depth === 2) this.#second = name
+    else if (depth === 3) this.#third = name
+    if (this.#isKept(depth - 1)) this.#keeper.name(name)
+  }
+
+  value(value: Value, depth: number): void {
+    if (this.#first === "model") this.#modelValue(value, depth)
+    else if (depth === 1 && this.#first === "added_tokens") this.#listAdded(false)
+    else if (this.#isKept(depth)) this.#keptValue(value, depth)
+  }
+
+  #nameMember(name: string): void {
+    this.#first = name
+    if (name !== "model" && name !== "added_tokens" && !isSmallPart(name)) this.#problem ??= `the member ${name.slice(0, 64)}, which none has,`
+  }
+
+  #listAdded(isList: boolean): void {
+    this.#listsAdded = true
+    if (!isList) this.#problem ??= "added_tokens that are no list"
+  }
+
+  #isEntry(): boolean {
+    return this.#first === "model" && (this.#second === "vocab" || this.#second === "merges")
+  }
+
+  /** Whether values at this depth are part of a small part or of an added token. */
+  #isKept(depth: number): boolean {
+    return (depth >= 1 && isSmallPart(this.#first)) || (depth >= 2 && this.#first === "added_tokens")
+  }
+
+  #beginModel(kind: Kind, depth: number): void {
+    if (depth === 1) this.#hasModel = kind === "object"
+    else if (depth === 2) this.#beginMember(kind)
+    else if (this.#isEntry()) this.#beginEntry(kind, depth)
+  }
+
+  #beginMember(kind: Kind): void {
+    if (this.#second === "vocab") this.#model.vocab = kind
+    else if (this.#second === "merges") this.#model.merges = kind
+    else this.#model.member(this.#second, [])
+  }
+
+  #beginEntry(kind: Kind, depth: number): void {
+    const isList = depth === 3 && kind === "list"
+    // Unigram: a list of pairs whose indexes are the ids.
+    if (isList && this.#second === "vocab") this.#ids.mark(this.#entries++, ofVocabulary)
+    if (isList && (this.#second === "merges" || this.#model.vocab === "list")) this.#parts = []
+    else this.#entryPart("nested", depth)
+  }
+
+  #entryPart(part: Part, depth: number): void {
     if (depth === 4) {
-      if (parts !== null && parts.length < mostParts) parts.push(part)
+      if (this.#parts !== null && this.#parts.length < mostParts) this.#parts.push(part)
     } else if (depth === 3) {
-      if (second === "merges") model.line(part)
-      else if (model.vocab === "list") model.piece(null)
-      else model.token(third, part)
+      if (this.#second === "merges") this.#model.line(part)
+      else if (this.#model.vocab === "list") this.#model.piece(null)
+      else this.#model.token(this.#third, part)
     }
   }
 
-  const endEntry = () => {
-    if (parts !== null && second === "merges") model.pair(parts)
-    else if (parts !== null) model.piece(parts)
-    parts = null
+  #endEntry(): void {
+    if (this.#parts !== null && this.#second === "merges") this.#model.pair(this.#parts)
+    else if (this.#parts !== null) this.#model.piece(this.#parts)
+    this.#parts = null
   }
 
-  const beginModel = (kind: "object" | "list", depth: number) => {
-    if (depth === 1) hasModel = kind === "object"
-    else if (depth === 2 && second === "vocab") model.vocab = kind
-    else if (depth === 2 && second === "merges") model.merges = kind
-    else if (depth === 2) model.member(second, [])
-    else if (isEntry()) {
-      // Unigram: a list of pairs whose indexes are the ids.
-      if (depth === 3 && kind === "list" && second === "vocab") ids.mark(entries++, ofVocabulary)
-      const pairs = second === "merges" || model.vocab === "list"
-      if (depth === 3 && kind === "list" && pairs) parts = []
-      else ofEntry("nested", depth)
+  #modelValue(value: Value, depth: number): void {
+    if (depth === 2) this.#memberValue(value)
+    else if (this.#isEntry()) {
+      if (depth === 3 && this.#second === "vocab" && value instanceof JsonNumber) this.#ids.mark(value.value, ofVocabulary)
+      this.#entryPart({ value }, depth)
     }
   }
 
-  const ofModel = (value: string | boolean | null | JsonNumber, depth: number) => {
-    if (depth === 2 && second === "vocab") model.vocab = "other"
-    else if (depth === 2 && second === "merges") model.merges = "other"
-    else if (depth === 2) model.member(second, value)
-    else if (isEntry()) {
-      if (depth === 3 && second === "vocab" && value instanceof JsonNumber) ids.mark(value.value, ofVocabulary)
-      ofEntry({ value }, depth)
-    }
+  #memberValue(value: Value): void {
+    if (this.#second === "vocab") this.#model.vocab = "other"
+    else if (this.#second === "merges") this.#model.merges = "other"
+    else this.#model.member(this.#second, value)
   }
 
-  const endSmall = (depth: number) => {
-    if (depth === 1 && isSmallPart(first)) {
-      const part = keeper.take()
-      if (part !== undefined) problem ??= problemOfPart(first, part)
-    } else if (depth === 2 && first === "added_tokens") {
-      const part = keeper.take()
-      const wrong = part === undefined ? null : addedToken(part)
-      if (wrong !== null) problem ??= `a wrong or no ${wrong.replace(/^\./, "")} in added_tokens[${addedAt}]`
-      addedAt++
-    }
+  #keptValue(value: Value, depth: number): void {
+    if (this.#first === "added_tokens" && depth === 3 && this.#third === "id" && value instanceof JsonNumber) this.#ids.mark(value.value, ofAdded)
+    this.#keeper.value(value)
+    this.#endSmall(depth)
   }
 
-  const isKept = (depth: number) => (depth >= 1 && isSmallPart(first)) || (depth >= 2 && first === "added_tokens")
+  /** Checks a small part or an added token that ends at this depth. */
+  #endSmall(depth: number): void {
+    if (depth === 1 && isSmallPart(this.#first)) {
+      const part = this.#keeper.take()
+      if (part !== undefined) this.#problem ??= problemOfPart(this.#first, part)
+    } else if (depth === 2 && this.#first === "added_tokens") this.#endAdded()
+  }
 
-  const scanner = new JsonScanner(of, {
-    ignores: (depth) => (depth > 4 && first === "model") || (depth >= 3 && first === "model" && !isEntry()),
-    begin: (kind, depth) => {
-      if (depth === 0) isObject = kind === "object"
-      else if (first === "model") beginModel(kind, depth)
-      else if (isKept(depth)) keeper.begin(kind)
-      else if (depth === 1 && first === "added_tokens") {
-        listsAdded = true
-        if (kind !== "list") problem ??= "added_tokens that are no list"
-      }
-    },
-    end: (depth) => {
-      if (first === "model" && depth === 3 && isEntry()) endEntry()
-      else if (isKept(depth)) {
-        keeper.end()
-        endSmall(depth)
-      }
-    },
-    name: (name, depth) => {
-      if (depth === 1) {
-        first = name
-        if (name !== "model" && name !== "added_tokens" && !isSmallPart(name)) problem ??= `the member ${name.slice(0, 64)}, which none has,`
-      } else if (depth === 2) second = name
-      else if (depth === 3) third = name
-      if (isKept(depth - 1)) keeper.name(name)
-    },
-    value: (value, depth) => {
-      if (first === "model") ofModel(value, depth)
-      else if (depth === 1 && first === "added_tokens") {
-        listsAdded = true
-        problem ??= "added_tokens that are no list"
-      } else if (isKept(depth)) {
-        if (first === "added_tokens" && depth === 3 && third === "id" && value instanceof JsonNumber) ids.mark(value.value, ofAdded)
-        keeper.value(value)
-        endSmall(depth)
-      }
-    }
-  })
+  #endAdded(): void {
+    const part = this.#keeper.take()
+    const wrong = part === undefined ? null : addedToken(part)
+    if (wrong !== null) this.#problem ??= `a wrong or no ${wrong.replace(/^\./, "")} in added_tokens[${this.#addedAt}]`
+    this.#addedAt++
+  }
+}
+
+/** Reads a `tokenizer.json` as it arrives. Null if the file is not a tokenizer. */
+export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
+  const visitor = new TokenizerVisitor()
+  const scanner = new JsonScanner(of, visitor)
   return {
     push: (chunk) => scanner.push(chunk),
     end: () => {
       scanner.end()
-      if (!isObject || !hasModel) return null
-      return { highest: ids.highest(), problem: model.problem() ?? problem, listsAdded }
+      return visitor.facts()
     }
   }
 }

@@ -1,5 +1,5 @@
 import { Unreadable } from "./failures.ts"
-import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
+import { JsonNumber, JsonScanner, type JsonVisitor } from "./JsonScanner.ts"
 import type { Sink } from "./safetensors.ts"
 import { TensorGroups } from "./TensorGroups.ts"
 import { maxTensors, TensorName, TensorNames } from "./TensorNames.ts"
@@ -31,6 +31,80 @@ export interface WeightIndex {
   readonly totalBytes: number | null
 }
 
+/** Collects the places of an index. `listed`: the files that the repository has. */
+class IndexVisitor implements JsonVisitor {
+  readonly files = new Map<string, Placed>()
+  readonly names = new TensorNames()
+  totalBytes: number | null = null
+  hasMap = false
+  readonly #listed: ReadonlySet<string>
+  readonly #fail: (what: string) => never
+  readonly #tensorName = new TensorName()
+  #tensors = 0
+  #kinds = 0
+  #inMap = false
+  #inMetadata = false
+  #inTotal = false
+  #tensor = ""
+
+  constructor(listed: ReadonlySet<string>, fail: (what: string) => never) {
+    this.#listed = listed
+    this.#fail = fail
+  }
+
+  ignores(depth: number): boolean {
+    return depth > 2 || (depth === 2 && !this.#inMap && !this.#inMetadata)
+  }
+
+  begin(kind: "object" | "list", depth: number): void {
+    if (depth === 0 && kind === "list") this.#fail("is not a JSON object")
+    if (this.#inMap && (depth >= 2 || (depth === 1 && kind === "list"))) this.#fail("has no map from tensors to files")
+  }
+
+  end(depth: number): void {
+    if (depth === 1) this.#inMap = false
+  }
+
+  name(name: string, depth: number): void {
+    if (depth === 1) {
+      this.#inMap = name === "weight_map"
+      this.#inMetadata = name === "metadata"
+      if (this.#inMap && this.hasMap) this.#fail("names something twice")
+      this.hasMap ||= this.#inMap
+    } else if (depth === 2 && this.#inMap) this.#tensor = name
+    this.#inTotal = depth === 2 && this.#inMetadata && name === "total_size"
+  }
+
+  value(value: string | boolean | null | JsonNumber, depth: number): void {
+    if (depth === 0) this.#fail("is not a JSON object")
+    if (this.#inTotal && value instanceof JsonNumber && Number.isSafeInteger(value.value)) this.totalBytes = value.value
+    if (!this.#inMap) return
+    if (depth > 1 && typeof value === "string") this.#place(value)
+    else this.#fail("has no map from tensors to files")
+  }
+
+  /** Places the current tensor in a file. */
+  #place(file: string): void {
+    const placed = this.files.get(file) ?? this.#addFile(file)
+    if (!this.#tensorName.read(this.#tensor)) this.#fail("names a tensor in characters that no engine takes")
+    if (++this.#tensors > maxTensors) this.#fail(`names more than ${maxTensors} tensors`)
+    if (!this.names.place(this.#tensorName, placed.number)) this.#fail("names something twice")
+    placed.tensors++
+    placed.nameBytes += this.#tensor.length
+    const { size } = placed.groups
+    placed.groups.add(this.#tensorName, "", [], 0)
+    if (placed.groups.size > size && ++this.#kinds > maxKinds) this.#fail("names more kinds of tensors than any model has")
+  }
+
+  #addFile(file: string): Placed {
+    if (!this.#listed.has(file)) this.#fail("names files that do not lie beside it")
+    if (this.files.size === maxShards) this.#fail(`names more than ${maxShards} weight files`)
+    const placed: Placed = { number: this.files.size + 1, tensors: 0, nameBytes: 0, groups: new TensorGroups() }
+    this.files.set(file, placed)
+    return placed
+  }
+}
+
 /**
  * Reads an index (`model.safetensors.index.json`) as it arrives. Fails if it names a tensor twice, or a file that is
  * not in `listed`. Its memory does not grow with the number of experts per layer.
@@ -39,68 +113,13 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   const fail = (what: string): never => {
     throw new Unreadable({ reason: `${of} ${what}.` })
   }
-  const files = new Map<string, Placed>()
-  const names = new TensorNames()
-  const tensorName = new TensorName()
-  let tensors = 0
-  let kinds = 0
-  let inMap = false
-  let hasMap = false
-  let inMetadata = false
-  let inTotal = false
-  let totalBytes: number | null = null
-  let tensor = ""
-
-  const place = (file: string) => {
-    let placed = files.get(file)
-    if (placed === undefined) {
-      if (!listed.has(file)) return fail("names files that do not lie beside it")
-      if (files.size === maxShards) return fail(`names more than ${maxShards} weight files`)
-      placed = { number: files.size + 1, tensors: 0, nameBytes: 0, groups: new TensorGroups() }
-      files.set(file, placed)
-    }
-    if (!tensorName.read(tensor)) return fail("names a tensor in characters that no engine takes")
-    if (++tensors > maxTensors) return fail(`names more than ${maxTensors} tensors`)
-    if (!names.place(tensorName, placed.number)) return fail("names something twice")
-    placed.tensors++
-    placed.nameBytes += tensor.length
-    const { size } = placed.groups
-    placed.groups.add(tensorName, "", [], 0)
-    if (placed.groups.size > size && ++kinds > maxKinds) fail("names more kinds of tensors than any model has")
-  }
-
-  const scanner = new JsonScanner(of, {
-    ignores: (depth) => depth > 2 || (depth === 2 && !inMap && !inMetadata),
-    begin: (kind, depth) => {
-      if (depth === 0 && kind === "list") fail("is not a JSON object")
-      if (depth === 1 && inMap && kind === "list") fail("has no map from tensors to files")
-      if (depth >= 2 && inMap) fail("has no map from tensors to files")
-    },
-    end: (depth) => {
-      if (depth === 1) inMap = false
-    },
-    name: (name, depth) => {
-      if (depth === 1) {
-        inMap = name === "weight_map"
-        inMetadata = name === "metadata"
-        if (inMap && hasMap) fail("names something twice")
-        hasMap ||= inMap
-      } else if (depth === 2 && inMap) tensor = name
-      inTotal = depth === 2 && inMetadata && name === "total_size"
-    },
-    value: (value, depth) => {
-      if (depth === 0) fail("is not a JSON object")
-      if (inTotal && value instanceof JsonNumber && Number.isSafeInteger(value.value)) totalBytes = value.value
-      if (!inMap) return
-      if (depth === 1 || typeof value !== "string") return fail("has no map from tensors to files")
-      place(value)
-    }
-  })
-
+  const visitor = new IndexVisitor(listed, fail)
+  const scanner = new JsonScanner(of, visitor)
   return {
     push: (chunk) => scanner.push(chunk),
     end: () => {
       scanner.end()
+      const { files, hasMap, names, totalBytes } = visitor
       if (!hasMap) fail("has no map from tensors to files")
       if (files.size === 0) fail("names no tensor")
       return { files, names, totalBytes }

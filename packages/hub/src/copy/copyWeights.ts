@@ -1,11 +1,12 @@
 import { rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { type Commit, type RepositoryFile, sizeInWords } from "@seatrial/domain"
-import { Clock, Effect, Fiber, Option, Queue, type Scope } from "effect"
+import { Clock, Effect, Option, type Scope } from "effect"
 import { expectedHash } from "../contentHash.ts"
 import { type HubUnavailable, StoreFull, WeightsAbsent, WeightsMismatch } from "../failures.ts"
 import type { FetchProgress } from "../fetch/FetchProgress.ts"
 import { hasManifest, lastUsed, manifestOf, noteUse, storedFiles } from "../fetch/Manifest.ts"
+import { makeReporter } from "../fetch/makeReporter.ts"
 import { onDisk } from "../fetch/onDisk.ts"
 import { type Claim, claimPartial, removeAbandoned } from "../fetch/PartialDirectory.ts"
 import { placeDirectory, prepareDirectory } from "../fetch/placeDirectory.ts"
@@ -75,6 +76,76 @@ const copyFiles = Effect.fnUntraced(function* (
   )
 })
 
+/** A copy of a commit's files. */
+interface Copy {
+  readonly options: CopyOptions
+  readonly files: ReadonlyArray<RepositoryFile>
+  readonly manifest: string
+  readonly totalBytes: number
+  /** The commit's directories in the store and on the node. */
+  readonly source: string
+  readonly directory: string
+}
+
+/** The list of the files to copy: that of the store, otherwise that of an existing copy, which does not depend on the store. */
+const listFiles = Effect.fnUntraced(function* ({ commit, from, manifest, repo, to }: CopyOptions) {
+  const listed = yield* storedFiles(join(from, repo, commit), repo, commit, manifest)
+  const stored = Option.isSome(listed) ? listed : yield* storedFiles(join(to, repo, commit), repo, commit, manifest)
+  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
+  return stored.value
+})
+
+const checkStore = Effect.fnUntraced(function* ({ options: { commit, repo }, source }: Copy, files: ReadonlyArray<RepositoryFile>) {
+  for (const { path, size } of files) {
+    const isPresent = yield* hasFullSize(source, { path, size, blob_id: "", sha256: null })
+    if (!isPresent) return yield* new WeightsAbsent({ message: `The weights store has lost ${path} of ${repo} at ${commit.slice(0, 7)}.` })
+  }
+})
+
+const makeRoom = ({ directory, options: { inUse, onRemoved, to } }: Copy, needed: number) =>
+  Effect.flatMap(freeSpace(to, directory, needed, inUse), (removed) => Effect.forEach(removed, onRemoved, { discard: true }))
+
+/** Removes unused copies if less than `needed` bytes are free. */
+const checkRoom = Effect.fnUntraced(function* (copy: Copy, needed: number) {
+  const { to } = copy.options
+  if ((yield* freeBytes(to)) < needed) yield* makeRoom(copy, needed)
+  const free = yield* freeBytes(to)
+  if (free >= needed) return
+  return yield* new StoreFull({
+    message: `The node's copy of the weights needs ${sizeInWords(needed)} (${needed} bytes), and ${sizeInWords(free)} (${free} bytes) are free: every other copy may be in use.`
+  })
+})
+
+const discard = (claim: Claim) => onDisk(() => rm(claim.path, { recursive: true, force: true }))
+
+/** Copies the missing and wrong files under a claim. Returns the number of copied bytes. */
+const copyClaimed = Effect.fnUntraced(function* (copy: Copy, claim: Claim) {
+  const { directory, files, manifest, options, totalBytes } = copy
+  // A directory that engines already read is repaired file by file, so that it always exists.
+  const repairs = yield* hasManifest(directory, manifest)
+  const base = repairs ? directory : claim.path
+  yield* prepareDirectory(claim.path, manifest)
+  const reporter = yield* makeReporter(totalBytes, options.onProgress)
+  const threads = yield* makeCopyThreads(files.length, totalBytes, reporter.add)
+  const wrong = yield* Effect.raceFirst(repairs ? wrongFiles(base, files, options.verify, threads) : missingFiles(base, files), claim.beat)
+  const needed = sizeOf(wrong)
+  yield* reporter.reset(totalBytes - needed)
+
+  yield* checkStore(copy, wrong)
+  yield* checkRoom(copy, needed)
+  yield* copyFiles(options, base, claim, wrong, threads).pipe(
+    Effect.raceFirst(claim.beat),
+    // Other processes use the same volume. The next attempt finds the space, or reports how much is missing.
+    Effect.tapError((error) => (error._tag === "StoreFull" ? makeRoom(copy, needed) : Effect.void))
+  )
+  yield* writeRecord(base, files)
+  yield* repairs ? discard(claim) : placeDirectory(claim.path, directory, isCopied(directory, manifest, files))
+  yield* noteUse(directory)
+  yield* reporter.complete
+  yield* removeAbandoned(directory)
+  return needed
+})
+
 /**
  * Copies a commit from the weights store to a folder of the node and verifies each file against the list. An existing
  * copy is reused. The copy appears by a single rename; if several processes copy the same commit, one of them does. If
@@ -83,14 +154,9 @@ const copyFiles = Effect.fnUntraced(function* (
 export const copyWeights = Effect.fn("copyWeights")(function* (
   options: CopyOptions
 ): Effect.fn.Return<CopyResult, StoreFull | WeightsAbsent | WeightsMismatch | HubUnavailable, Scope.Scope> {
-  const { commit, from, inUse, onProgress, onRemoved, repo, to, verify } = options
-  const source = join(from, repo, commit)
+  const { commit, from, onProgress, repo, to, verify } = options
+  const files = yield* listFiles(options)
   const directory = join(to, repo, commit)
-  const listed = yield* storedFiles(source, repo, commit, options.manifest)
-  // A copy has its own list, so it does not depend on the store.
-  const stored = Option.isSome(listed) ? listed : yield* storedFiles(directory, repo, commit, options.manifest)
-  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
-  const files = stored.value
   const manifest = manifestOf(repo, commit, files)
   const totalBytes = sizeOf(files)
   const reused = { files: files.length, copied: 0 }
@@ -105,55 +171,11 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   if (yield* fresh) return reused
   const claimed = yield* claimPartial(directory, fresh, onProgress({ bytes: 0, totalBytes, waiting: true }))
   if (Option.isNone(claimed)) return reused
-  const claim = claimed.value
-  const discard = onDisk(() => rm(claim.path, { recursive: true, force: true }))
   if (verify === "recorded" && (yield* isPresent)) {
     yield* noteUse(directory)
-    yield* discard
+    yield* discard(claimed.value)
     return reused
   }
-
-  // A directory that engines already read is repaired file by file, so that it always exists.
-  const repairs = yield* hasManifest(directory, manifest)
-  const base = repairs ? directory : claim.path
-  yield* prepareDirectory(claim.path, manifest)
-  let bytes = 0
-  const progressed = yield* Queue.sliding<void>(1)
-  const threads = yield* makeCopyThreads(files.length, totalBytes, (more) => {
-    bytes += more
-    Queue.offerUnsafe(progressed, undefined)
-  })
-  const reporter = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(progressed), () => onProgress({ bytes, totalBytes, waiting: false }))))
-  const wrong = yield* Effect.raceFirst(repairs ? wrongFiles(base, files, verify, threads) : missingFiles(base, files), claim.beat)
-  const needed = sizeOf(wrong)
-  bytes = totalBytes - needed
-  yield* onProgress({ bytes, totalBytes, waiting: false })
-
-  for (const { path, size } of wrong) {
-    const isPresentInStore = yield* hasFullSize(source, { path, size, blob_id: "", sha256: null })
-    if (!isPresentInStore) return yield* new WeightsAbsent({ message: `The weights store has lost ${path} of ${repo} at ${commit.slice(0, 7)}.` })
-  }
-  const makeRoom = Effect.flatMap(freeSpace(to, directory, needed, inUse), (removed) => Effect.forEach(removed, onRemoved, { discard: true }))
-  const checkRoom = Effect.gen(function* () {
-    if ((yield* freeBytes(to)) < needed) yield* makeRoom
-    const free = yield* freeBytes(to)
-    if (free >= needed) return
-    return yield* new StoreFull({
-      message: `The node's copy of the weights needs ${sizeInWords(needed)} (${needed} bytes), and ${sizeInWords(free)} (${free} bytes) are free: every other copy may be in use.`
-    })
-  })
-  yield* checkRoom
-  yield* copyFiles(options, base, claim, wrong, threads).pipe(
-    Effect.raceFirst(claim.beat),
-    // Other processes use the same volume. The next attempt finds the space, or reports how much is missing.
-    Effect.tapError((error) => (error._tag === "StoreFull" ? makeRoom : Effect.void))
-  )
-  yield* writeRecord(base, files)
-  if (repairs) yield* discard
-  else yield* placeDirectory(claim.path, directory, isPresent)
-  yield* noteUse(directory)
-  yield* Fiber.interrupt(reporter)
-  yield* onProgress({ bytes: totalBytes, totalBytes, waiting: false })
-  yield* removeAbandoned(directory)
-  return { files: files.length, copied: needed }
+  const copied = yield* copyClaimed({ options, files, manifest, totalBytes, source: join(from, repo, commit), directory }, claimed.value)
+  return { files: files.length, copied }
 }, Effect.scoped)

@@ -1,10 +1,11 @@
-import { readdir, rename, rm, stat, statfs } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { rename, rm, statfs } from "node:fs/promises"
+import { join } from "node:path"
 import { Clock, Effect, Option } from "effect"
 import type { StoreFull } from "../failures.ts"
 import { lastUsed } from "../fetch/Manifest.ts"
 import { onDisk } from "../fetch/onDisk.ts"
-import { beatName, claimAtOnce } from "../fetch/PartialDirectory.ts"
+import { claimAtOnce, lastBeat, removePartial } from "../fetch/PartialDirectory.ts"
+import { type StoreEntry, storeEntries } from "../fetch/storeEntries.ts"
 
 /** The copies of a node that may be in use, as reported by a component that sees all pods. */
 export interface CopiesInUse {
@@ -22,27 +23,21 @@ export interface RemovedCopy {
   readonly partial: boolean
 }
 
+interface UnusedCopy {
+  readonly entry: StoreEntry
+  readonly unusedSince: number
+}
+
 /**
  * Milliseconds that a copy must have been unused before `CopiesInUse.at`. A later user may be a pod that the report
  * does not include, and clocks differ.
  */
 export const unknownFor = 600_000
 
-const entryName = /^([0-9a-f]{40})(\.partial-.*)?$/
-
-const list = (path: string) => onDisk(() => readdir(path).catch(() => []))
-
 export const freeBytes = (path: string) =>
   onDisk(async () => {
     const { bavail, bsize } = await statfs(path)
     return bavail * bsize
-  })
-
-/** When a partial directory was last used, in Unix milliseconds. */
-const lastBeat = (path: string) =>
-  Effect.promise(async () => {
-    const stats = (await stat(join(path, beatName)).catch(() => null)) ?? (await stat(path).catch(() => null))
-    return stats?.mtimeMs ?? null
   })
 
 /**
@@ -51,23 +46,28 @@ const lastBeat = (path: string) =>
  */
 const unused = Effect.fnUntraced(function* (root: string, own: string, inUse: CopiesInUse) {
   const now = yield* Clock.currentTimeMillis
-  const candidates: Array<RemovedCopy & { readonly path: string }> = []
-  for (const owner of yield* list(root)) {
-    for (const name of yield* list(join(root, owner))) {
-      for (const entry of yield* list(join(root, owner, name))) {
-        const path = join(root, owner, name, entry)
-        const [, commit, partial] = entryName.exec(entry) ?? []
-        if (commit === undefined || join(root, owner, name, commit) === own) continue
-        if (partial === undefined && inUse.commits.some((prefix) => commit.startsWith(prefix))) continue
-        const unusedSince = yield* partial === undefined ? lastUsed(path) : lastBeat(path)
-        const before = (partial === undefined ? Math.min(inUse.at, now) : now) - unknownFor
-        if (unusedSince !== null && unusedSince < before)
-          candidates.push({ repo: `${owner}/${name}`, commit, unusedSince, partial: partial !== undefined, path })
-      }
-    }
+  const isInUse = ({ commit, isPartial }: StoreEntry) => !isPartial && inUse.commits.some((prefix) => commit.startsWith(prefix))
+  const candidates: Array<UnusedCopy> = []
+  for (const entry of yield* storeEntries(root)) {
+    if (entry.directory === own || isInUse(entry)) continue
+    const unusedSince = yield* entry.isPartial ? lastBeat(entry.path) : lastUsed(entry.path)
+    const before = (entry.isPartial ? now : Math.min(inUse.at, now)) - unknownFor
+    if (unusedSince !== null && unusedSince < before) candidates.push({ entry, unusedSince })
   }
   return candidates.sort((a, b) => a.unusedSince - b.unusedSince)
 })
+
+/**
+ * Removes a copy under the claim that a copy works under. Returns false if another process works on it or has used it
+ * in the meantime.
+ */
+const removeCopy = Effect.fnUntraced(function* ({ entry: { path }, unusedSince }: UnusedCopy) {
+  const claim = yield* claimAtOnce(path)
+  if (Option.isNone(claim) || (yield* lastUsed(path)) !== unusedSince) return false
+  yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
+  yield* onDisk(() => rm(claim.value.path, { recursive: true, force: true }))
+  return true
+}, Effect.scoped)
 
 /**
  * Removes unused copies, least recently used first, until this many bytes are free, and returns them. Each removal
@@ -80,26 +80,12 @@ export const freeSpace = Effect.fnUntraced(function* (
   inUse: CopiesInUse
 ): Effect.fn.Return<ReadonlyArray<RemovedCopy>, StoreFull> {
   const removed: Array<RemovedCopy> = []
-  for (const { path, ...copy } of yield* unused(root, own, inUse)) {
+  for (const copy of yield* unused(root, own, inUse)) {
     if ((yield* freeBytes(root)) >= needed) break
-    if (copy.partial) {
-      // Rename it first, so that a former owner notices the loss.
-      const aside = join(dirname(path), `${copy.commit}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
-      yield* onDisk(() => rename(path, aside).catch(() => undefined))
-      yield* onDisk(() => rm(aside, { recursive: true, force: true }))
-      removed.push(copy)
-      continue
-    }
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const claim = yield* claimAtOnce(path)
-        // Another process works on it or has used it in the meantime.
-        if (Option.isNone(claim) || (yield* lastUsed(path)) !== copy.unusedSince) return
-        yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
-        yield* onDisk(() => rm(claim.value.path, { recursive: true, force: true }))
-        removed.push(copy)
-      })
-    )
+    const { commit, directory, isPartial, path, repo } = copy.entry
+    if (isPartial) yield* removePartial(path, directory)
+    else if (!(yield* removeCopy(copy))) continue
+    removed.push({ repo, commit, unusedSince: copy.unusedSince, partial: isPartial })
   }
   return removed
 })

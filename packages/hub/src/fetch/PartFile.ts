@@ -1,4 +1,4 @@
-import { constants, open, readFile, rename, rm, stat } from "node:fs/promises"
+import { constants, type FileHandle, open, readFile, rename, rm, stat } from "node:fs/promises"
 import type { RepositoryFile } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { expectedHash } from "../contentHash.ts"
@@ -56,48 +56,83 @@ interface PartOptions {
   readonly hash: HashThread
 }
 
+const partOf = (target: string): string => `${target}.part`
 export const journalOf = (target: string): string => `${target}.chunks`
 
-/** Resumes the download of a file, or starts it. */
-export const openPart = Effect.fnUntraced(function* ({
-  chunkBytes,
-  file,
-  hash,
-  target
-}: PartOptions): Effect.fn.Return<PartFile, HubUnavailable | StoreFull, Scope.Scope> {
-  const part = `${target}.part`
-  const journalPath = journalOf(target)
-  const count = Math.ceil(file.size / chunkBytes)
-  const opened = (path: string, flags: number) =>
-    Effect.acquireRelease(
-      inClaim(() => open(path, flags, 0o644)),
-      (handle) => Effect.promise(() => handle.close().catch(() => undefined))
-    )
-  const handle = yield* opened(part, constants.O_RDWR | constants.O_CREAT)
+/** Opens a file in a claimed directory until the scope ends. */
+const openFile = (path: string, flags: number) =>
+  Effect.acquireRelease(
+    inClaim(() => open(path, flags, 0o644)),
+    (handle) => Effect.promise(() => handle.close().catch(() => undefined))
+  )
+
+/** The existing chunks of an opened part file. If its journal and its size disagree, it is emptied. */
+const existingChunks = Effect.fnUntraced(function* (handle: FileHandle, journalPath: string, chunkBytes: number, fileSize: number) {
   const { size } = yield* inClaim(() => handle.stat())
-  const existing = yield* inClaim(() => readJournal(journalPath, chunkBytes, file.size))
+  const existing = yield* inClaim(() => readJournal(journalPath, chunkBytes, fileSize))
   // Another process truncated the file or made it too long.
-  const isConsistent = size <= file.size && [...existing].every((chunk) => Math.min((chunk + 1) * chunkBytes, file.size) <= size)
-  const done = isConsistent ? new Set(existing) : new Set<number>()
-  if (!isConsistent) yield* inClaim(() => handle.truncate(0))
-  // Rewritten completely, so that a truncated line does not corrupt the next one.
+  const isConsistent = size <= fileSize && [...existing].every((chunk) => Math.min((chunk + 1) * chunkBytes, fileSize) <= size)
+  if (isConsistent) return new Set(existing)
+  yield* inClaim(() => handle.truncate(0))
+  return new Set<number>()
+})
+
+/** Rewrites the journal completely, so that a truncated line does not corrupt the next one, and opens it for more lines. */
+const openJournal = Effect.fnUntraced(function* (journalPath: string, chunkBytes: number, chunks: ReadonlySet<number>) {
   yield* inClaim(async () => {
     const fresh = await open(journalPath, "w", 0o644)
     try {
-      await fresh.write(`${[chunkBytes, ...done].join("\n")}\n`)
+      await fresh.write(`${[chunkBytes, ...chunks].join("\n")}\n`)
     } finally {
       await fresh.close()
     }
   })
-  const journal = yield* opened(journalPath, constants.O_WRONLY | constants.O_APPEND)
+  return yield* openFile(journalPath, constants.O_WRONLY | constants.O_APPEND)
+})
 
-  const hashing: Hashing = hash(part, file)
+/** Reports to the hashing how many chunks exist from the start of the file without a gap. */
+const makeFrontier = (hashing: Hashing, done: ReadonlySet<number>, { chunkBytes, file }: PartOptions) => {
   let frontier = 0
-  const advance = () => {
+  return () => {
     const before = frontier
-    while (frontier < count && done.has(frontier)) frontier++
+    while (done.has(frontier)) frontier++
     if (frontier > before) hashing.advance(Math.min(frontier * chunkBytes, file.size))
   }
+}
+
+/** The hash of a part file. The reader opens the file by name. If the name is gone, so is the claim. */
+const digestOf = (hashing: Hashing, part: string) =>
+  Effect.tryPromise({ try: () => hashing.digest, catch: (error) => error }).pipe(
+    Effect.catch((error) =>
+      Effect.andThen(
+        inClaim(() => stat(part)),
+        Effect.die(error)
+      )
+    )
+  )
+
+/** Closes a part file. A correct one gets its name; a wrong one is removed. */
+const closePart = (target: string, handle: FileHandle, journal: FileHandle, isCorrect: boolean) =>
+  inClaim(async () => {
+    if (isCorrect) await handle.sync()
+    await handle.close()
+    await journal.close()
+    // In this order: a journal without its file is ignored, but a file without its journal would be downloaded again.
+    if (isCorrect) await rename(partOf(target), target)
+    else await rm(partOf(target), { force: true })
+    await rm(journalOf(target), { force: true })
+  })
+
+/** Resumes the download of a file, or starts it. */
+export const openPart = Effect.fnUntraced(function* (options: PartOptions): Effect.fn.Return<PartFile, HubUnavailable | StoreFull, Scope.Scope> {
+  const { chunkBytes, file, hash, target } = options
+  const part = partOf(target)
+  const count = Math.ceil(file.size / chunkBytes)
+  const handle = yield* openFile(part, constants.O_RDWR | constants.O_CREAT)
+  const done = yield* existingChunks(handle, journalOf(target), chunkBytes, file.size)
+  const journal = yield* openJournal(journalOf(target), chunkBytes, done)
+  const hashing = hash(part, file)
+  const advance = makeFrontier(hashing, done, options)
   advance()
 
   const state: PartFile = {
@@ -113,28 +148,10 @@ export const openPart = Effect.fnUntraced(function* ({
       return done.size === count
     }),
     finish: Effect.gen(function* () {
-      // The reader opens the file by name. If the name is gone, so is the claim.
-      const digest = Effect.tryPromise({ try: () => hashing.digest, catch: (error) => error }).pipe(
-        Effect.catch((error) =>
-          Effect.andThen(
-            inClaim(() => stat(part)),
-            Effect.die(error)
-          )
-        )
-      )
-      const matches = !state.differs && (yield* digest) === expectedHash(file)
-      if (!matches) hashing.drop()
-      yield* inClaim(async () => {
-        if (matches) await handle.sync()
-        await handle.close()
-        await journal.close()
-        // In this order: a journal without its file is ignored, but a file without its journal would be downloaded
-        // again.
-        if (matches) await rename(part, target)
-        else await rm(part, { force: true })
-        await rm(journalPath, { force: true })
-      })
-      return matches
+      const isCorrect = !state.differs && (yield* digestOf(hashing, part)) === expectedHash(file)
+      if (!isCorrect) hashing.drop()
+      yield* closePart(target, handle, journal, isCorrect)
+      return isCorrect
     })
   }
   return state

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, readlink, rename, rm, writeFile } from "node:fs/promises"
+import { mkdir, readdir, readFile, readlink, rename, rm, stat, writeFile } from "node:fs/promises"
 import { hostname } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, Option, Random, type Scope } from "effect"
@@ -200,6 +200,22 @@ export const claimPartial = Effect.fnUntraced(function* (
     yield* Effect.sleep(lookMillis + (yield* Random.nextIntBetween(0, lookMillis)))
   }
 })
+
+/** When a partial directory was last used, in Unix milliseconds; null if it does not exist. */
+export const lastBeat = (path: string): Effect.Effect<number | null> =>
+  Effect.promise(async () => {
+    const stats = (await stat(join(path, beatName)).catch(() => null)) ?? (await stat(path).catch(() => null))
+    return stats?.mtimeMs ?? null
+  })
+
+/** Removes a partial directory of `directory`. It is renamed first, so that a former owner notices the loss. */
+export const removePartial = (path: string, directory: string): Effect.Effect<void, StoreFull> => {
+  const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
+  return Effect.andThen(
+    onDisk(() => rename(path, aside).catch(() => undefined)),
+    onDisk(() => rm(aside, { recursive: true, force: true }))
+  )
+}
 
 /** Removes the remains of failed downloads of `directory` after it has been created. */
 export const removeAbandoned = Effect.fnUntraced(function* (directory: string) {

@@ -47,225 +47,255 @@ interface Running {
   readonly settle: (error: Error | null) => void
 }
 
+const asError = (cause: unknown): Error => (cause instanceof Error ? cause : new Error(String(cause)))
+const endedEarly = () => new HubUnavailable({ message: "The model hub ended a file early." })
+
+/** Whether a connection can serve another request after this one. `wanted`: bytes of the body that are read. */
+const isReusable = (head: ResponseHead, length: number | null, wanted: number | null): boolean =>
+  length !== null && (wanted === length || (wanted === null && length <= maxDrained)) && head.headers.get("connection") !== "close"
+
+/** Parses the head at the start of a block if it is complete. Returns false if more data is needed. */
+const takeHead = (job: Running, block: Block): boolean => {
+  const at = block.bytes.subarray(block.start, block.end).indexOf("\r\n\r\n")
+  if (at === -1) {
+    if (block.end - block.start > maxHeadBytes) throw new HubUnavailable({ message: "The head of an answer of the model hub is too long." })
+    return false
+  }
+  const head = parseHead(block.bytes.toString("latin1", block.start, block.start + at))
+  block.start += at + 4
+  if (head.status < 200) return takeHead(job, block)
+  job.head = head
+  const length = lengthOf(head)
+  const wanted = job.transfer.onHead(head)
+  job.wanted = wanted !== null
+  job.reusable = isReusable(head, length, wanted)
+  job.left = wanted ?? (job.reusable ? (length ?? 0) : 0)
+  return true
+}
+
+/** Counts bytes of the body that arrived at the end of a block. Bytes after the body are ignored. */
+const countBody = (job: Running, block: Block, bytes: number): void => {
+  const received = Math.min(bytes, job.left)
+  if (received < bytes) {
+    block.end -= bytes - received
+    job.reusable = false
+  }
+  job.left -= received
+  job.transfer.onReceived(received)
+  if (!job.wanted) block.end = block.start
+}
+
 /**
  * Reads from the socket directly into reused buffers and writes them out while the next ones fill. The streams of
  * Node's client allocate a buffer per 64 KiB, which costs more than everything else here.
  */
-export const makeRangeConnection = (): RangeConnection => {
-  let socket: Socket | null = null
-  let origin = ""
-  let running: Running | null = null
-  const blocks = new BlockBuffers()
-  let writing = false
+class BufferedConnection implements RangeConnection {
+  #socket: Socket | null = null
+  #origin = ""
+  #running: Running | null = null
+  readonly #blocks = new BlockBuffers()
+  #isWriting = false
 
-  const drop = () => {
-    const ending = socket
-    socket = null
+  get(transfer: Transfer): Promise<ResponseHead> {
+    return new Promise((resolve, reject) => {
+      if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
+        return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
+      const job: Running = {
+        transfer,
+        stale: this.#socket !== null && this.#origin === transfer.url.origin,
+        head: null,
+        left: 0,
+        wanted: false,
+        reusable: false,
+        ended: null,
+        settle: (error) => {
+          if (error !== null || job.head === null) reject(error ?? new HubUnavailable({ message: "The model hub sends an empty answer." }))
+          else resolve(job.head)
+        }
+      }
+      this.#running = job
+      this.#send(job)
+    })
+  }
+
+  close(reason: Error): void {
+    if (this.#running !== null) this.#end(this.#running, reason)
+    this.#drop()
+  }
+
+  #drop(): void {
+    const ending = this.#socket
+    this.#socket = null
     ending?.destroy()
   }
 
-  const end = (job: Running, error: Error | null) => {
-    if (job.ended !== null || running !== job) return
+  #end(job: Running, error: Error | null): void {
+    if (job.ended !== null || this.#running !== job) return
     job.ended = { error }
-    if (error !== null || !job.reusable) drop()
-    if (job.wanted) blocks.seal()
-    else blocks.clear()
-    void flush()
+    if (error !== null || !job.reusable) this.#drop()
+    this.#passOn(job)
   }
 
-  const flush = async () => {
-    if (writing) return
-    writing = true
-    const job = running
+  /** Hands the active buffer to the writer, or empties it if the body is not wanted. */
+  #passOn(job: Running): void {
+    if (job.wanted) this.#blocks.seal()
+    else this.#blocks.clear()
+    void this.#flush()
+  }
+
+  /** Writes the full buffers, one at a time. After the last one it settles a request that has ended. */
+  async #flush(): Promise<void> {
+    if (this.#isWriting) return
+    this.#isWriting = true
+    const job = this.#running
     let failure: Error | null = null
-    for (let block = blocks.shift(); block !== undefined; block = blocks.shift()) {
-      if (failure === null && job !== null) {
-        try {
-          await job.transfer.write(block.bytes.subarray(block.start, block.end))
-        } catch (error) {
-          failure = error instanceof Error ? error : new Error(String(error))
-          if (job.ended === null) job.ended = { error: failure }
-          drop()
-        }
-      }
-      blocks.release(block)
-      if (job?.ended === null && socket !== null) socket.resume()
+    for (let block = this.#blocks.shift(); block !== undefined; block = this.#blocks.shift()) {
+      if (failure === null && job !== null) failure = await this.#writeOut(job, block)
+      this.#blocks.release(block)
+      if (job?.ended === null && this.#socket !== null) this.#socket.resume()
     }
-    writing = false
-    if (job !== null && job.ended !== null && running === job) {
-      running = null
-      blocks.clear()
-      job.settle(failure ?? job.ended.error)
+    this.#isWriting = false
+    if (job !== null) this.#settle(job, failure)
+  }
+
+  /** Writes a buffer. Returns the failure, which ends the request, or null. */
+  async #writeOut(job: Running, block: Block): Promise<Error | null> {
+    try {
+      await job.transfer.write(block.bytes.subarray(block.start, block.end))
+      return null
+    } catch (cause) {
+      const failure = asError(cause)
+      if (job.ended === null) job.ended = { error: failure }
+      this.#drop()
+      return failure
     }
   }
 
-  /** Parses the head if it is complete. Returns false if more data is needed. */
-  const takeHead = (job: Running, block: Block): boolean => {
-    const at = block.bytes.subarray(block.start, block.end).indexOf("\r\n\r\n")
-    if (at === -1) {
-      if (block.end - block.start > maxHeadBytes) throw new HubUnavailable({ message: "The head of an answer of the model hub is too long." })
-      return false
-    }
-    const head = parseHead(block.bytes.toString("latin1", block.start, block.start + at))
-    block.start += at + 4
-    if (head.status < 200) return takeHead(job, block)
-    job.head = head
-    const length = lengthOf(head)
-    const wanted = job.transfer.onHead(head)
-    job.wanted = wanted !== null
-    job.reusable = length !== null && (wanted === length || (wanted === null && length <= maxDrained)) && head.headers.get("connection") !== "close"
-    job.left = wanted ?? (job.reusable ? (length ?? 0) : 0)
-    return true
+  #settle(job: Running, failure: Error | null): void {
+    if (job.ended === null || this.#running !== job) return
+    this.#running = null
+    this.#blocks.clear()
+    job.settle(failure ?? job.ended.error)
   }
 
-  /** Returns whether to continue reading. */
-  const take = (bytes: number): boolean => {
-    const job = running
-    const block = blocks.active
+  /** Takes bytes that were read into the active buffer. Returns whether to continue reading. */
+  #take(bytes: number): boolean {
+    const job = this.#running
+    const block = this.#blocks.active
     if (job === null || block === null || job.ended !== null) {
-      drop()
+      this.#drop()
       return false
     }
     job.stale = false
     block.end += bytes
-    let came = bytes
-    if (job.head === null) {
-      try {
-        if (!takeHead(job, block)) return true
-      } catch (error) {
-        end(job, error instanceof Error ? error : new Error(String(error)))
-        return false
-      }
-      came = block.end - block.start
+    if (job.head !== null) return this.#takeBody(job, block, bytes)
+    try {
+      if (!takeHead(job, block)) return true
+    } catch (cause) {
+      this.#end(job, asError(cause))
+      return false
     }
-    if (came > job.left) {
-      // Bytes after the body are ignored.
-      block.end -= came - job.left
-      came = job.left
-      job.reusable = false
-    }
-    job.left -= came
-    job.transfer.onReceived(came)
-    if (!job.wanted) block.end = block.start
-    if (job.left === 0) {
-      end(job, null)
-      return socket !== null
-    }
-    if (!blocks.isFull(block)) return true
-    if (job.wanted) blocks.seal()
-    else blocks.clear()
-    void flush()
-    return blocks.hasFree
+    return this.#takeBody(job, block, block.end - block.start)
   }
 
-  const open = (transfer: Transfer): Socket => {
+  #takeBody(job: Running, block: Block, bytes: number): boolean {
+    countBody(job, block, bytes)
+    if (job.left === 0) {
+      this.#end(job, null)
+      return this.#socket !== null
+    }
+    if (!this.#blocks.isFull(block)) return true
+    this.#passOn(job)
+    return this.#blocks.hasFree
+  }
+
+  #send(job: Running): void {
+    const { url } = job.transfer
+    if (this.#socket === null || this.#origin !== url.origin) {
+      this.#drop()
+      this.#origin = url.origin
+      const proxy = proxyFor(url)
+      if (proxy !== null) {
+        this.#sendByProxy(proxy, job)
+        return
+      }
+      this.#socket = this.#open(job.transfer)
+    }
+    this.#write(this.#socket, job)
+  }
+
+  #open(transfer: Transfer): Socket {
     const opened = openSocket(transfer, {
       // Without a free buffer, reading pauses until a write has finished.
       buffer: () => {
-        const block = blocks.room()
+        const block = this.#blocks.room()
         return block.bytes.subarray(block.end)
       },
-      callback: take
+      callback: (bytes) => this.#take(bytes)
     })
-    watch(opened)
+    this.#watch(opened)
     return opened
   }
 
-  const watch = (opened: Socket) => {
-    const lost = (error: Error) => {
-      if (socket !== opened) return
-      socket = null
-      opened.destroy()
-      const job = running
-      if (job === null) return
-      if (job.stale && job.ended === null) {
-        job.stale = false
-        blocks.clear()
-        send(job)
-      } else end(job, error)
-    }
-    opened.on("error", lost)
-    opened.on("end", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
-    opened.on("close", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
+  #watch(opened: Socket): void {
+    opened.on("error", (error) => this.#lost(opened, error))
+    opened.on("end", () => this.#lost(opened, endedEarly()))
+    opened.on("close", () => this.#lost(opened, endedEarly()))
   }
 
-  /** Reads from a tunnel, which cannot read directly into the buffers. */
-  const feed = (opened: Socket) =>
-    opened.on("data", (chunk: Buffer) => {
-      for (let at = 0; at < chunk.length && socket === opened; ) {
-        const block = blocks.room()
-        const bytes = chunk.copy(block.bytes, block.end, at)
-        at += bytes
-        if (take(bytes)) continue
-        if (socket !== opened) return
-        opened.pause()
-        if (at < chunk.length) opened.unshift(chunk.subarray(at))
-        return
-      }
-    })
+  /** Handles the end of a connection. A request that reused one and got no answer is sent again. */
+  #lost(opened: Socket, error: Error): void {
+    if (this.#socket !== opened) return
+    this.#socket = null
+    opened.destroy()
+    const job = this.#running
+    if (job === null) return
+    if (job.stale && job.ended === null) {
+      job.stale = false
+      this.#blocks.clear()
+      this.#send(job)
+    } else this.#end(job, error)
+  }
 
-  /** Uses a proxy. The request is sent after the tunnel is open. */
-  const goBy = (proxy: URL, job: Running) => {
+  /** Sends the request by a proxy after the tunnel is open. */
+  #sendByProxy(proxy: URL, job: Running): void {
     const { opened, raw } = openTunnel(proxy, job.transfer.url)
-    socket = raw
+    this.#socket = raw
     opened.then(
       (ready) => {
-        if (socket !== raw) return ready.destroy()
-        socket = ready
-        watch(ready)
-        feed(ready)
-        write(ready, job)
+        if (this.#socket !== raw) return ready.destroy()
+        this.#socket = ready
+        this.#watch(ready)
+        ready.on("data", (chunk: Buffer) => this.#feed(ready, chunk))
+        this.#write(ready, job)
       },
-      (error: unknown) => {
-        if (socket !== raw) return
-        socket = null
-        end(job, error instanceof Error ? error : new Error(String(error)))
+      (cause: unknown) => {
+        if (this.#socket !== raw) return
+        this.#socket = null
+        this.#end(job, asError(cause))
       }
     )
   }
 
-  const write = (to: Socket, { transfer: { headers, url } }: Running) => {
+  /** Copies data from a tunnel, which cannot read directly into the buffers. */
+  #feed(opened: Socket, chunk: Buffer): void {
+    for (let at = 0; at < chunk.length && this.#socket === opened; ) {
+      const block = this.#blocks.room()
+      const bytes = chunk.copy(block.bytes, block.end, at)
+      at += bytes
+      if (this.#take(bytes)) continue
+      if (this.#socket !== opened) return
+      opened.pause()
+      if (at < chunk.length) opened.unshift(chunk.subarray(at))
+      return
+    }
+  }
+
+  #write(socket: Socket, { transfer: { headers, url } }: Running): void {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    to.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n${lines.join("")}\r\n`)
-    to.resume()
-  }
-
-  const send = (job: Running) => {
-    const { url } = job.transfer
-    if (socket === null || origin !== url.origin) {
-      drop()
-      origin = url.origin
-      const proxy = proxyFor(url)
-      if (proxy !== null) return goBy(proxy, job)
-      socket = open(job.transfer)
-    }
-    write(socket, job)
-  }
-
-  return {
-    get: (transfer) =>
-      new Promise((resolve, reject) => {
-        if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
-          return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
-        const job: Running = {
-          transfer,
-          stale: socket !== null && origin === transfer.url.origin,
-          head: null,
-          left: 0,
-          wanted: false,
-          reusable: false,
-          ended: null,
-          settle: (error) => {
-            if (error !== null || job.head === null) reject(error ?? new HubUnavailable({ message: "The model hub sends an empty answer." }))
-            else resolve(job.head)
-          }
-        }
-        running = job
-        send(job)
-      }),
-    close: (reason) => {
-      if (running !== null) end(running, reason)
-      drop()
-    }
+    socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n${lines.join("")}\r\n`)
+    socket.resume()
   }
 }
+
+export const makeRangeConnection = (): RangeConnection => new BufferedConnection()

@@ -1,4 +1,4 @@
-import { readdir, rename, rm, stat } from "node:fs/promises"
+import { rename, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { makeCopyThreads } from "../copy/CopyThreads.ts"
@@ -6,7 +6,8 @@ import { wrongFiles } from "../copy/wrongFiles.ts"
 import type { StoreFull } from "../failures.ts"
 import { lastUsed, listedFiles, noteUse } from "./Manifest.ts"
 import { onDisk } from "./onDisk.ts"
-import { beatName, claimAtOnce } from "./PartialDirectory.ts"
+import { claimAtOnce, lastBeat, removePartial } from "./PartialDirectory.ts"
+import { type StoreEntry, storeEntries } from "./storeEntries.ts"
 import { recordName, verifiedAt, writeRecord } from "./VerifiedRecord.ts"
 
 /** A commit in the store, at `<root>/<owner>/<name>/<commit>`. */
@@ -42,25 +43,60 @@ interface CleanOptions<E> {
 /** Minimum age for clean-up in milliseconds. */
 export const leastAge = 86_400_000
 
-const commitName = /^[0-9a-f]{40}$/
-const partialName = /^([0-9a-f]{40})\.partial-/
-
-const list = (path: string) => onDisk(() => readdir(path).catch(() => []))
-
 const keyOf = ({ commit, repo }: StoredCommit) => `${repo}@${commit}`
 
-/** When a partial directory was last used, in Unix milliseconds. */
-const lastBeat = (path: string) =>
-  Effect.promise(() =>
-    stat(join(path, beatName)).then(
-      ({ mtimeMs }) => mtimeMs,
-      () =>
-        stat(path).then(
-          ({ mtimeMs }) => mtimeMs,
-          () => null
-        )
-    )
-  )
+/** A pass of the clean-up. */
+interface Pass<E> extends Omit<CleanOptions<E>, "now"> {
+  /** The time of its start. */
+  readonly now: number
+  /** Entries that were used after this time stay. Both times are in Unix milliseconds. */
+  readonly oldest: number
+}
+
+const removePartialEntry = Effect.fnUntraced(function* <E>({ dryRun, oldest, onRemoved }: Pass<E>, { commit, directory, path, repo }: StoreEntry) {
+  const unusedSince = yield* lastBeat(path)
+  if (unusedSince === null || unusedSince > oldest) return
+  yield* onRemoved({ repo, commit, partial: true, unusedSince })
+  if (!dryRun) yield* removePartial(path, directory)
+})
+
+const removeCommit = <E>(pass: Pass<E>, { commit, path, repo }: StoreEntry): Effect.Effect<void, E | StoreFull> =>
+  Effect.gen(function* () {
+    const { dryRun, forget, needed, now, oldest, onRemoved } = pass
+    const used = yield* lastUsed(path)
+    if (used === null || used > oldest) return
+    if (dryRun) return yield* onRemoved({ repo, commit, partial: false, unusedSince: used })
+    const claim = yield* claimAtOnce(path)
+    if (Option.isNone(claim)) return
+    // From here on, no other process can record a use.
+    const again = yield* lastUsed(path)
+    if (again === null || again > oldest) return
+    yield* forget({ repo, commit })
+    if ((yield* needed).some((each) => keyOf(each) === keyOf({ repo, commit }))) return yield* noteUse(path, now)
+    yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
+    yield* onRemoved({ repo, commit, partial: false, unusedSince: used })
+    yield* onDisk(() => rm(claim.value.path, { recursive: true, force: true }))
+  }).pipe(Effect.scoped)
+
+/** Verifies a commit again byte for byte if its last verification was too long ago. */
+const verifyCommit = <E>(pass: Pass<E>, { commit, path, repo }: StoreEntry): Effect.Effect<void, E | StoreFull> =>
+  Effect.gen(function* () {
+    const { dryRun, forget, now, onVerified, verifyAge } = pass
+    const files = yield* listedFiles(path, repo, commit)
+    if (verifyAge === null || dryRun || Option.isNone(files)) return
+    const before = yield* verifiedAt(path)
+    if (before !== null && before > now - verifyAge) return
+    const bytes = files.value.reduce((sum, { size }) => sum + size, 0)
+    const threads = yield* makeCopyThreads(files.value.length, bytes, () => undefined)
+    const wrong = yield* wrongFiles(path, files.value, "full", threads)
+    if (wrong.length === 0) yield* writeRecord(path, files.value)
+    else {
+      // The next user checks first, and finds no record.
+      yield* forget({ repo, commit })
+      yield* onDisk(() => rm(join(path, recordName), { force: true }))
+    }
+    yield* onVerified({ repo, commit, wrong: wrong[0]?.path ?? null, count: wrong.length })
+  }).pipe(Effect.scoped)
 
 /**
  * Removes commits that were unused for some time, and the remains of failed downloads. Each pass records a use of the
@@ -68,81 +104,18 @@ const lastBeat = (path: string) =>
  * download records its use under that claim. If the download is first, nothing is removed; otherwise it finds nothing
  * and downloads the files again. Directories that are not commits are ignored.
  */
-export const cleanStore = Effect.fn("cleanStore")(function* <E>({
-  age,
-  dryRun,
-  forget,
-  needed,
-  now: readNow,
-  onRemoved,
-  onVerified,
-  root,
-  verifyAge
-}: CleanOptions<E>): Effect.fn.Return<void, E | StoreFull> {
-  const now = yield* readNow
-  const oldest = now - Math.max(age, leastAge)
-  const wanted = new Set((yield* needed).map(keyOf))
-  for (const owner of yield* list(root)) {
-    for (const name of yield* list(join(root, owner))) {
-      const repo = `${owner}/${name}`
-      const parent = join(root, owner, name)
-      for (const entry of yield* list(parent)) {
-        const path = join(parent, entry)
-        if (commitName.test(entry)) {
-          const stored = { repo, commit: entry }
-          if (wanted.has(keyOf(stored))) yield* noteUse(path, now)
-          else yield* removeCommit(path, stored)
-          yield* verifyCommit(path, stored)
-          continue
-        }
-        const commit = partialName.exec(entry)?.[1]
-        if (commit === undefined || wanted.has(keyOf({ repo, commit }))) continue
-        const at = yield* lastBeat(path)
-        if (at === null || at > oldest) continue
-        yield* onRemoved({ repo, commit, partial: true, unusedSince: at })
-        if (dryRun) continue
-        // Rename it first, so that a former owner notices the loss.
-        const aside = join(parent, `${commit}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
-        yield* onDisk(() => rename(path, aside).catch(() => undefined))
-        yield* onDisk(() => rm(aside, { recursive: true, force: true }))
-      }
+export const cleanStore = Effect.fn("cleanStore")(function* <E>(options: CleanOptions<E>): Effect.fn.Return<void, E | StoreFull> {
+  const now = yield* options.now
+  const pass: Pass<E> = { ...options, now, oldest: now - Math.max(options.age, leastAge) }
+  const wanted = new Set((yield* options.needed).map(keyOf))
+  for (const entry of yield* storeEntries(options.root)) {
+    const isWanted = wanted.has(keyOf(entry))
+    if (entry.isPartial) {
+      if (!isWanted) yield* removePartialEntry(pass, entry)
+      continue
     }
-  }
-
-  function verifyCommit(path: string, stored: StoredCommit): Effect.Effect<void, E | StoreFull> {
-    return Effect.gen(function* () {
-      const files = yield* listedFiles(path, stored.repo, stored.commit)
-      if (verifyAge === null || dryRun || Option.isNone(files)) return
-      const before = yield* verifiedAt(path)
-      if (before !== null && before > now - verifyAge) return
-      const bytes = files.value.reduce((sum, { size }) => sum + size, 0)
-      const threads = yield* makeCopyThreads(files.value.length, bytes, () => undefined)
-      const wrong = yield* wrongFiles(path, files.value, "full", threads)
-      if (wrong.length === 0) yield* writeRecord(path, files.value)
-      else {
-        // The next user checks first, and finds no record.
-        yield* forget(stored)
-        yield* onDisk(() => rm(join(path, recordName), { force: true }))
-      }
-      yield* onVerified({ ...stored, wrong: wrong[0]?.path ?? null, count: wrong.length })
-    }).pipe(Effect.scoped)
-  }
-
-  function removeCommit(path: string, stored: StoredCommit): Effect.Effect<void, E | StoreFull> {
-    return Effect.gen(function* () {
-      const used = yield* lastUsed(path)
-      if (used === null || used > oldest) return
-      if (dryRun) return yield* onRemoved({ ...stored, partial: false, unusedSince: used })
-      const claim = yield* claimAtOnce(path)
-      if (Option.isNone(claim)) return
-      // From here on, no other process can record a use.
-      const again = yield* lastUsed(path)
-      if (again === null || again > oldest) return
-      yield* forget(stored)
-      if ((yield* needed).some((each) => keyOf(each) === keyOf(stored))) return yield* noteUse(path, now)
-      yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
-      yield* onRemoved({ ...stored, partial: false, unusedSince: used })
-      yield* onDisk(() => rm(claim.value.path, { recursive: true, force: true }))
-    }).pipe(Effect.scoped)
+    if (isWanted) yield* noteUse(entry.path, now)
+    else yield* removeCommit(pass, entry)
+    yield* verifyCommit(pass, entry)
   }
 })

@@ -1,6 +1,7 @@
 import { Duration, Effect, Option, Redacted } from "effect"
+import { contentRange } from "../contentRange.ts"
+import { failedAnswer } from "../failedAnswer.ts"
 import { HubAnswer, HubUnavailable, type StoreFull } from "../failures.ts"
-import { failedAnswer } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
 import { pauseBefore } from "../pauseBefore.ts"
 import { passageTo } from "../redirects.ts"
@@ -27,19 +28,22 @@ export interface FileSource {
 
 const unavailable = (message: string) => new HubUnavailable({ message })
 
+/** The same for a response with the complete file. */
+const usableOfFile = (length: number, size: number, at: number, end: number): number => {
+  if (length !== size) throw new Differs()
+  if (at !== 0) throw unavailable("The model hub does not serve ranges of files.")
+  return end
+}
+
 /** The number of body bytes in the range from `at` to before `end`. */
 const usable = ({ headers, status }: ResponseHead, size: number, at: number, end: number): number => {
   const length = headers.get("content-length")
   if (headers.has("content-encoding") || length === null) throw unavailable("The model hub does not serve ranges of files.")
-  if (status === 200) {
-    if (Number(length) !== size) throw new Differs()
-    if (at !== 0) throw unavailable("The model hub does not serve ranges of files.")
-    return end
-  }
-  const [, from, to, total] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(headers.get("content-range") ?? "") ?? []
-  if (total !== undefined && Number(total) !== size) throw new Differs()
-  if (Number(from) !== at || !(Number(to) >= at && Number(to) < end)) throw unavailable("The model hub sends other bytes than were asked for.")
-  return Math.min(Number(to) + 1 - at, Number(length))
+  if (status === 200) return usableOfFile(Number(length), size, at, end)
+  const range = contentRange(headers.get("content-range"))
+  if (range !== null && range.total !== size) throw new Differs()
+  if (range === null || range.start !== at || range.end < at || range.end >= end) throw unavailable("The model hub sends other bytes than were asked for.")
+  return Math.min(range.end + 1 - at, Number(length))
 }
 
 interface ChunkOptions {
@@ -63,74 +67,91 @@ interface State {
   writing: boolean
 }
 
+/** What a request led to if it did not deliver bytes. */
+interface Detour {
+  redirect: URL | null
+  refused: Error | null
+}
+
+/** The result of a response other than 200 and 206. Throws `Differs` for a range that the hub's file does not have. */
+const detourOf = ({ headers, status }: ResponseHead, requested: URL, hub: URL, redirectHosts: ReadonlyArray<string>): Detour => {
+  const location = headers.get("location")
+  if (status >= 300 && status < 400 && location !== null && URL.canParse(location, requested.href)) {
+    const redirect = new URL(location, requested.href)
+    passageTo(hub, redirect, redirectHosts)
+    return { redirect, refused: null }
+  }
+  if (status === 416) throw new Differs()
+  return { redirect: null, refused: failedAnswer(status, headers) }
+}
+
+/** Writes received bytes to the part file. */
+const writeReceived = async ({ isHeld, onBytes, part }: ChunkOptions, state: State, bytes: Uint8Array): Promise<void> => {
+  state.writing = true
+  try {
+    if (!(await isHeld())) throw unavailable("Another download took over the directory of the model.")
+    await part.write(bytes, state.at)
+  } catch (error) {
+    throw error instanceof HubUnavailable ? error : new WriteFailed("", { cause: error })
+  } finally {
+    state.writing = false
+  }
+  state.at += bytes.length
+  onBytes(bytes.length)
+}
+
+/** Requests the missing bytes from `url`, and writes those that arrive. */
+const requestRange = async (options: ChunkOptions, state: State, hub: URL, url: URL): Promise<Detour> => {
+  const { connection, end, part, source } = options
+  const { settings, token } = source
+  let detour: Detour = { redirect: null, refused: null }
+  await connection.get({
+    url,
+    ...passageTo(hub, url, settings.redirectHosts),
+    headers: {
+      "user-agent": "seatrial",
+      accept: "*/*",
+      "accept-encoding": "identity",
+      range: `bytes=${state.at}-${end - 1}`,
+      // The token is sent to the hub only.
+      ...(url.origin === hub.origin && Option.isSome(token) ? { authorization: `Bearer ${Redacted.value(token.value)}` } : {})
+    },
+    onHead: (head) => {
+      if (head.status !== 200 && head.status !== 206) {
+        detour = detourOf(head, url, hub, settings.redirectHosts)
+        return null
+      }
+      const bytes = usable(head, part.file.size, state.at, end)
+      if (url !== hub) part.location = url
+      return bytes
+    },
+    onReceived: (bytes) => {
+      state.received += bytes
+    },
+    write: (bytes) => writeReceived(options, state, bytes)
+  })
+  return detour
+}
+
 /**
  * Follows the hub's redirect to the file and writes the received bytes. The signed address is reused until it is
  * refused, which means that it has expired.
  */
 const receive = async (options: ChunkOptions, state: State): Promise<void> => {
-  const { connection, end, isHeld, onBytes, part, source } = options
-  const { token } = source
+  const { part, source } = options
   const hub = new URL(source.fileUrl(part.file.path))
   const knownLocation = part.location
   let url = knownLocation ?? hub
   for (let hop = 0; hop < maxHops; hop++) {
-    const own = url.origin === hub.origin
-    const requested = url
-    let redirect: URL | null = null
-    let refused: Error | null = null
-    await connection.get({
-      url,
-      ...passageTo(hub, url, source.settings.redirectHosts),
-      headers: {
-        "user-agent": "seatrial",
-        accept: "*/*",
-        "accept-encoding": "identity",
-        range: `bytes=${state.at}-${end - 1}`,
-        // The token is sent to the hub only.
-        ...(own && Option.isSome(token) ? { authorization: `Bearer ${Redacted.value(token.value)}` } : {})
-      },
-      onHead: (head) => {
-        const { headers, status } = head
-        if (status === 200 || status === 206) {
-          const bytes = usable(head, part.file.size, state.at, end)
-          if (requested !== hub) part.location = requested
-          return bytes
-        }
-        const place = headers.get("location")
-        if (status >= 300 && status < 400 && place !== null && URL.canParse(place, requested.href)) {
-          const next = new URL(place, requested.href)
-          passageTo(hub, next, source.settings.redirectHosts)
-          redirect = next
-        } else if (status === 416) throw new Differs()
-        else refused = failedAnswer(status, headers)
-        return null
-      },
-      onReceived: (bytes) => {
-        state.received += bytes
-      },
-      write: async (bytes) => {
-        state.writing = true
-        try {
-          if (!(await isHeld())) throw unavailable("Another download took over the directory of the model.")
-          await part.write(bytes, state.at)
-        } catch (error) {
-          throw error instanceof HubUnavailable ? error : new WriteFailed("", { cause: error })
-        } finally {
-          state.writing = false
-        }
-        state.at += bytes.length
-        onBytes(bytes.length)
-      }
-    })
-    if (redirect !== null) url = redirect
-    else if (refused === null) return
-    else {
+    const { redirect, refused } = await requestRange(options, state, hub, url)
+    if (redirect === null && refused === null) return
+    if (refused !== null) {
       part.location = null
-      if (requested === hub || (own && requested !== knownLocation)) throw refused
+      if (url === hub || (url.origin === hub.origin && url !== knownLocation)) throw refused
       // A refused signed address has expired, unless it is new.
-      if (requested !== knownLocation) throw unavailable("The file location that the model hub returned refuses the request.")
-      url = hub
+      if (url !== knownLocation) throw unavailable("The file location that the model hub returned refuses the request.")
     }
+    url = redirect ?? hub
   }
   throw unavailable("The model hub redirects in a circle.")
 }
