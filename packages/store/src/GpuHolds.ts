@@ -50,6 +50,28 @@ const UsageRow = Schema.Struct({
 })
 export type GpuUsage = typeof UsageRow.Type
 
+const holdStatements = (sql: PgClient.PgClient) => {
+  const open = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: OpenRow,
+    execute: () => sql`
+      SELECT h.pod_uid AS "podUid", h.pod, h.deployment_id AS "deploymentId", o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent,
+        CASE WHEN h.failed_starts IS NOT NULL THEN
+          json_build_object('ends', h.failed_starts, 'nextStartAt', extract(epoch FROM h.next_start_at) * 1000) END AS failing
+      FROM gpu_holds h JOIN organizations o ON o.id = h.org_id WHERE h.released_at IS NULL`
+  })
+  const usage = SqlSchema.findAll({
+    Request: Schema.Struct({ orgId: Schema.String, from: Schema.String, to: Schema.String }),
+    Result: UsageRow,
+    execute: ({ from, orgId, to }) => sql`
+      SELECT deployment_id AS "deploymentId", host_class AS "hostClass", to_char(day, 'YYYY-MM-DD') AS day, gpu_millis::text AS "gpuMillis", micros::text AS micros
+      FROM (${gpuDaysOf(sql, orgId)}) days WHERE day BETWEEN ${from}::date AND ${to}::date ORDER BY days.day, deployment_id`
+  })
+  return { open, usage }
+}
+
+const time = (millis: number | null) => (millis === null ? null : new Date(millis))
+
 /**
  * How long GPUs were held, one row for each pod. The operator writes it when a pod is placed and when it is gone. Every
  * write is idempotent, and a released hold stays released.
@@ -81,23 +103,7 @@ export class GpuHolds extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
 
-      const open = SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: OpenRow,
-        execute: () => sql`
-          SELECT h.pod_uid AS "podUid", h.pod, h.deployment_id AS "deploymentId", o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent,
-            CASE WHEN h.failed_starts IS NOT NULL THEN
-              json_build_object('ends', h.failed_starts, 'nextStartAt', extract(epoch FROM h.next_start_at) * 1000) END AS failing
-          FROM gpu_holds h JOIN organizations o ON o.id = h.org_id WHERE h.released_at IS NULL`
-      })
-      const usage = SqlSchema.findAll({
-        Request: Schema.Struct({ orgId: Schema.String, from: Schema.String, to: Schema.String }),
-        Result: UsageRow,
-        execute: ({ from, orgId, to }) => sql`
-          SELECT deployment_id AS "deploymentId", host_class AS "hostClass", to_char(day, 'YYYY-MM-DD') AS day, gpu_millis::text AS "gpuMillis", micros::text AS micros
-          FROM (${gpuDaysOf(sql, orgId)}) days WHERE day BETWEEN ${from}::date AND ${to}::date ORDER BY days.day, deployment_id`
-      })
-      const time = (millis: number | null) => (millis === null ? null : new Date(millis))
+      const { open, usage } = holdStatements(sql)
 
       return GpuHolds.of({
         open: open().pipe(Effect.orDie, Effect.withSpan("GpuHolds.open")),
