@@ -21,6 +21,7 @@ const commonSettings: ReadonlyArray<Setting> = [
     description: "Whether the program migrates the database at startup; if false, it waits until `seatrial migrate` has done so",
     default: "true"
   },
+  { name: "DATABASE_WAIT", description: "How long the program waits at startup for a Postgres that does not answer yet", default: "0" },
   { name: "DATABASE_ROLE", description: "Role that the program uses, for example seatrial_server; the role of the login if empty", default: "" },
   { name: "DATABASE_APPLICATION_NAME", description: "Name of the connections in Postgres", default: "seatrial" },
   { name: "LOG_LEVEL", description: "Lowest level that is logged: Trace, Debug, Info, Warn, Error, Fatal or None", default: "Info" }

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, type Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import { Config, Context, Duration, Effect, Layer, type Redacted, Schedule } from "effect"
+import { SqlClient, SqlError } from "effect/sql"
 import { hasRoles, roleName } from "./access/applyAccess.ts"
 import { layerSchema } from "./DatabaseSchema.ts"
 import { migrate } from "./migrate.ts"
@@ -126,17 +126,36 @@ const layerWith = (options: Partial<PoolOptions>) => Layer.unwrap(Effect.map(set
 /** Uses the privileges of the login even if the programs have roles. */
 const layerOwner = layerWith({ role: undefined })
 
+/** Waits for at most `DATABASE_WAIT` until Postgres answers. The log says once why it waits. */
+const waitForPostgres = Effect.gen(function* () {
+  const wait = yield* Config.Duration("DATABASE_WAIT").pipe(Config.withDefault(Duration.zero))
+  if (Duration.isZero(wait)) return
+  const report = yield* Effect.cached(Effect.logWarning("Postgres does not answer yet. The program starts when it does."))
+  yield* Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    yield* sql`SELECT 1`
+  }).pipe(
+    Effect.provide(Layer.fresh(layerOwner)),
+    Effect.tapError(() => report),
+    Effect.retry({
+      while: (error) => SqlError.isSqlError(error) && error.isRetryable,
+      schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: wait }))
+    })
+  )
+})
+
 /** A migration creates the role, so a program that may migrate does so before it sets the role. */
 const prepared = Effect.gen(function* () {
   if ((yield* settings).role === undefined || !(yield* migratesAtStart)) return
   yield* Layer.build(layerSchema(true).pipe(Layer.provide(Layer.fresh(layerOwner))))
 }).pipe(Effect.scoped)
 
-const program = (options: Partial<PoolOptions>) => withSchema(Layer.unwrap(Effect.as(prepared, layerWith(options))), migratesAtStart)
+const program = (options: Partial<PoolOptions>) =>
+  withSchema(Layer.unwrap(Effect.as(Effect.andThen(waitForPostgres, prepared), layerWith(options))), migratesAtStart)
 
 /**
  * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10), `DATABASE_READ_POOL_SIZE` (pipelined connections for reading requests,
- * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true), `DATABASE_ROLE` (none).
+ * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`, `DATABASE_MIGRATE` (default true), `DATABASE_WAIT` (none), `DATABASE_ROLE` (none).
  */
 export const Database = {
   /** The pool alone, with the privileges of the login: for migrations. */
