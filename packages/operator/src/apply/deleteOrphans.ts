@@ -4,6 +4,7 @@ import { Duration, Effect, Option } from "effect"
 import { refuse } from "../applied/refuse.ts"
 import type { Cluster } from "../gather/Cluster.ts"
 import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
+import { ignoreNotFound } from "./ignoreNotFound.ts"
 
 const message =
   "This object deploys nothing: it has the form of an object that Seatrial creates for an API run, and that run does not exist. Delete it, or apply an object that is named after the model and has no deploymentId."
@@ -26,23 +27,18 @@ export const deleteOrphans = Effect.fnUntraced(function* (
     return isRefused ? Option.none() : Option.some(Duration.seconds(1))
   }
   if (yield* cluster.deployments.mayShow(id)) return Option.some(Duration.seconds(10))
-  const gone = (removal: Effect.Effect<void, KubeError>) =>
-    Effect.catchIf(
-      removal,
-      (error) => error.reason === "Conflict" || error.reason === "NotFound",
-      () => Effect.void
-    )
   const budget = Option.getOrUndefined(yield* cluster.budgets.get(objectName(id), namespace))
-  if (budget !== undefined && budget.metadata.deletionTimestamp === undefined) yield* gone(kube.remove(PodDisruptionBudget, objectName(id), namespace))
+  if (budget !== undefined && budget.metadata.deletionTimestamp === undefined)
+    yield* ignoreNotFound(kube.remove(PodDisruptionBudget, objectName(id), namespace))
   const download = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(id), namespace))
   if (download !== undefined && download.metadata.deletionTimestamp === undefined) {
-    yield* gone(kube.remove(Secret, hubSecretName(id), namespace))
-    yield* gone(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
+    yield* ignoreNotFound(kube.remove(Secret, hubSecretName(id), namespace))
+    yield* ignoreNotFound(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
   }
   const engine = (yield* cluster.pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
   if (engine === undefined || engine.metadata.deletionTimestamp !== undefined) return Option.none()
   yield* Effect.logWarning(`the engine of ${id} is deleted: it has neither a deployment nor a custom resource`)
   const { uid } = engine.metadata
-  yield* gone(kube.remove(Pod, engine.metadata.name, namespace, uid === undefined ? {} : { uid }))
+  yield* ignoreNotFound(kube.remove(Pod, engine.metadata.name, namespace, uid === undefined ? {} : { uid }))
   return Option.none()
 })

@@ -4,7 +4,7 @@ import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
-import { enginePod } from "./engineObjects.ts"
+import { enginePod } from "./enginePod.ts"
 
 /**
  * The pod that the run's engine should have now. It serves the merged model if that is `wanted`. Null if the run has no

@@ -8,7 +8,7 @@ import { copiesInUse } from "../../src/gather/copiesInUse.ts"
 import { gpusOf } from "../../src/gather/GpuLedger.ts"
 import { observePod } from "../../src/gather/observePod.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "../../src/gather/watched.ts"
-import { enginePod } from "../../src/objects/engineObjects.ts"
+import { enginePod } from "../../src/objects/enginePod.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { podClass, revision, run } from "../observations.ts"
 
