@@ -1,5 +1,5 @@
 import type { DeploymentId } from "@seatrial/domain"
-import { Job, KubeClient, type KubeError, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
+import { Job, KubeClient, type KubeError, type KubeObject, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { Duration, Effect, Option } from "effect"
 import { refuse } from "../applied/refuse.ts"
 import type { Cluster } from "../gather/Cluster.ts"
@@ -8,6 +8,31 @@ import { ignoreNotFound } from "./ignoreNotFound.ts"
 
 const message =
   "This object deploys nothing: it has the form of an object that Seatrial creates for an API run, and that run does not exist. Delete it, or apply an object that is named after the model and has no deploymentId."
+
+/** Whether the object exists and nothing deletes it yet. */
+const isLive = <A extends KubeObject>(object: A | undefined): object is A => object !== undefined && object.metadata.deletionTimestamp === undefined
+
+const deleteBudget = Effect.fnUntraced(function* ({ budgets, namespace }: Cluster, id: DeploymentId) {
+  const kube = yield* KubeClient
+  if (isLive(Option.getOrUndefined(yield* budgets.get(objectName(id), namespace))))
+    yield* ignoreNotFound(kube.remove(PodDisruptionBudget, objectName(id), namespace))
+})
+
+const deleteDownload = Effect.fnUntraced(function* ({ jobs, namespace }: Cluster, id: DeploymentId) {
+  const kube = yield* KubeClient
+  if (!isLive(Option.getOrUndefined(yield* jobs.get(fetchJobName(id), namespace)))) return
+  yield* ignoreNotFound(kube.remove(Secret, hubSecretName(id), namespace))
+  yield* ignoreNotFound(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
+})
+
+const deleteEngine = Effect.fnUntraced(function* ({ namespace, pods }: Cluster, id: DeploymentId) {
+  const kube = yield* KubeClient
+  const engine = (yield* pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
+  if (!isLive(engine)) return
+  yield* Effect.logWarning(`the engine of ${id} is deleted: it has neither a deployment nor a custom resource`)
+  const { name, uid } = engine.metadata
+  yield* ignoreNotFound(kube.remove(Pod, name, namespace, uid === undefined ? {} : { uid }))
+})
 
 /**
  * Handles objects with the id of a run that Postgres does not contain. While a custom resource shows the run, its
@@ -19,26 +44,14 @@ export const deleteOrphans = Effect.fnUntraced(function* (
   cluster: Cluster,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, KubeClient> {
-  const kube = yield* KubeClient
-  const { namespace } = cluster
-  const own = yield* cluster.deployments.get(objectName(id), namespace)
-  if (Option.isSome(own)) {
-    const isRefused = own.value.metadata.deletionTimestamp !== undefined || (yield* refuse(own.value, "NotAdopted", message))
+  const own = Option.getOrUndefined(yield* cluster.deployments.get(objectName(id), cluster.namespace))
+  if (own !== undefined) {
+    const isRefused = !isLive(own) || (yield* refuse(own, "NotAdopted", message))
     return isRefused ? Option.none() : Option.some(Duration.seconds(1))
   }
   if (yield* cluster.deployments.mayShow(id)) return Option.some(Duration.seconds(10))
-  const budget = Option.getOrUndefined(yield* cluster.budgets.get(objectName(id), namespace))
-  if (budget !== undefined && budget.metadata.deletionTimestamp === undefined)
-    yield* ignoreNotFound(kube.remove(PodDisruptionBudget, objectName(id), namespace))
-  const download = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(id), namespace))
-  if (download !== undefined && download.metadata.deletionTimestamp === undefined) {
-    yield* ignoreNotFound(kube.remove(Secret, hubSecretName(id), namespace))
-    yield* ignoreNotFound(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
-  }
-  const engine = (yield* cluster.pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
-  if (engine === undefined || engine.metadata.deletionTimestamp !== undefined) return Option.none()
-  yield* Effect.logWarning(`the engine of ${id} is deleted: it has neither a deployment nor a custom resource`)
-  const { uid } = engine.metadata
-  yield* ignoreNotFound(kube.remove(Pod, engine.metadata.name, namespace, uid === undefined ? {} : { uid }))
+  yield* deleteBudget(cluster, id)
+  yield* deleteDownload(cluster, id)
+  yield* deleteEngine(cluster, id)
   return Option.none()
 })

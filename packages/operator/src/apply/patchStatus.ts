@@ -8,7 +8,8 @@ import type { WatchedPod } from "../gather/watched.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../limits.ts"
 import type { ObservedFetch } from "../observation/ObservedFetch.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
-import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { isStale } from "./ignoreNotFound.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
 import { recordEvent, recordedAnnotation } from "./recordEvent.ts"
 import { rootCause } from "./rootCause.ts"
@@ -29,7 +30,7 @@ export interface StatusWrite {
 /** The last status write of each run. Kept only in memory. */
 export type Shown = Map<Run["id"], StatusWrite>
 
-interface MirrorInput {
+interface PatchInput {
   readonly shown: Shown
   /** Runs that wait for a pass. */
   readonly backlog: number
@@ -55,52 +56,33 @@ interface MirrorInput {
 /** After a write conflict. The watch is usually faster. */
 const soon = Option.some(Duration.seconds(1))
 
-/**
- * Updates the custom resource if its status differs: first an event for each transition, then the status. Returns the
- * delay until the next attempt if the compared copy was stale, or if the status of a working run was written a moment
- * ago.
- */
-export const patchStatus = Effect.fn("patchStatus")(function* ({
-  backlog,
-  classGone,
-  fetch,
-  idle,
-  node,
-  now,
-  pod,
-  pods,
-  progress,
-  resource,
-  shown,
-  unfunded,
-  withheld,
-  ...said
-}: MirrorInput) {
-  const run = withFieldNames(said.run)
-  const inOwnFieldNames = (text: string) => (run.applied === null ? text : inFieldNames(text))
-  const message = inOwnFieldNames(said.message)
-  const { download, queue } = progress
-  const kube = yield* KubeClient
-  const { metadata, status: before } = resource
-  // A failed run has no pods any more, so the recorded cause stays.
-  const storedCause = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
-  const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? storedCause
-  const status = statusOf({ run, pod, idle, unfunded, withheld, classGone, message, cause, queue, download, generation: metadata.generation ?? 1, before, now })
-  // Both are plain JSON, and most passes end here. Effect's own comparison takes ten times as long.
-  if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
-  // Frequent changes are written once. The status contains each phase with its time anyway.
+/** The last write of the run's status. A time in the future was recorded before the clock was set back. */
+const lastWrite = ({ now, run, shown }: PatchInput): StatusWrite | undefined => {
   const last = shown.get(run.id)
-  // A time in the future was written before the clock was set back.
-  const written = last === undefined || last.at <= now ? last : { ...last, at: now - statusPauseMost }
-  const first = written === undefined || written.at === Number.NEGATIVE_INFINITY
-  if (first && backlog > manyWait) shown.set(run.id, { ...written, at: now, version: written?.version ?? metadata.resourceVersion })
-  const since = first ? (backlog > manyWait ? now : Number.NEGATIVE_INFINITY) : written.at
-  const pause = isFinished(run.phase) ? 0 : since + Math.min(statusPauseMost, Math.max(statusPause, backlog * statusPauseEach)) - now
-  if (pause > 0) return Option.some(Duration.millis(pause))
-  const recorded = new Set(written?.recorded)
+  return last === undefined || last.at <= now ? last : { ...last, at: now - statusPauseMost }
+}
+
+/**
+ * How long to wait before the next write, milliseconds; at most 0 if the status may be written now. Frequent changes of
+ * an unfinished run are written once: the status contains each phase with its time anyway. The first write waits only
+ * if many runs wait for a pass.
+ */
+const pauseBefore = ({ backlog, now, resource, run, shown }: PatchInput, last: StatusWrite | undefined): number => {
+  const isFirst = last === undefined || last.at === Number.NEGATIVE_INFINITY
+  const mayWait = backlog > manyWait
+  if (isFirst && mayWait) shown.set(run.id, { ...last, at: now, version: last?.version ?? resource.metadata.resourceVersion })
+  if (isFinished(run.phase) || (isFirst && !mayWait)) return 0
+  const since = isFirst ? now : last.at
+  return since + Math.min(statusPauseMost, Math.max(statusPause, backlog * statusPauseEach)) - now
+}
+
+/** Records the events that the new status brings and that no earlier attempt recorded. */
+const recordEvents = Effect.fnUntraced(function* (input: PatchInput, status: ModelDeploymentStatus, earlier: StatusWrite["recorded"]) {
+  const { backlog, fetch, now, pod, resource, run, shown } = input
+  const recorded = new Set(earlier)
   for (const event of [
-    ...faultEvents(run, resource, cause, now),
-    ...transitionEvents(run, resource, cause, backlog > manyWait),
+    ...faultEvents(run, resource, status.cause, now),
+    ...transitionEvents(run, resource, status.cause, backlog > manyWait),
     ...downloadEvents(run, resource, status.download, now),
     ...servingEvents({ run, resource, status, pod, now }),
     ...obstacleEvents(run, resource, fetch, now)
@@ -112,6 +94,10 @@ export const patchStatus = Effect.fn("patchStatus")(function* ({
     recorded.add(what)
     shown.set(run.id, { at: Number.NEGATIVE_INFINITY, version: undefined, ...shown.get(run.id), recorded })
   }
+})
+
+const writeStatus = Effect.fnUntraced(function* ({ now, resource, run, shown }: PatchInput, status: ModelDeploymentStatus) {
+  const kube = yield* KubeClient
   const { name, namespace, resourceVersion } = resource.metadata
   const object = {
     apiVersion: "seatrial.dev/v1alpha1",
@@ -124,9 +110,34 @@ export const patchStatus = Effect.fn("patchStatus")(function* ({
       shown.set(run.id, { at: now, version: metadata.resourceVersion })
       return Option.none<Duration.Duration>()
     }),
-    Effect.catchIf(
-      (error) => error.reason === "Conflict" || error.reason === "NotFound",
-      () => Effect.succeed(soon)
-    )
+    Effect.catchIf(isStale, () => Effect.succeed(soon))
   )
+})
+
+/** The cause of the run's problem. A failed run has no pods any more, so its recorded cause stays. */
+const causeOf = ({ node, pod, pods, resource: { status: before }, run }: PatchInput): ModelDeploymentStatus["cause"] =>
+  rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? (run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined)
+
+/** The texts of an applied object use its own field names. */
+const inFieldNamesOf = (input: PatchInput): PatchInput =>
+  input.run.applied === null ? input : { ...input, run: withFieldNames(input.run), message: inFieldNames(input.message) }
+
+/**
+ * Updates the custom resource if its status differs: first an event for each transition, then the status. Returns the
+ * delay until the next attempt if the compared copy was stale, or if the status of a working run was written a moment
+ * ago.
+ */
+export const patchStatus = Effect.fn("patchStatus")(function* (observed: PatchInput) {
+  const input = inFieldNamesOf(observed)
+  const { resource } = input
+  const { download, queue } = input.progress
+  const generation = resource.metadata.generation ?? 1
+  const status = statusOf({ ...input, queue, download, cause: causeOf(input), generation, before: resource.status })
+  // Both are plain JSON, and most passes end here. Effect's own comparison takes ten times as long.
+  if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
+  const last = lastWrite(input)
+  const pause = pauseBefore(input, last)
+  if (pause > 0) return Option.some(Duration.millis(pause))
+  yield* recordEvents(input, status, last?.recorded)
+  return yield* writeStatus(input, status)
 })

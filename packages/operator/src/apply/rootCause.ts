@@ -14,7 +14,11 @@ const gpuFault = /^.*\b(?:Xid\b|uncorrectable ECC error|CUDA error: (?:an illega
 /** Waiting reasons of a container during a normal start. */
 const patience = new Set(["ContainerCreating", "PodInitializing"])
 
-const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | undefined; readonly message?: string | undefined }): Finding => {
+type ObservedContainer = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
+type ContainerWaiting = NonNullable<NonNullable<ObservedContainer["state"]>["waiting"]>
+type ContainerExit = NonNullable<NonNullable<ObservedContainer["state"]>["terminated"]>
+
+const exitOf = (exit: ContainerExit): Finding => {
   // Only a line about the GPU counts. Other output of the engine belongs in the log.
   const fault = gpuFault.exec(exit.message ?? "")?.[0]
   if (fault !== undefined) return { reason: "GpuFault", message: cut(fault) }
@@ -30,54 +34,87 @@ const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | un
 const withFault = (exit: Finding, fault: Finding | null): Finding =>
   fault === null || exit.reason === "GpuFault" || exit.reason === "OOMKilled" ? exit : fault
 
-type ObservedContainer = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
+/** How the container ended, or how it ended before its restart. */
+const lastEnd = (container: ObservedContainer | undefined): ContainerExit | undefined => container?.state?.terminated ?? container?.lastState?.terminated
 
 /** How the container of a terminating pod ended before the deletion. Its end during the deletion has no other cause. */
 const ownEnd = (container: ObservedContainer | undefined) => {
   const now = container?.state?.terminated
-  const killed = now !== undefined && (now.exitCode === 137 || now.exitCode === 143) && now.reason !== "OOMKilled"
-  return killed ? container?.lastState?.terminated : (now ?? container?.lastState?.terminated)
+  const isKilled = now !== undefined && (now.exitCode === 137 || now.exitCode === 143) && now.reason !== "OOMKilled"
+  return isKilled ? container?.lastState?.terminated : lastEnd(container)
 }
 
-/** Why the init container that copies or checks the weights does not run, or how it ended. */
-const copyTrouble = (pod: WatchedPod): Finding | null => {
-  const first = firstContainer(pod)
-  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
-  if (status === undefined || status.state?.running !== undefined || status.state?.terminated?.exitCode === 0) return null
-  const ended = status.state?.terminated ?? status.lastState?.terminated
-  if (ended === undefined || ended.exitCode === 0) {
-    const { message, reason } = status.state?.waiting ?? {}
-    return reason === undefined || patience.has(reason) ? null : { reason, message: cut(message ?? "The container cannot be started.") }
-  }
+/** Why a container does not start, as the node reports it; null during a normal start. */
+const waitingFinding = (waiting: ContainerWaiting | undefined): Finding | null =>
+  waiting?.reason === undefined || patience.has(waiting.reason)
+    ? null
+    : { reason: waiting.reason, message: cut(waiting.message ?? "The container cannot be started.") }
+
+/** How the init container with the weights failed. */
+const copyFailure = (container: string | null, ended: ContainerExit): Finding => {
   if (ended.reason === "OOMKilled") return exitOf(ended)
-  const [reason, what] = first === checkContainer ? ["WeightsNotVerified", "check of"] : ["WeightsNotCopied", "copy of"]
+  const [reason, what] = container === checkContainer ? ["WeightsNotVerified", "check of"] : ["WeightsNotCopied", "copy of"]
   return { reason, message: cut(lastWords(ended.message ?? "")?.text ?? `The ${what} the weights ended with exit code ${ended.exitCode}.`) }
 }
 
 /**
- * The problem of one pod, as the scheduler and the node report it; null if there is none. `fault`: a known failure of
- * its GPUs, which explains other failures of a container.
+ * A rule about one pod: a problem that the scheduler or the node reports, or null. `fault`: a known failure of the
+ * pod's GPUs, which explains other failures of a container.
  */
-const findingOf = (pod: WatchedPod, fault: Finding | null): Finding | null => {
-  const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
-  const disrupted = condition("DisruptionTarget")
-  if (disrupted?.status === "True" && fault !== null) return fault
-  if (disrupted?.status === "True") return { reason: disrupted.reason ?? "Disrupted", message: cut(disrupted.message ?? "The pod was evicted.") }
-  if (pod.status?.reason !== undefined && pod.status.phase === "Failed") {
-    return fault ?? { reason: pod.status.reason, message: cut(pod.status.message ?? "The pod was terminated.") }
-  }
-  const scheduling = condition("PodScheduled")
-  if (scheduling?.status === "False") return { reason: scheduling.reason ?? "Unschedulable", message: cut(scheduling.message ?? "No node can take the pod.") }
-  const copy = copyTrouble(pod)
-  if (copy !== null) return copy
+type Rule = (pod: WatchedPod, fault: Finding | null) => Finding | null
+
+const conditionOf = (pod: WatchedPod, name: string) => pod.status?.conditions?.find(({ type }) => type === name)
+
+const disruption: Rule = (pod, fault) => {
+  const disrupted = conditionOf(pod, "DisruptionTarget")
+  if (disrupted?.status !== "True") return null
+  return fault ?? { reason: disrupted.reason ?? "Disrupted", message: cut(disrupted.message ?? "The pod was evicted.") }
+}
+
+const termination: Rule = ({ status }, fault) =>
+  status?.reason === undefined || status.phase !== "Failed"
+    ? null
+    : (fault ?? { reason: status.reason, message: cut(status.message ?? "The pod was terminated.") })
+
+const scheduling: Rule = (pod) => {
+  const scheduled = conditionOf(pod, "PodScheduled")
+  return scheduled?.status === "False" ? { reason: scheduled.reason ?? "Unschedulable", message: cut(scheduled.message ?? "No node can take the pod.") } : null
+}
+
+/** Why the init container that copies or checks the weights does not run, or how it ended. */
+const weights: Rule = (pod) => {
+  const first = firstContainer(pod)
+  const state = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
+  if (state === undefined || state.state?.running !== undefined || state.state?.terminated?.exitCode === 0) return null
+  const ended = state.state?.terminated ?? state.lastState?.terminated
+  return ended === undefined || ended.exitCode === 0 ? waitingFinding(state.state?.waiting) : copyFailure(first, ended)
+}
+
+/** The engine's container cannot be created. `CrashLoopBackOff` only delays a start; the end before it is the problem. */
+const engineStart: Rule = (pod) => {
+  const finding = waitingFinding(pod.status?.containerStatuses?.[0]?.state?.waiting)
+  return finding?.reason === "CrashLoopBackOff" ? null : finding
+}
+
+const engineEnd: Rule = (pod, fault) => {
   const container = pod.status?.containerStatuses?.[0]
-  const waiting = container?.state?.waiting
-  const ended = pod.metadata.deletionTimestamp === undefined ? (container?.state?.terminated ?? container?.lastState?.terminated) : ownEnd(container)
-  const starting = waiting === undefined || waiting.reason === undefined || patience.has(waiting.reason)
-  if (!starting && waiting.reason !== "CrashLoopBackOff") return { reason: waiting.reason, message: cut(waiting.message ?? "The container cannot be started.") }
-  if (ended !== undefined && ended.exitCode !== 0 && container?.ready !== true) return withFault(exitOf(ended), fault)
-  if (container?.started === true && !container.ready && container.state?.running !== undefined) {
-    return fault ?? { reason: "NotReady", message: cut(condition("Ready")?.message ?? "The engine fails its readiness probe.") }
+  const ended = pod.metadata.deletionTimestamp === undefined ? lastEnd(container) : ownEnd(container)
+  return ended === undefined || ended.exitCode === 0 || container?.ready === true ? null : withFault(exitOf(ended), fault)
+}
+
+const readiness: Rule = (pod, fault) => {
+  const container = pod.status?.containerStatuses?.[0]
+  if (container?.started !== true || container.ready || container.state?.running === undefined) return null
+  return fault ?? { reason: "NotReady", message: cut(conditionOf(pod, "Ready")?.message ?? "The engine fails its readiness probe.") }
+}
+
+/** In the order of their precedence. */
+const rules: ReadonlyArray<Rule> = [disruption, termination, scheduling, weights, engineStart, engineEnd, readiness]
+
+const findingOf: Rule = (pod, fault) => {
+  for (const rule of rules) {
+    const finding = rule(pod, fault)
+    if (finding !== null) return finding
   }
   return null
 }

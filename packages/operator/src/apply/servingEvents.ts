@@ -27,29 +27,36 @@ interface Input {
   readonly now: number
 }
 
+/** The condition `Ready` as the status shows it now, and as it will. Null if its reason stays, or if the run was not shown as activated. */
+const readyChange = ({ resource: { status: shown }, run, status }: Input) => {
+  if (shown?.deploymentId !== run.id || shown.phase !== "activated") return null
+  const before = readyOf(shown)
+  const after = readyOf(status)
+  return before === undefined || after === undefined || before.reason === after.reason ? null : { before, after }
+}
+
+const outageMessage = ({ pod, status }: Input, { before, after }: NonNullable<ReturnType<typeof readyChange>>): string => {
+  const isNewPod = before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
+  const newPod = isNewPod ? "The engine's pod was deleted, and a new one was created. " : ""
+  const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
+  return `${newPod}${status.message ?? after.message}${why}`
+}
+
 /**
  * The event of a serving model whose engine becomes unavailable, whose problem changes, or that serves again. None if
  * the status shows that already.
  */
-export const servingEvents = ({ now, pod, resource, run, status }: Input): ReadonlyArray<Event> => {
-  const shown = resource.status
-  if (shown === undefined || shown.deploymentId !== run.id || shown.phase !== "activated") return []
-  const before = readyOf(shown)
-  const after = readyOf(status)
-  if (before === undefined || after === undefined || before.reason === after.reason) return []
-  const name = (kind: string) => `${objectName(run.id)}.${kind}`
+export const servingEvents = (input: Input): ReadonlyArray<Event> => {
+  const { now, resource, run } = input
+  const change = readyChange(input)
+  if (change === null) return []
+  const { after, before } = change
   const again = String(Math.floor(now / eventIntervalMillis))
-  if (outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")) {
-    const newPod =
-      before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
-        ? "The engine's pod was deleted, and a new one was created. "
-        : ""
-    const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
-    const message = `${newPod}${status.message ?? after.message}${why}`
-    return [aboutResource(resource, { name: name(after.reason.toLowerCase()), type: "Warning", reason: after.reason, message, at: now, again })]
-  }
-  if (after.status === "True" && outages.has(before.reason)) {
-    return [aboutResource(resource, { name: name("serving"), type: "Normal", reason: "Serving", message: "The engine serves again.", at: now, again })]
-  }
-  return []
+  const event = (kind: string, type: "Normal" | "Warning", reason: string, message: string) =>
+    aboutResource(resource, { name: `${objectName(run.id)}.${kind}`, type, reason, message, at: now, again })
+  // A start that goes on is not a new outage.
+  const isOutage = outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")
+  if (isOutage) return [event(after.reason.toLowerCase(), "Warning", after.reason, outageMessage(input, change))]
+  const isRecovery = after.status === "True" && outages.has(before.reason)
+  return isRecovery ? [event("serving", "Normal", "Serving", "The engine serves again.")] : []
 }

@@ -1,4 +1,4 @@
-import { type Benchmark, type DownloadProgress, isFinished, type QueueProgress, type WaitReason } from "@seatrial/domain"
+import { type Benchmark, type DownloadProgress, isFinished, type Measured, type QueueProgress, type WaitReason } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../decide/idle.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
@@ -63,44 +63,61 @@ const accepted = (input: StatusInput): Condition | undefined => {
   }
 }
 
+/** Why a model that should serve has no engine; null if it should have one. An engine that is about to be deleted accepts no requests. */
+const whyAway = ({ idle, run, unfunded = null }: StatusInput): string | null =>
+  unfunded ?? (idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced")
+
+/** Why a served model does not answer; null if it does. */
+const outage = (input: StatusInput): string | null => {
+  const { classGone, pod, withheld = null } = input
+  const away = whyAway(input)
+  if (away !== null) return away
+  if (classGone === true && pod === null) return "HostClassMissing"
+  return withheld ?? (pod?.ready === true && !pod.deleting && pod.lost === null ? null : "EngineNotReady")
+}
+
+/** The reason of `Ready` for a run that does not serve. */
+const notServing = ({ run, unfunded = null }: StatusInput): string =>
+  run.phase === "activated" && run.modelDisabled ? "Disabled" : (unfunded ?? capitalized(run.phase))
+
+interface Verdict {
+  readonly holds: boolean
+  readonly reason: string
+  readonly message: string
+}
+
+const readyVerdict = (input: StatusInput): Verdict => {
+  const reason = isServed(input) ? outage(input) : notServing(input)
+  return { holds: reason === null, reason: reason ?? "Serving", message: input.message }
+}
+
+const activatedVerdict = ({ message, run }: StatusInput): Verdict => {
+  const holds = run.phase === "activated"
+  return { holds, reason: capitalized(run.phase), message: holds ? activatedAs(run) : message }
+}
+
+const failedVerdict = ({ message, run }: StatusInput): Verdict => {
+  const phase = capitalized(run.phase)
+  return run.phase === "failed"
+    ? { holds: true, reason: camelCase(run.failure?.code ?? phase), message }
+    : { holds: false, reason: isFinished(run.phase) ? phase : "InProgress", message: "The run has not failed." }
+}
+
 const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
-  const { before, message, now, pod, run } = input
-  const generation = generationOf(input)
+  const { before, now } = input
+  const observedGeneration = generationOf(input)
   const first = accepted(input)
-  const served = isServed(input)
-  // An engine that is about to be deleted accepts no requests.
-  const unfunded = input.unfunded ?? null
-  const away = unfunded !== null ? unfunded : input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
-  const withheld = input.withheld ?? null
-  const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null && withheld === null
-  const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
+  const condition = (type: string, { holds, message, reason }: Verdict): Condition => {
     const status = holds ? "True" : "False"
     const earlier = before?.conditions?.find((candidate) => candidate.type === type)
     const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : iso(now)
-    return { type, status, reason, message: text, lastTransitionTime, observedGeneration: generation }
+    return { type, status, reason, message, lastTransitionTime, observedGeneration }
   }
-  const phase = capitalized(run.phase)
   return [
     ...(first === undefined ? [] : [first]),
-    condition(
-      "Ready",
-      served && ready,
-      served
-        ? ready
-          ? "Serving"
-          : (away ?? (input.classGone === true && pod === null ? "HostClassMissing" : (withheld ?? "EngineNotReady")))
-        : run.phase === "activated" && run.modelDisabled
-          ? "Disabled"
-          : (unfunded ?? phase),
-      message
-    ),
-    condition("Activated", run.phase === "activated", phase, run.phase === "activated" ? activatedAs(run) : message),
-    condition(
-      "Failed",
-      run.phase === "failed",
-      run.phase === "failed" ? camelCase(run.failure?.code ?? phase) : isFinished(run.phase) ? phase : "InProgress",
-      run.phase === "failed" ? message : "The run has not failed."
-    )
+    condition("Ready", readyVerdict(input)),
+    condition("Activated", activatedVerdict(input)),
+    condition("Failed", failedVerdict(input))
   ]
 }
 
@@ -162,22 +179,55 @@ const downloadStatus = ({ bytes, bytes_per_second, seconds_left, stalled, total_
   ...(stalled ? { stalled: true } : {})
 })
 
+const revisionStatus = (revision: NonNullable<Run["revision"]>) => ({
+  revision: revision.facts.commit.slice(0, 12),
+  commit: revision.facts.commit,
+  weightsManifest: weightsManifest(revision),
+  hostClass: revision.settings.host_class,
+  gpus: revision.estimate.gpu_count,
+  runtime: revision.settings.runtime,
+  engineVersion: revision.engineVersion,
+  ...present("engineImage", revision.engineImage),
+  ...present("engineDigest", revision.engineDigest),
+  maxContext: revision.settings.max_context,
+  ...present("settings", settingsShown(revision))
+})
+
+const measuredStatus = (measured: Measured) => ({
+  ...present("weightsBytes", measured.weights_bytes),
+  ...present("kvCacheBytes", measured.kv_cache_bytes),
+  ...present("kvCacheTokens", measured.kv_cache_tokens),
+  ...present("overheadBytes", measured.overhead_bytes),
+  ...present("maxConcurrency", measured.max_concurrency),
+  ...present("loadSeconds", measured.load_seconds)
+})
+
+/** The results of the trial of a revision. */
+const trialStatus = (revision: Run["revision"]) => ({
+  ...present("checks", revision?.checks?.checks),
+  ...present("measured", revision === null || revision.measured === null ? null : measuredStatus(revision.measured)),
+  ...present("benchmark", revision === null || revision.benchmark === null ? null : benchmarkOf(revision.benchmark))
+})
+
+/** The callable name while the model serves, with this or an earlier revision. */
+const endpointOf = (input: StatusInput): string | null => {
+  const { activeRevisionId, applied, model, modelDeleted, modelDisabled } = input.run
+  const isModelServed = applied !== null && activeRevisionId !== null && !modelDisabled && !modelDeleted
+  return isModelServed || isServed(input) ? model : null
+}
+
 /**
  * The status of a run's custom resource. Everything follows from Postgres and the pod, except the transition times of
  * the conditions.
  */
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { cause, download, pod, queue, run } = input
-  const { revision } = run
-  const refused = accepted(input)
+  const acceptance = accepted(input)
   // The failure of the change is shown, because the person who changed the specification waits for it.
   const message =
-    refused?.status === "False"
-      ? `The current specification was refused: ${refused.message} The previously accepted one continues: ${input.message}`
+    acceptance?.status === "False"
+      ? `The current specification was refused: ${acceptance.message} The previously accepted one continues: ${input.message}`
       : input.message
-  const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
-  const modelServed = run.applied !== null && run.activeRevisionId !== null && !run.modelDisabled && !run.modelDeleted
-  const served = isServed(input) || modelServed
   return {
     deploymentId: run.id,
     model: run.model,
@@ -186,40 +236,13 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
     ...present("cause", cause),
     ...present("queue", queue === null ? null : queueStatus(queue, input.message)),
     ...present("download", download === null ? null : downloadStatus(download)),
-    ...(revision === null
-      ? {}
-      : {
-          revision: revision.facts.commit.slice(0, 12),
-          commit: revision.facts.commit,
-          weightsManifest: weightsManifest(revision),
-          hostClass: revision.settings.host_class,
-          gpus: revision.estimate.gpu_count,
-          runtime: revision.settings.runtime,
-          engineVersion: revision.engineVersion,
-          ...present("engineImage", revision.engineImage),
-          ...present("engineDigest", revision.engineDigest),
-          maxContext: revision.settings.max_context,
-          ...present("settings", settingsShown(revision))
-        }),
-    ...present("endpoint", served ? run.model : null),
+    ...(run.revision === null ? {} : revisionStatus(run.revision)),
+    ...present("endpoint", endpointOf(input)),
     ...present("pod", pod?.name),
     phases: run.history.map(({ at, phase, reason }) => ({ phase, at: iso(at), ...present("reason", reason) })),
-    ...present("checks", revision?.checks?.checks),
-    ...(measured === null
-      ? {}
-      : {
-          measured: {
-            ...present("weightsBytes", measured.weights_bytes),
-            ...present("kvCacheBytes", measured.kv_cache_bytes),
-            ...present("kvCacheTokens", measured.kv_cache_tokens),
-            ...present("overheadBytes", measured.overhead_bytes),
-            ...present("maxConcurrency", measured.max_concurrency),
-            ...present("loadSeconds", measured.load_seconds)
-          }
-        }),
-    ...present("benchmark", benchmark === null ? null : benchmarkOf(benchmark)),
+    ...trialStatus(run.revision),
     ...present("failure", run.failure === null ? null : { code: run.failure.code, message: run.failure.text }),
     conditions: conditions(input),
-    observedGeneration: Math.max(generationOf(input), refused?.observedGeneration ?? 0)
+    observedGeneration: Math.max(generationOf(input), acceptance?.observedGeneration ?? 0)
   }
 }

@@ -33,73 +33,78 @@ const certificates = "/etc/seatrial/certificates"
 const sharingOrganization = (run: Run): ReadonlyArray<string> =>
   RefusalAudience.$match(audienceOf(run), { ApiCaller: () => [], AppliedObject: ({ organization }) => [`--token-shared-by=${organization}`] })
 
+/** The parts of the pod for certificates of a private certificate authority. Without one there are none. */
+const certificatesOf = ({ caConfigMap }: FetchInput["settings"]) =>
+  caConfigMap === null
+    ? { variables: [], mounts: [], volumes: [] }
+    : {
+        variables: [{ name: "NODE_EXTRA_CA_CERTS", value: `${certificates}/ca.crt` }],
+        mounts: [{ name: "certificates", mountPath: certificates, readOnly: true }],
+        volumes: [{ name: "certificates", configMap: { name: caConfigMap } }]
+      }
+
+const downloadContainer = ({ revision, run, settings }: FetchInput, withToken: boolean) => {
+  const hash = revision.facts.adapter?.content_hash ?? null
+  const { mounts, variables } = certificatesOf(settings)
+  return {
+    name: "fetch",
+    image: settings.fetchImage,
+    command: ["seatrial", "fetch"],
+    args: [...weightsArguments(revision, "/weights"), ...(hash === null ? [] : [`--adapter-hash=${hash}`]), ...sharingOrganization(run)],
+    env: [
+      { name: "HF_ENDPOINT", value: settings.hubEndpoint },
+      ...settings.downloadEnvironment,
+      ...variables,
+      { name: "HOME", value: "/tmp" },
+      // The files never pass through V8's heap. Without a limit the heap grows into the free memory.
+      { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" },
+      ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
+    ],
+    resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "1Gi" } },
+    securityContext: restrictedContainer,
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    volumeMounts: [{ name: "weights", mountPath: "/weights" }, { name: "scratch", mountPath: "/tmp" }, ...mounts]
+  }
+}
+
+const downloadPod = (input: FetchInput, withToken: boolean) => {
+  const { settings, weightsClaim } = input
+  return {
+    restartPolicy: "Never",
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    ...pullSecrets(settings),
+    // Do not change the ownership of terabytes at each download.
+    securityContext: { ...restrictedPod, fsGroupChangePolicy: "OnRootMismatch" },
+    containers: [downloadContainer(input, withToken)],
+    volumes: [{ name: "weights", persistentVolumeClaim: { claimName: weightsClaim } }, { name: "scratch", emptyDir: {} }, ...certificatesOf(settings).volumes]
+  }
+}
+
 /**
  * The Job that downloads a pinned commit and verifies every file. Exit code 3 means that another attempt cannot help.
  */
-export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: FetchInput, withToken: boolean): KubeObject => {
+export const fetchJob = (input: FetchInput, withToken: boolean): KubeObject => {
+  const { owner, run, settings } = input
   const labels = runLabels(run, "fetch")
-  const hash = revision.facts.adapter?.content_hash
+  const spec = {
+    backoffLimit: 2,
+    activeDeadlineSeconds: settings.fetchSeconds,
+    podFailurePolicy: {
+      rules: [
+        { action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } },
+        // A node drain or restart does not count as a failed download.
+        { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }
+      ]
+    },
+    template: { metadata: { labels }, spec: downloadPod(input, withToken) }
+  }
+  const annotations = { [madeFromAnnotation]: digestOf(spec) }
   const object = {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: { name: fetchJobName(run.id), namespace: settings.namespace, labels, ...ownedBy(owner) },
-    spec: {
-      backoffLimit: 2,
-      activeDeadlineSeconds: settings.fetchSeconds,
-      podFailurePolicy: {
-        rules: [
-          { action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } },
-          // A node drain or restart does not count as a failed download.
-          { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }
-        ]
-      },
-      template: {
-        metadata: { labels },
-        spec: {
-          restartPolicy: "Never",
-          automountServiceAccountToken: false,
-          enableServiceLinks: false,
-          ...pullSecrets(settings),
-          // Do not change the ownership of terabytes at each download.
-          securityContext: { ...restrictedPod, fsGroupChangePolicy: "OnRootMismatch" },
-          containers: [
-            {
-              name: "fetch",
-              image: settings.fetchImage,
-              command: ["seatrial", "fetch"],
-              args: [
-                ...weightsArguments(revision, "/weights"),
-                ...(hash === undefined || hash === null ? [] : [`--adapter-hash=${hash}`]),
-                ...sharingOrganization(run)
-              ],
-              env: [
-                { name: "HF_ENDPOINT", value: settings.hubEndpoint },
-                ...settings.downloadEnvironment,
-                ...(settings.caConfigMap === null ? [] : [{ name: "NODE_EXTRA_CA_CERTS", value: `${certificates}/ca.crt` }]),
-                { name: "HOME", value: "/tmp" },
-                // The files never pass through V8's heap. Without a limit the heap grows into the free memory.
-                { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" },
-                ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
-              ],
-              resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "1Gi" } },
-              securityContext: restrictedContainer,
-              terminationMessagePolicy: "FallbackToLogsOnError",
-              volumeMounts: [
-                { name: "weights", mountPath: "/weights" },
-                { name: "scratch", mountPath: "/tmp" },
-                ...(settings.caConfigMap === null ? [] : [{ name: "certificates", mountPath: certificates, readOnly: true }])
-              ]
-            }
-          ],
-          volumes: [
-            { name: "weights", persistentVolumeClaim: { claimName: weightsClaim } },
-            { name: "scratch", emptyDir: {} },
-            ...(settings.caConfigMap === null ? [] : [{ name: "certificates", configMap: { name: settings.caConfigMap } }])
-          ]
-        }
-      }
-    }
+    metadata: { name: fetchJobName(run.id), namespace: settings.namespace, labels, ...ownedBy(owner), annotations },
+    spec
   }
-  const { metadata } = object
-  return { ...object, metadata: { ...metadata, annotations: { [madeFromAnnotation]: digestOf(object.spec) } } }
+  return object
 }
