@@ -1,5 +1,6 @@
+import { execFileSync } from "node:child_process"
 import { existsSync, globSync, readFileSync } from "node:fs"
-import { dirname, join, normalize } from "node:path"
+import { basename, dirname, join, normalize } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { parse } from "yaml"
@@ -13,6 +14,18 @@ const pages = globSync(["*.md", "docs/**/*.md", "charts/*/*.md", "packages/*/REA
 
 const withoutCode = (text: string) => text.replaceAll(/```.*?```/gsu, "")
 const codeLines = (text: string) => [...text.matchAll(/```sh\n(.*?)```/gsu)].flatMap(([, block = ""]) => block.replaceAll("\\\n", " ").split("\n"))
+
+const filesOfProject = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { cwd: root, encoding: "utf8" }).split("\n")
+const fileNames = new Set(filesOfProject.map((file) => basename(file)))
+
+/** Files and folders that a page names in its text, but that do not exist: paths from the root or the folder of the page, and names of TypeScript files. */
+const absentFiles = ({ path, text }: (typeof pages)[number]) =>
+  [...withoutCode(text).matchAll(/`((?:packages|test|k8s|charts|tools|docs)\/[^`\s:*{}[\]]+|[\w.-]+\.ts)`/gu)].flatMap(([, name = ""]) => {
+    const file = name.replace("<engine>", "vllm").replace(/\/$/u, "")
+    return fileNames.has(file) || existsSync(join(root, file)) || existsSync(join(root, dirname(path), file)) || /[<>]|NNNN/u.test(file)
+      ? []
+      : [`${path}: ${name}`]
+  })
 
 /** Names of the anchors that a page has, as they are derived from its headings. */
 const anchorsOf = (text: string) =>
@@ -96,6 +109,8 @@ const wrongUse = (words: ReadonlyArray<string>) =>
 
 describe("the documents", () => {
   it("link to pages and headings that exist", () => assert.deepStrictEqual(pages.flatMap(brokenLinks), []))
+
+  it("name files that exist", () => assert.deepStrictEqual(pages.filter(({ path }) => path !== "CHANGELOG.md").flatMap(absentFiles), []))
 
   it("have start pages and guides of at most 1,500 words", () => {
     const short = pages.filter(({ path }) => /^README\.md$|^docs\/(?:how-to\/|quick-start)/u.test(path))
