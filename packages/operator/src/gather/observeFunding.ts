@@ -1,6 +1,7 @@
 import { type Run, Runs } from "@seatrial/store"
 import { Effect } from "effect"
 import type { Observation } from "../observation/Observation.ts"
+import { keepSince } from "./keepSince.ts"
 
 /**
  * When this operator first observed that the balance of an organization was used up, Unix milliseconds. Kept only in
@@ -24,11 +25,7 @@ export const observeFunding = Effect.fnUntraced(function* (
   const { billingSuspendedAt, orgId } = run
   if (billingSuspendedAt !== null) return { why: "suspended", releaseAt: billingSuspendedAt + graceMillis }
   const why = run.spendLimited ? yield* (yield* Runs).usedUp(orgId) : null
-  if (why !== "balance") {
-    usedUpSince.delete(orgId)
-    return why === null ? null : { why, releaseAt: null }
-  }
-  const since = Math.min(usedUpSince.get(orgId) ?? now, now)
-  usedUpSince.set(orgId, since)
-  return { why, releaseAt: since + graceMillis }
+  const since = keepSince(usedUpSince, orgId, why === "balance", now)
+  if (since !== null) return { why: "balance", releaseAt: since + graceMillis }
+  return why === null ? null : { why, releaseAt: null }
 })

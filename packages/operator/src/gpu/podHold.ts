@@ -1,8 +1,8 @@
 import type { Node } from "@seatrial/kube"
 import type { FailedStarts, Placement } from "@seatrial/store"
 import { Option, Predicate, Schema } from "effect"
-import { gpusOf } from "../gather/GpuLedger.ts"
 import { nodeDownSince } from "../gather/observePod.ts"
+import { gpusOf, resourcesOf } from "../gather/takenGpus.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
@@ -46,8 +46,9 @@ const release = (pod: WatchedPod): PodHold["released"] => {
 const gpusHeld = (pod: WatchedPod, podClass: PodClass | undefined): number => {
   const classGpus = podClass === undefined ? 0 : gpusOf(pod, podClass.gpuResource)
   if (classGpus > 0) return classGpus
-  const resources = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
-  return [...resources].filter((resource) => resource.includes("/")).reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
+  return resourcesOf(pod)
+    .filter((resource) => resource.includes("/"))
+    .reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
 }
 
 /** A price that can be recorded. The annotation may hold any text, and the GPUs are counted anyway. */

@@ -1,0 +1,74 @@
+import type { KubeClient, Node } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
+import { Effect, Option } from "effect"
+import type { ObservedCopy, ObservedPod } from "../observation/ObservedPod.ts"
+import { deploymentLabel, enginePodName } from "../resources/objectNames.ts"
+import type { Cluster } from "./Cluster.ts"
+import type { GatherMemory } from "./GatherMemory.ts"
+import { firstContainer, observeCopy } from "./observeCopy.ts"
+import { observePod } from "./observePod.ts"
+import { readProgressLog } from "./readLog.ts"
+import type { WatchedPod } from "./watched.ts"
+
+/** The run's engine in the cluster. */
+export interface Engine {
+  /** Pods of the run. */
+  readonly own: ReadonlyArray<WatchedPod>
+  /** Pods of the run and of the run that owns the engine. */
+  readonly pods: ReadonlyArray<WatchedPod>
+  /** The engine's pod as the watch shows it; undefined if there is none. */
+  readonly watched: WatchedPod | undefined
+  readonly node: Node | undefined
+  readonly pod: ObservedPod | null
+}
+
+/**
+ * Since when the pod's node does not respond. The time of a missing node starts when it was first missed: it may
+ * return, for example if the kubelet registers it again.
+ */
+const downSince = (
+  nodeless: GatherMemory["nodeless"],
+  id: Run["id"],
+  { nodeDownSince, uid }: ObservedPod,
+  node: Option.Option<Node>,
+  now: number
+): number | null => {
+  const before = nodeless.get(id)
+  nodeless.delete(id)
+  if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
+  const since = before?.uid === uid ? Math.min(before.since, now) : now
+  nodeless.set(id, { uid, since })
+  return Math.max(nodeDownSince, since)
+}
+
+/** The copy of the weights, with its progress while it runs. */
+const readCopy = Effect.fnUntraced(function* (watched: WatchedPod, copy: ObservedCopy | null, namespace: string) {
+  if (copy?.running !== true) return copy
+  return observeCopy(watched, yield* readProgressLog(watched.metadata.name, namespace, firstContainer(watched) ?? undefined))
+})
+
+/** Reads the state of the run's engine and its node. */
+export const readEngine = Effect.fnUntraced(function* (
+  { cluster, memory }: { readonly cluster: Cluster; readonly memory: GatherMemory },
+  { engineRun, id }: Run,
+  now: number
+): Effect.fn.Return<Engine, never, KubeClient> {
+  const { nodeless, podExpectations } = memory
+  const own = yield* cluster.pods.listByLabel(deploymentLabel, id)
+  const engines = engineRun === id ? own : yield* cluster.pods.listByLabel(deploymentLabel, engineRun)
+  const pods = engines === own ? own : [...own, ...engines]
+  const name = enginePodName(engineRun)
+  const watched = engines.find((pod: WatchedPod) => pod.metadata.name === name)
+  if (watched === undefined) {
+    // The pod was created but is not visible yet. The decision may be made without it, so its appearance must trigger a
+    // pass.
+    if (podExpectations.has(name)) podExpectations.set(name, undefined)
+    nodeless.delete(id)
+    return { own, pods, watched, node: undefined, pod: null }
+  }
+  const node = watched.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(watched.spec.nodeName)
+  const observed = observePod(watched, Option.getOrUndefined(node))
+  const nodeDownSince = downSince(nodeless, id, observed, node, now)
+  const copy = yield* readCopy(watched, observed.copy, cluster.namespace)
+  return { own, pods, watched, node: Option.getOrUndefined(node), pod: { ...observed, nodeDownSince, copy } }
+})

@@ -1,0 +1,37 @@
+import { phaseTraits } from "@seatrial/domain"
+import { KubeClient } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
+import { Effect } from "effect"
+import { bootRestarts } from "../limits.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
+import type { WatchedPod } from "./watched.ts"
+
+/** Lines of an engine's log that explain a failed start. */
+const bootLines = 200
+
+/** The end of the log of a running download or copy; empty if the node does not return it at once. */
+export const readProgressLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
+  const kube = yield* KubeClient
+  return yield* kube.podLog(pod, namespace, { tailLines: 5, ...(container === undefined ? {} : { container }) }).pipe(
+    Effect.timeout("2 seconds"),
+    Effect.catch(() => Effect.succeed(""))
+  )
+})
+
+/**
+ * The last output of the container that ended last. If the container runs again, the log already belongs to its new
+ * start.
+ */
+const lastOutput = (pod: WatchedPod | undefined): string => {
+  const container = pod?.status?.containerStatuses?.[0]
+  return (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
+}
+
+/** The end of an engine's log; null unless its start failed. */
+export const readBootLog = Effect.fnUntraced(function* (run: Run, pod: ObservedPod | null, watched: WatchedPod | undefined, namespace: string) {
+  const isFailedStart = phaseTraits[run.phase].engineRuns && pod !== null && !pod.ready && pod.restarts >= bootRestarts
+  if (!isFailedStart) return null
+  const kube = yield* KubeClient
+  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: bootLines }), () => Effect.succeed(""))
+  return `${lastOutput(watched)}\n${log}`
+})
