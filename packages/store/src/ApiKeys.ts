@@ -1,16 +1,15 @@
-import { hash, randomBytes } from "node:crypto"
 import { PgClient } from "@effect/sql-pg"
-import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId } from "@seatrial/domain"
-import { Clock, Context, Effect, Layer, Option, Redacted, Stream } from "effect"
+import { Ids, type KeyId, type OrgId, type Scope, type UserId } from "@seatrial/domain"
+import { Context, Effect, Layer, Option, type Redacted } from "effect"
 import { AdmittedCallers } from "./apiKeys/AdmittedCallers.ts"
-import { KeyFingerprints, payloadOf } from "./apiKeys/KeyFingerprints.ts"
-import { type KeyLookUpRefused, makeKeyLookUps } from "./apiKeys/keyLookUps.ts"
+import { createKey, type KeyChanges, renameKey, revokeKey, rotateKey } from "./apiKeys/changes.ts"
+import { followKeys } from "./apiKeys/followKeys.ts"
+import { makeIdentify } from "./apiKeys/identify.ts"
+import { KeyFingerprints } from "./apiKeys/KeyFingerprints.ts"
+import type { KeyLookUpRefused } from "./apiKeys/keyLookUps.ts"
 import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
-import { makeUseRecorder } from "./apiKeys/useRecorder.ts"
-import { writeAudit } from "./audit.ts"
 import { countLookUps } from "./countLookUps.ts"
-import { KeyCache, type LiveKey } from "./KeyCache.ts"
-import { listen } from "./listen.ts"
+import { KeyCache } from "./KeyCache.ts"
 
 /** The identity behind an API key. */
 export interface Caller {
@@ -28,22 +27,11 @@ export interface Caller {
   readonly spendLimited: boolean
 }
 
-const sha256Of = (text: string): string => hash("sha256", text, "hex")
-
-/** A new secret, and the parts of it that are stored. */
-const makeSecret = () => {
-  const secret = makeApiKey(randomBytes(128))
-  return { secret, sha256: Buffer.from(sha256Of(secret), "hex"), prefix: secret.slice(0, 13), lastFour: secret.slice(-4) }
-}
-
 export { KeyLookUpRefused } from "./apiKeys/keyLookUps.ts"
 export type { ApiKey } from "./apiKeys/statements.ts"
 
 /** Maximum number of keys whose existence a process remembers. */
 const maxFingerprints = 250_000
-
-/** Minimum interval between two writes of a key's `last_used_at`, milliseconds. */
-const useIntervalMillis = 60_000
 
 /** API keys. Only their SHA-256 is stored. Every change writes an audit event. */
 export class ApiKeys extends Context.Service<
@@ -101,7 +89,6 @@ export class ApiKeys extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
-      const clock = yield* Clock.Clock
       const cache = new KeyCache(10_000)
       yield* countLookUps(cache)
 
@@ -120,173 +107,29 @@ export class ApiKeys extends Context.Service<
         isCurrent: (sha256, caller) => cache.holds(sha256, caller)
       })
 
-      yield* listen(sql, "api_keys").pipe(
-        Stream.runForEach(
-          Effect.fnUntraced(function* (event) {
-            if (event._tag === "Notified") {
-              fingerprints.applyNotification(event.payload)
-              cache.forget(event.payload)
-              return admitted.changed(event.payload)
-            }
-            const isListening = event._tag === "Listening"
-            // Without notifications, revocations are missed, so nothing may be cached.
-            cache.setTrusted(isListening)
-            // Keys may have been created since the last notification.
-            if (!isListening) return
-            admitted.changed(null)
-            yield* Effect.forkScoped(loadFingerprints)
-          })
-        ),
-        Effect.forkScoped
-      )
+      yield* followKeys(sql, { admitted, cache, fingerprints, loadFingerprints })
+      const { authenticate, identify } = yield* makeIdentify(sql, { admitted, cache, fingerprints, statements })
 
-      const recordUse = yield* makeUseRecorder(sql, useIntervalMillis)
-
-      const query = Effect.fnUntraced(function* (sha256: string, now: number) {
-        const generation = cache.generation
-        const row = yield* Effect.orDie(statements.findCaller({ sha256: Buffer.from(sha256, "hex"), now }))
-        if (Option.isNone(row)) {
-          cache.putUnknown(sha256, now, generation)
-          return undefined
-        }
-        const { expiresAt, lastUsedAt, scopes, ...known } = row.value
-        const caller: Caller = { ...known, scopes: new Set(scopes) }
-        admitted.add(caller, sha256, expiresAt)
-        return cache.putLive(sha256, { caller, expiresAt, usedAt: lastUsedAt }, now, generation)
-      })
-      const lookUp = yield* makeKeyLookUps(cache, fingerprints, query)
-
-      /** Returns the caller of the key, and records its use at intervals. */
-      const admit = (key: LiveKey, now: number): Option.Option<Caller> => {
-        const { caller } = key
-        if (now - key.usedAt >= useIntervalMillis) {
-          key.usedAt = now
-          recordUse({ id: caller.keyId, orgId: caller.orgId, at: now })
-        }
-        return Option.some(caller)
-      }
-      /** The caller if it is cached; otherwise the SHA-256 to look up. */
-      const fromCache = (text: string, now: number): Option.Option<Caller> | string => {
-        if (!isApiKey(text)) return Option.none<Caller>()
-        const sha256 = sha256Of(text)
-        const live = cache.live(sha256, now)
-        if (live !== undefined) return admit(live, now)
-        return cache.isUnknown(sha256, now) ? Option.none<Caller>() : sha256
-      }
-      const admitFound = (now: number) => (key: LiveKey | undefined) => (key === undefined ? Option.none<Caller>() : admit(key, now))
-      const identify = (text: string, addressOf: () => string) => {
-        const now = clock.currentTimeMillisUnsafe()
-        const known = fromCache(text, now)
-        return typeof known === "string" ? Effect.map(lookUp(known, now, addressOf), admitFound(now)) : known
-      }
-
-      const audit = (orgId: OrgId, id: KeyId, action: "created" | "updated" | "revoked", before: unknown, after: unknown, at: number) =>
-        writeAudit(sql, ids, { orgId, actorKind: "admin", resourceType: "api_key", resourceId: id, action, before, after, at })
-
-      /** Invalidates the key in every server's cache; this process does not wait for its notification. */
-      const notifyKey = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
-      const forget = (id: KeyId) =>
-        Effect.sync(() => {
+      const changes: KeyChanges = {
+        sql,
+        ids,
+        statements,
+        addSecret: (sha256) => fingerprints.add(sha256),
+        forget: (id) => {
           cache.forget(id)
           admitted.changed(id)
-        })
-      /** Notifies every process that a key has a new secret; this process does not wait for its notification. */
-      const notifySecret = (sha256: Buffer) => {
-        const text = sha256.toString("hex")
-        fingerprints.add(text)
-        return sql`SELECT pg_notify('api_keys', ${payloadOf(text)})`
+        }
       }
-
       return ApiKeys.of({
-        create: Effect.fn("ApiKeys.create")(function* (input) {
-          const at = yield* Clock.currentTimeMillis
-          const id = yield* ids.make(KeyId, at)
-          const { lastFour, prefix, secret, sha256 } = makeSecret()
-          const key = yield* statements
-            .insert({
-              id,
-              org_id: input.orgId,
-              user_id: input.userId,
-              name: input.name,
-              secret_sha256: sha256,
-              prefix,
-              last_four: lastFour,
-              scopes: input.scopes,
-              created_at: at,
-              expires_at: input.expiresAt ?? null
-            })
-            .pipe(
-              Effect.tap(() => notifySecret(sha256)),
-              Effect.tap((created) =>
-                audit(
-                  input.orgId,
-                  id,
-                  "created",
-                  null,
-                  {
-                    name: created.name,
-                    prefix: created.prefix,
-                    last_four: created.lastFour,
-                    scopes: created.scopes,
-                    user_id: created.userId,
-                    expires_at: created.expiresAt
-                  },
-                  at
-                )
-              ),
-              sql.withTransaction,
-              Effect.orDie
-            )
-          return { key, secret: Redacted.make(secret) }
-        }),
-        authenticate: (token) =>
-          Effect.suspend(() => {
-            const now = clock.currentTimeMillisUnsafe()
-            const known = fromCache(Redacted.value(token), now)
-            return typeof known === "string" ? Effect.map(query(known, now), admitFound(now)) : Effect.succeed(known)
-          }),
+        create: createKey(changes),
+        authenticate,
         identify,
         watch: (caller, onEnd) => admitted.watch(caller, onEnd),
         list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(statements.list(orgId))),
         find: Effect.fn("ApiKeys.find")((orgId, id) => Effect.orDie(statements.find({ orgId, id }))),
-        rename: Effect.fn("ApiKeys.rename")(function* (orgId, id, name) {
-          const at = yield* Clock.currentTimeMillis
-          return yield* Effect.gen(function* () {
-            const key = yield* statements.lockLive({ orgId, id })
-            if (Option.isNone(key) || key.value.name === name) return key
-            const renamed = yield* statements.rename({ orgId, id, name })
-            yield* audit(orgId, id, "updated", { name: key.value.name }, { name }, at)
-            return Option.some(renamed)
-          }).pipe(sql.withTransaction, Effect.orDie)
-        }),
-        rotate: Effect.fn("ApiKeys.rotate")(function* (orgId, id, overlapMillis) {
-          const at = yield* Clock.currentTimeMillis
-          const { lastFour, prefix, secret, sha256 } = makeSecret()
-          const rotated = yield* Effect.gen(function* () {
-            const before = yield* statements.lockLive({ orgId, id })
-            if (Option.isNone(before) || (before.value.expiresAt !== null && Date.parse(before.value.expiresAt) <= at)) return Option.none()
-            const key = yield* statements.rotate({ orgId, id, sha256, prefix, lastFour, until: overlapMillis > 0 ? at + overlapMillis : null })
-            const auditFields = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_secret_expires_at: of.previousExpiresAt })
-            yield* audit(orgId, id, "updated", auditFields(before.value), auditFields(key), at)
-            yield* notifyKey(id)
-            yield* notifySecret(sha256)
-            return Option.some({ key, secret: Redacted.make(secret) })
-          }).pipe(sql.withTransaction, Effect.orDie)
-          yield* forget(id)
-          return rotated
-        }),
-        revoke: Effect.fn("ApiKeys.revoke")(function* (orgId, id) {
-          const at = yield* Clock.currentTimeMillis
-          const revoked = yield* Effect.gen(function* () {
-            const key = yield* statements.revoke({ orgId, id, at })
-            if (Option.isNone(key)) return key
-            yield* audit(orgId, id, "revoked", { revoked_at: null }, { revoked_at: key.value.revokedAt }, at)
-            yield* notifyKey(id)
-            return key
-          }).pipe(sql.withTransaction, Effect.orDie)
-          yield* forget(id)
-          return revoked
-        })
+        rename: renameKey(changes),
+        rotate: rotateKey(changes),
+        revoke: revokeKey(changes)
       })
     })
   )

@@ -64,6 +64,48 @@ export interface ResourceOwner extends Omit<typeof OwnerRow.Type, "spendLimited"
   readonly usedUp: Allowance["kind"] | null
 }
 
+const resourceStatements = (sql: PgClient.PgClient) => {
+  const findOwner = SqlSchema.findOneOption({
+    Request: Schema.String,
+    Result: OwnerRow,
+    execute: (slug) => sql`
+      SELECT id AS "orgId", status = 'active' AS active, first_purchase_at IS NOT NULL AND billing_suspended_at IS NULL AS "firstPurchase",
+        spend_limited AS "spendLimited"
+      FROM organizations WHERE slug = ${slug}`
+  })
+  // Looks up by namespace and name only, because the organization is not known yet.
+  const findBinding = SqlSchema.findOneOption({
+    Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
+    Result: BindingRow,
+    execute: ({ name, namespace }) => sql`
+      SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId",
+        a.names_model AS "namesModel", m.hf_repo AS repo,
+        m.deleted_at IS NOT NULL AS "modelDeleted", a.deployment_id AS "deploymentId", d.phase
+      FROM applied_resources a
+      JOIN organizations o ON o.id = a.org_id
+      JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
+      JOIN deployments d ON d.org_id = a.org_id AND d.id = a.deployment_id
+      WHERE a.namespace = ${namespace} AND a.name = ${name}`
+  })
+  const lockModel = SqlSchema.findOneOption({
+    Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
+    Result: Schema.Struct({
+      orgId: OrgId,
+      id: ModelId,
+      slug: Schema.String,
+      status: Schema.String,
+      visibility: Schema.String,
+      hf_repo: Schema.String,
+      revision_id: Schema.NullOr(Schema.String)
+    }),
+    execute: ({ name, namespace }) => sql`
+      SELECT m.org_id AS "orgId", m.id, m.slug, m.status, m.visibility, m.hf_repo, m.active_revision_id AS revision_id
+      FROM applied_resources a JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
+      WHERE a.namespace = ${namespace} AND a.name = ${name} AND NOT a.names_model AND m.deleted_at IS NULL FOR UPDATE OF m`
+  })
+  return { findBinding, findOwner, lockModel }
+}
+
 /** Turns `ModelDeployment` objects from the cluster into deployments. */
 export class AppliedResources extends Context.Service<
   AppliedResources,
@@ -99,44 +141,7 @@ export class AppliedResources extends Context.Service<
       const remove = deleteModel(sql, ids)
       const cancel = cancelApplied(sql)
 
-      const findOwner = SqlSchema.findOneOption({
-        Request: Schema.String,
-        Result: OwnerRow,
-        execute: (slug) => sql`
-          SELECT id AS "orgId", status = 'active' AS active, first_purchase_at IS NOT NULL AND billing_suspended_at IS NULL AS "firstPurchase",
-            spend_limited AS "spendLimited"
-          FROM organizations WHERE slug = ${slug}`
-      })
-      // Looks up by namespace and name only, because the organization is not known yet.
-      const findBinding = SqlSchema.findOneOption({
-        Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
-        Result: BindingRow,
-        execute: ({ name, namespace }) => sql`
-          SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId",
-            a.names_model AS "namesModel", m.hf_repo AS repo,
-            m.deleted_at IS NOT NULL AS "modelDeleted", a.deployment_id AS "deploymentId", d.phase
-          FROM applied_resources a
-          JOIN organizations o ON o.id = a.org_id
-          JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
-          JOIN deployments d ON d.org_id = a.org_id AND d.id = a.deployment_id
-          WHERE a.namespace = ${namespace} AND a.name = ${name}`
-      })
-      const lockModel = SqlSchema.findOneOption({
-        Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
-        Result: Schema.Struct({
-          orgId: OrgId,
-          id: ModelId,
-          slug: Schema.String,
-          status: Schema.String,
-          visibility: Schema.String,
-          hf_repo: Schema.String,
-          revision_id: Schema.NullOr(Schema.String)
-        }),
-        execute: ({ name, namespace }) => sql`
-          SELECT m.org_id AS "orgId", m.id, m.slug, m.status, m.visibility, m.hf_repo, m.active_revision_id AS revision_id
-          FROM applied_resources a JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
-          WHERE a.namespace = ${namespace} AND a.name = ${name} AND NOT a.names_model AND m.deleted_at IS NULL FOR UPDATE OF m`
-      })
+      const { findBinding, findOwner, lockModel } = resourceStatements(sql)
 
       return AppliedResources.of({
         owner: Effect.fn("AppliedResources.owner")(function* (slug) {

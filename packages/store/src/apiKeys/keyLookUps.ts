@@ -1,5 +1,5 @@
 import { type Rate, TokenBuckets } from "@seatrial/domain"
-import { Clock, Data, Deferred, Effect, PartitionedSemaphore } from "effect"
+import { Clock, Data, Deferred, Effect, PartitionedSemaphore, type Scope } from "effect"
 import type { KeyCache, LiveKey } from "../KeyCache.ts"
 import { storeMetrics } from "../metrics.ts"
 import type { KeyFingerprints } from "./KeyFingerprints.ts"
@@ -30,6 +30,29 @@ interface PendingLookUp {
   readonly result: Deferred.Deferred<FoundKey>
 }
 
+/** Lookups in progress. Requests with the same key share one, and it outlives them. */
+const shareLookUps = (cache: KeyCache, scope: Scope.Scope) => {
+  const pending = new Map<string, PendingLookUp>()
+
+  const find = (sha256: string): Effect.Effect<FoundKey> | undefined => {
+    const entry = pending.get(sha256)
+    return entry !== undefined && entry.generation === cache.generation ? Deferred.await(entry.result) : undefined
+  }
+
+  const start = (sha256: string, lookUp: Effect.Effect<FoundKey>): Effect.Effect<FoundKey> => {
+    const entry = { generation: cache.generation, result: Deferred.makeUnsafe<FoundKey>() }
+    pending.set(sha256, entry)
+    const settled = Effect.onExit(lookUp, (exit) => {
+      if (pending.get(sha256) === entry) pending.delete(sha256)
+      return Deferred.done(entry.result, exit)
+    })
+    // Waiting callers also get a defect.
+    return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.result))
+  }
+
+  return { find, start }
+}
+
 /**
  * Looks up keys that are not cached. A key with a known fingerprint is looked up immediately. Any other key may be a
  * guess: only two such queries run at a time, in turn by address, and an address that sent too many nonexistent keys
@@ -44,19 +67,8 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const buckets = new TokenBuckets(maxAddresses)
   const turns = yield* PartitionedSemaphore.make<string>({ permits: maxUnknown })
-  const pending = new Map<string, PendingLookUp>()
+  const lookUps = shareLookUps(cache, scope)
   let waiting = 0
-
-  const start = (sha256: string, lookUp: Effect.Effect<FoundKey>): Effect.Effect<FoundKey> => {
-    const entry = { generation: cache.generation, result: Deferred.makeUnsafe<FoundKey>() }
-    pending.set(sha256, entry)
-    const settled = Effect.onExit(lookUp, (exit) => {
-      if (pending.get(sha256) === entry) pending.delete(sha256)
-      return Deferred.done(entry.result, exit)
-    })
-    // Waiting callers also get a defect.
-    return Effect.andThen(Effect.forkIn(Effect.ignoreCause(settled), scope), Deferred.await(entry.result))
-  }
 
   const queryInTurn = (sha256: string, address: string): Effect.Effect<FoundKey> => {
     waiting++
@@ -88,12 +100,12 @@ export const makeKeyLookUps = Effect.fnUntraced(function* (
   /** `now` in Unix milliseconds; `addressOf` is only called for a key that may not exist. */
   return (sha256: string, now: number, addressOf: () => string): Effect.Effect<FoundKey, KeyLookUpRefused> =>
     Effect.suspend(() => {
-      const shared = pending.get(sha256)
-      if (shared !== undefined && shared.generation === cache.generation) return Deferred.await(shared.result)
-      if (fingerprints.has(sha256)) return start(sha256, query(sha256, now))
+      const shared = lookUps.find(sha256)
+      if (shared !== undefined) return shared
+      if (fingerprints.has(sha256)) return lookUps.start(sha256, query(sha256, now))
       if (waiting >= maxWaiting) return refuse(1)
       const address = addressOf()
       const empty = buckets.draw([{ name: address, rate: failures }], now)
-      return empty === null ? start(sha256, queryInTurn(sha256, address)) : refuse(empty.retryAfter)
+      return empty === null ? lookUps.start(sha256, queryInTurn(sha256, address)) : refuse(empty.retryAfter)
     })
 })

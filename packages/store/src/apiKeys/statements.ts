@@ -49,11 +49,12 @@ const CallerRow = Schema.Struct({
   lastUsedAt: Schema.NullOr(MillisFromDate)
 })
 
-/** The statements of API keys. */
-export const keyStatements = (sql: PgClient.PgClient) => {
-  const columns = sql.literal(`
-    id, org_id AS "orgId", user_id AS "userId", name, prefix, last_four AS "lastFour", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
-    revoked_at AS "revokedAt", last_used_at AS "lastUsedAt", previous_expires_at AS "previousExpiresAt"`)
+const columns = `
+  id, org_id AS "orgId", user_id AS "userId", name, prefix, last_four AS "lastFour", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
+  revoked_at AS "revokedAt", last_used_at AS "lastUsedAt", previous_expires_at AS "previousExpiresAt"`
+
+/** Reads of keys by their secrets. */
+const secretStatements = (sql: PgClient.PgClient) => {
   // One index lookup for each of the two secrets that a key can have.
   const findCaller = SqlSchema.findOneOption({
     Request: Schema.Struct({ sha256: Schema.Uint8Array, now: Schema.Finite }),
@@ -70,6 +71,45 @@ export const keyStatements = (sql: PgClient.PgClient) => {
       ) k JOIN organizations o ON o.id = k.org_id
       WHERE o.status = 'active' AND (k.until IS NULL OR k.until > ${new Date(now)})`
   })
+
+  /** The first 6 bytes of the SHA-256 of all valid secrets, most recently used first, concatenated. */
+  const joinFingerprints = (limit: number): Effect.Effect<Uint8Array, SqlError.SqlError> =>
+    Effect.map(
+      sql<{ readonly joined: Uint8Array | null }>`
+      SELECT string_agg(fingerprint, ''::bytea) AS joined FROM (
+        SELECT substring(secret.sha256 FOR 6) AS fingerprint
+        FROM api_keys k CROSS JOIN LATERAL (VALUES (k.secret_sha256), (k.previous_sha256)) AS secret (sha256)
+        WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AND secret.sha256 IS NOT NULL
+        ORDER BY k.last_used_at DESC NULLS LAST LIMIT ${limit}
+      ) keys`,
+      ([row]) => row?.joined ?? new Uint8Array()
+    )
+
+  return { findCaller, joinFingerprints }
+}
+
+/** Reads of the keys of one organization. `lockLive`: a key that is not revoked, for a change. */
+const listStatements = (sql: PgClient.PgClient) => {
+  const list = SqlSchema.findAll({
+    Request: OrgId,
+    Result: ApiKeyRow,
+    execute: (orgId) => sql`SELECT ${sql.literal(columns)} FROM api_keys WHERE org_id = ${orgId} ORDER BY created_at DESC, id DESC`
+  })
+  const find = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: OrgId, id: KeyId }),
+    Result: ApiKeyRow,
+    execute: ({ id, orgId }) => sql`SELECT ${sql.literal(columns)} FROM api_keys WHERE org_id = ${orgId} AND id = ${id}`
+  })
+  const lockLive = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: OrgId, id: KeyId }),
+    Result: ApiKeyRow,
+    execute: ({ id, orgId }) =>
+      sql`SELECT ${sql.literal(columns)} FROM api_keys WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL FOR NO KEY UPDATE`
+  })
+  return { find, list, lockLive }
+}
+
+const changeStatements = (sql: PgClient.PgClient) => {
   const insert = SqlSchema.findOne({
     Request: Schema.Struct({
       id: KeyId,
@@ -92,27 +132,12 @@ export const keyStatements = (sql: PgClient.PgClient) => {
       INSERT INTO api_keys (id, org_id, user_id, name, secret_sha256, prefix, last_four, scopes, created_at, expires_at)
       SELECT ${row.id}, org_id, user_id, ${row.name}, ${row.secret_sha256}, ${row.prefix}, ${row.last_four}, ${row.scopes}::text[],
         ${row.created_at}, ${row.expires_at} FROM member
-      RETURNING ${columns}`
-  })
-  const list = SqlSchema.findAll({
-    Request: OrgId,
-    Result: ApiKeyRow,
-    execute: (orgId) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} ORDER BY created_at DESC, id DESC`
-  })
-  const find = SqlSchema.findOneOption({
-    Request: Schema.Struct({ orgId: OrgId, id: KeyId }),
-    Result: ApiKeyRow,
-    execute: ({ id, orgId }) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} AND id = ${id}`
-  })
-  const lockLive = SqlSchema.findOneOption({
-    Request: Schema.Struct({ orgId: OrgId, id: KeyId }),
-    Result: ApiKeyRow,
-    execute: ({ id, orgId }) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL FOR NO KEY UPDATE`
+      RETURNING ${sql.literal(columns)}`
   })
   const rename = SqlSchema.findOne({
     Request: Schema.Struct({ orgId: OrgId, id: KeyId, name: Schema.String }),
     Result: ApiKeyRow,
-    execute: ({ id, name, orgId }) => sql`UPDATE api_keys SET name = ${name} WHERE org_id = ${orgId} AND id = ${id} RETURNING ${columns}`
+    execute: ({ id, name, orgId }) => sql`UPDATE api_keys SET name = ${name} WHERE org_id = ${orgId} AND id = ${id} RETURNING ${sql.literal(columns)}`
   })
   const rotate = SqlSchema.findOne({
     Request: Schema.Struct({
@@ -127,27 +152,16 @@ export const keyStatements = (sql: PgClient.PgClient) => {
     execute: ({ id, lastFour, orgId, prefix, sha256, until }) => sql`
       UPDATE api_keys SET secret_sha256 = ${sha256}, prefix = ${prefix}, last_four = ${lastFour}, previous_expires_at = ${until},
         previous_sha256 = CASE WHEN ${until}::timestamptz IS NOT NULL THEN secret_sha256 END
-      WHERE org_id = ${orgId} AND id = ${id} RETURNING ${columns}`
+      WHERE org_id = ${orgId} AND id = ${id} RETURNING ${sql.literal(columns)}`
   })
   const revoke = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: OrgId, id: KeyId, at: MillisFromDate }),
     Result: ApiKeyRow,
     execute: ({ at, id, orgId }) => sql`
-      UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL RETURNING ${columns}`
+      UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL RETURNING ${sql.literal(columns)}`
   })
-
-  /** The first 6 bytes of the SHA-256 of all valid secrets, most recently used first, concatenated. */
-  const joinFingerprints = (limit: number): Effect.Effect<Uint8Array, SqlError.SqlError> =>
-    Effect.map(
-      sql<{ readonly joined: Uint8Array | null }>`
-      SELECT string_agg(fingerprint, ''::bytea) AS joined FROM (
-        SELECT substring(secret.sha256 FOR 6) AS fingerprint
-        FROM api_keys k CROSS JOIN LATERAL (VALUES (k.secret_sha256), (k.previous_sha256)) AS secret (sha256)
-        WHERE k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > now()) AND secret.sha256 IS NOT NULL
-        ORDER BY k.last_used_at DESC NULLS LAST LIMIT ${limit}
-      ) keys`,
-      ([row]) => row?.joined ?? new Uint8Array()
-    )
-
-  return { findCaller, find, joinFingerprints, insert, list, lockLive, rename, rotate, revoke }
+  return { insert, rename, revoke, rotate }
 }
+
+/** The statements of API keys. */
+export const keyStatements = (sql: PgClient.PgClient) => ({ ...secretStatements(sql), ...listStatements(sql), ...changeStatements(sql) })

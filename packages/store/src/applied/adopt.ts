@@ -1,22 +1,40 @@
 import type { PgClient } from "@effect/sql-pg"
-import { Choices, DeploymentId, type Ids, ModelId, type OrgId, ServingRequest } from "@seatrial/domain"
+import { type Choices, DeploymentId, type Ids, ModelId, type ServingRequest } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { AdoptInput, AppliedResources } from "../AppliedResources.ts"
 import { writeAudit } from "../audit.ts"
 import { MillisFromDate } from "../columns.ts"
 import { ModelNameTaken } from "../Deployments.ts"
-import { previousChoices, previousSettings } from "../deployments/previousSettings.ts"
 import { whileLeading } from "../OperatorTerms.ts"
 import { insertRun } from "../runs/insertRun.ts"
 import { cancelApplied } from "./cancelApplied.ts"
 import { lockResource } from "./lock.ts"
-import { NamedModelRefused } from "./NamedModelRefused.ts"
+import { makeLockNamedModel, type NamedModel } from "./namedModel.ts"
 
 const operation = "modeldeployments.apply"
 
-/** Creates the run for a version of an object, once. */
-export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): AppliedResources["Service"]["adopt"] => {
+/** The idempotency key of a version of an object. */
+const keyOf = ({ generation, uid }: AdoptInput["resource"]) => `${uid}:${generation}`
+
+/** The model that a version of an object is about. `named`: the object names it; null: the model is the object's own. */
+interface Target {
+  readonly modelId: ModelId
+  readonly isNew: boolean
+  readonly named: NamedModel | null
+}
+
+/** The run of a version of an object. `choices`: who chose each setting, if the object keeps earlier settings. */
+interface AdoptedRun {
+  readonly id: DeploymentId
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly ref: string | null
+  readonly serving: ServingRequest
+  readonly choices: Choices | null
+}
+
+const adoptionStatements = (sql: PgClient.PgClient) => {
   const findAdopted = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, key: Schema.String, name: Schema.String, namespace: Schema.String }),
     Result: Schema.Struct({ id: DeploymentId }),
@@ -40,7 +58,12 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
     Result: Schema.Struct({ at: Schema.NullOr(MillisFromDate) }),
     execute: ({ modelId, orgId }) => sql`SELECT max(created_at) AS at FROM deployments WHERE org_id = ${orgId} AND model_id = ${modelId}`
   })
+  return { findAdopted, findModel, findNewest }
+}
 
+/** The model that the object names, the one that its earlier versions created, or a new one. */
+const makeTargetOf = (sql: PgClient.PgClient, ids: Ids["Service"], { findModel }: Pick<ReturnType<typeof adoptionStatements>, "findModel">) => {
+  const lockNamedModel = makeLockNamedModel(sql)
   const makeModel = Effect.fnUntraced(function* ({ orgId, resource, source }: AdoptInput, now: number) {
     const at = new Date(now)
     const id = yield* ids.make(ModelId, now)
@@ -50,103 +73,105 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
     return id
   })
 
-  const findNamed = SqlSchema.findOneOption({
-    Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
-    Result: Schema.Struct({
-      id: ModelId,
-      slug: Schema.String,
-      repo: Schema.String,
-      ref: Schema.NullOr(Schema.String),
-      settings: ServingRequest,
-      choices: Schema.NullOr(Choices)
-    }),
-    execute: ({ modelId, orgId }) => sql`
-      SELECT m.id, m.slug, m.hf_repo AS repo, m.ref, ${sql.literal(previousSettings("m"))} AS settings,
-        ${sql.literal(previousChoices("m"))} AS choices
-      FROM models m WHERE m.org_id = ${orgId} AND m.id = ${modelId} AND m.deleted_at IS NULL FOR NO KEY UPDATE`
+  return Effect.fnUntraced(function* (input: AdoptInput, now: number) {
+    const { name, namespace } = input.resource
+    if (input.modelId !== null) {
+      const named = yield* lockNamedModel(input.orgId, input.modelId, input)
+      const target: Target = { modelId: named.id, isNew: false, named }
+      return target
+    }
+    const own = yield* findModel({ orgId: input.orgId, name, namespace })
+    const target: Target = Option.isSome(own)
+      ? { modelId: own.value.id, isNew: false, named: null }
+      : { modelId: yield* makeModel(input, now), isNew: true, named: null }
+    return target
   })
-  const findOtherObject = SqlSchema.findOneOption({
-    Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String, name: Schema.String, namespace: Schema.String }),
-    Result: Schema.Struct({ place: Schema.String }),
-    execute: ({ modelId, name, namespace, orgId }) => sql`
-      SELECT namespace || '/' || name AS place FROM applied_resources
-      WHERE org_id = ${orgId} AND model_id = ${modelId} AND (namespace, name) <> (${namespace}, ${name}) LIMIT 1`
+}
+
+/** An object that names a model and has no settings keeps those of the model's last run. */
+const settingsOf = ({ serving }: AdoptInput, { named }: Target): Pick<AdoptedRun, "choices" | "serving"> =>
+  named !== null && Object.keys(serving).length === 0 ? { serving: named.settings, choices: named.choices } : { serving, choices: null }
+
+/** Binds the version and the object to the run. */
+const bindRun = Effect.fnUntraced(function* (
+  sql: PgClient.PgClient,
+  { orgId, resource, specHash }: AdoptInput,
+  { modelId, named }: Target,
+  { at: now, id }: AdoptedRun
+) {
+  const { generation, name, namespace, uid } = resource
+  const [at, key, namesModel] = [new Date(now), keyOf(resource), named !== null]
+  yield* sql`
+    INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
+    VALUES (${orgId}, ${operation}, ${key}, ${specHash}, ${id}, ${at})
+    ON CONFLICT (org_id, operation, key) DO UPDATE SET input_hash = ${specHash}, deployment_id = ${id}, created_at = ${at}`
+  yield* sql`
+    INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
+    VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${namesModel}, ${id}, ${at}, ${at})
+    ON CONFLICT (namespace, name) DO UPDATE SET org_id = ${orgId}, uid = ${uid}, generation = ${generation}, spec_hash = ${specHash}, model_id = ${modelId},
+      names_model = ${namesModel}, deployment_id = ${id}, updated_at = ${at}`
+})
+
+const auditAdoption = (
+  sql: PgClient.PgClient,
+  ids: Ids["Service"],
+  { orgId, resource, serve, source }: AdoptInput,
+  { isNew, modelId, named }: Target,
+  { at, id, ref, serving }: AdoptedRun
+) => {
+  const { generation, name, namespace, uid } = resource
+  return writeAudit(sql, ids, {
+    orgId,
+    actorKind: "system",
+    resourceType: "model_config",
+    resourceId: modelId,
+    action: isNew ? "created" : "updated",
+    before: null,
+    after: { deployment_id: id, serve, serving, slug: named?.slug ?? name, repo: source.repo, ref, applied: { namespace, name, uid, generation } },
+    at
   })
-  /**
-   * The model that the object names, locked until the transaction ends, so that only one of two concurrent objects gets
-   * it.
-   */
-  const lockNamedModel = Effect.fnUntraced(function* (orgId: OrgId, modelId: ModelId, { resource, source }: AdoptInput) {
-    const model = yield* findNamed({ orgId, modelId })
-    if (Option.isNone(model)) return yield* new NamedModelRefused({ why: "NotFound", conflict: "" })
-    if (model.value.repo !== source.repo) return yield* new NamedModelRefused({ why: "OtherRepository", conflict: model.value.repo })
-    const otherObject = yield* findOtherObject({ orgId, modelId, name: resource.name, namespace: resource.namespace })
-    if (Option.isSome(otherObject)) return yield* new NamedModelRefused({ why: "Applied", conflict: otherObject.value.place })
-    return model.value
-  })
+}
+
+/** Creates the run for a version of an object, once. */
+export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): AppliedResources["Service"]["adopt"] => {
+  const { findAdopted, findModel, findNewest } = adoptionStatements(sql)
+  const targetOf = makeTargetOf(sql, ids, { findModel })
   const cancel = cancelApplied(sql)
 
+  const adopt = Effect.fnUntraced(function* (input: AdoptInput) {
+    const { orgId, resource, serve } = input
+    const { name, namespace } = resource
+    yield* lockResource(sql, resource)
+    const adopted = yield* findAdopted({ orgId, key: keyOf(resource), name, namespace })
+    if (Option.isSome(adopted)) return adopted.value.id
+    const clock = yield* Clock.currentTimeMillis
+    const target = yield* targetOf(input, clock)
+    const { modelId } = target
+    // Runs of a model are ordered by `created_at`, even if the clocks of their creators differ.
+    const newest = yield* findNewest({ orgId, modelId })
+    const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
+    const at = new Date(now)
+    const id = yield* ids.make(DeploymentId, now)
+    const run: AdoptedRun = { id, at: now, ref: input.source.ref ?? target.named?.ref ?? null, ...settingsOf(input, target) }
+    // The earlier specification of the object is obsolete.
+    yield* cancel(resource, at, "Its ModelDeployment was changed.")
+    yield* insertRun(sql, {
+      id,
+      at,
+      expressions: [sql`model AS (SELECT org_id, id FROM models WHERE org_id = ${orgId} AND id = ${modelId})`],
+      ref: sql`${run.ref}`,
+      serving: sql`${sql.json(run.serving)}`,
+      keptChoices: run.choices === null ? sql`NULL` : sql`${sql.json(run.choices)}`,
+      serve,
+      applied: { namespace, name }
+    })
+    yield* bindRun(sql, input, target, run)
+    yield* auditAdoption(sql, ids, input, target, run)
+    return id
+  })
+
   return Effect.fn("AppliedResources.adopt")((input) =>
-    Effect.gen(function* () {
-      const { orgId, resource, serve, specHash } = input
-      const { generation, name, namespace, uid } = resource
-      const key = `${uid}:${generation}`
-      yield* lockResource(sql, resource)
-      const adopted = yield* findAdopted({ orgId, key, name, namespace })
-      if (Option.isSome(adopted)) return adopted.value.id
-      const clock = yield* Clock.currentTimeMillis
-      const namedModel = input.modelId === null ? null : yield* lockNamedModel(orgId, input.modelId, input)
-      const existing = namedModel === null ? yield* findModel({ orgId, name, namespace }) : Option.some(namedModel)
-      const modelId = Option.isSome(existing) ? existing.value.id : yield* makeModel(input, clock)
-      const ref = input.source.ref ?? namedModel?.ref ?? null
-      const previous = namedModel !== null && Object.keys(input.serving).length === 0 ? namedModel : null
-      const serving = previous?.settings ?? input.serving
-      // Runs of a model are ordered by `created_at`, even if the clocks of their creators differ.
-      const newest = yield* findNewest({ orgId, modelId })
-      const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
-      const at = new Date(now)
-      const id = yield* ids.make(DeploymentId, now)
-      // The earlier specification of the object is obsolete.
-      yield* cancel(resource, at, "Its ModelDeployment was changed.")
-      yield* insertRun(sql, {
-        id,
-        at,
-        expressions: [sql`model AS (SELECT org_id, id FROM models WHERE org_id = ${orgId} AND id = ${modelId})`],
-        ref: sql`${ref}`,
-        serving: sql`${sql.json(serving)}`,
-        keptChoices: previous === null || previous.choices === null ? sql`NULL` : sql`${sql.json(previous.choices)}`,
-        serve,
-        applied: { namespace, name }
-      })
-      yield* sql`
-        INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
-        VALUES (${orgId}, ${operation}, ${key}, ${specHash}, ${id}, ${at})
-        ON CONFLICT (org_id, operation, key) DO UPDATE SET input_hash = ${specHash}, deployment_id = ${id}, created_at = ${at}`
-      yield* sql`
-        INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
-        VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${namedModel !== null}, ${id}, ${at}, ${at})
-        ON CONFLICT (namespace, name) DO UPDATE SET org_id = ${orgId}, uid = ${uid}, generation = ${generation}, spec_hash = ${specHash}, model_id = ${modelId},
-          names_model = ${namedModel !== null}, deployment_id = ${id}, updated_at = ${at}`
-      yield* writeAudit(sql, ids, {
-        orgId,
-        actorKind: "system",
-        resourceType: "model_config",
-        resourceId: modelId,
-        action: Option.isSome(existing) ? "updated" : "created",
-        before: null,
-        after: {
-          deployment_id: id,
-          serve,
-          serving,
-          slug: namedModel?.slug ?? name,
-          repo: input.source.repo,
-          ref,
-          applied: { namespace, name, uid, generation }
-        },
-        at: now
-      })
-      return id
-    }).pipe(
+    adopt(input).pipe(
       (adopting) => whileLeading(sql, adopting),
       Effect.catchReason("SqlError", "UniqueViolation", () => new ModelNameTaken({ slug: input.resource.name }), Effect.die),
       Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
