@@ -84,20 +84,17 @@ const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Retu
   }
 })
 
-/**
- * Streams of requests to one engine for the lifetime of the scope. Each thread runs 16 streams: a busy event loop would
- * lengthen the measured times. `most`: number of streams of the largest load.
- */
-export const makeLoadGenerator = Effect.fnUntraced(function* (
-  url: string,
-  subject: Pick<Subject, "servedName" | "vocabSize">,
-  options: { readonly inputTokens: number; readonly firstSeed: number; readonly most: number }
-): Effect.fn.Return<LoadGenerator, GeneratorFailed, Scope.Scope> {
+interface RequestShape {
+  readonly inputTokens: number
+  readonly firstSeed: number
+  /** Number of streams of the largest load. */
+  readonly most: number
+}
+
+/** What every thread sends, and where. */
+const ordersOf = (url: string, subject: Pick<Subject, "servedName" | "vocabSize">, inputTokens: number, shared: SharedArrayBuffer): Orders => {
   const { hostname, port } = new URL(url)
-  const memory = new SharedArrayBuffer(sharedBytes)
-  const shared = new Int32Array(memory)
-  Atomics.store(shared, sharedAt.seed, options.firstSeed)
-  const orders: Orders = {
+  return {
     host: hostname.replace(/^\[(.*)\]$/, "$1"),
     port: Number(port === "" ? 80 : port),
     path: textPath,
@@ -110,58 +107,84 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
       stream: true,
       stream_options: { include_usage: true }
     }).slice(0, -1),
-    inputTokens: options.inputTokens,
+    inputTokens,
     vocabSize: subject.vocabSize,
     startedAt: now(),
-    shared: memory
+    shared
   }
+}
+
+/** Reads the chunks so far of these threads. */
+const peekAt = (threads: ReadonlyArray<Thread>): Progress["peek"] =>
+  Effect.map(
+    Effect.forEach(threads, (thread) => thread.ask({ kind: "peek" }, "peeked"), { concurrency: "unbounded" }),
+    (answers) => {
+      const peeked = answers.flatMap((answer) => (answer.kind === "peeked" ? [answer] : []))
+      return { firsts: peeked.flatMap(({ firsts }) => firsts), arrivals: peeked.flatMap(({ arrivals }) => [...arrivals]), at: now() }
+    }
+  )
+
+/** Runs one load and waits for its end. `cutAt`: when the current requests were cut; infinite if they were not. */
+const runLoad = Effect.fnUntraced(function* (
+  threads: ReadonlyArray<Thread>,
+  shared: Int32Array,
+  { concurrency, drainMillis, isOver, outputTokens, perStream = Number.MAX_SAFE_INTEGER }: Load
+) {
+  Atomics.store(shared, sharedAt.stop, 0)
+  Atomics.store(shared, sharedAt.ended, 0)
+  // Spread evenly, so that all threads have the same load.
+  const used = threads.slice(0, Math.ceil(concurrency / streamsPerThread))
+  const streamsOf = (index: number) => Array.from({ length: concurrency }, (_, stream) => stream).filter((stream) => stream % used.length === index)
+  const startedAt = now()
+  const running = yield* Effect.forkChild(
+    Effect.forEach(used, (thread, index) => thread.ask({ kind: "run", step: { streams: streamsOf(index), perStream, outputTokens } }, "ended"), {
+      concurrency: "unbounded"
+    })
+  )
+  const peek = peekAt(used)
+  while (running.pollUnsafe() === undefined) {
+    if (yield* isOver({ elapsed: now() - startedAt, ended: Atomics.load(shared, sharedAt.ended), peek })) break
+    yield* Effect.sleep(glance)
+  }
+  Atomics.store(shared, sharedAt.stop, 1)
+  let cutAt = Number.POSITIVE_INFINITY
+  const cut = Effect.sync(() => {
+    cutAt = now()
+    for (const thread of used) thread.tell({ kind: "cut" })
+  })
+  const late = yield* Effect.forkChild(Effect.delay(cut, drainMillis))
+  const answers = yield* Fiber.join(running)
+  const endedAt = now()
+  yield* Fiber.interrupt(late)
+  return { reports: answers.flatMap((answer): ReadonlyArray<ThreadReport> => (answer.kind === "ended" ? [answer.report] : [])), cutAt, endedAt }
+})
+
+/**
+ * Streams of requests to one engine for the lifetime of the scope. Each thread runs 16 streams: a busy event loop would
+ * lengthen the measured times.
+ */
+export const makeLoadGenerator = Effect.fnUntraced(function* (
+  url: string,
+  subject: Pick<Subject, "servedName" | "vocabSize">,
+  { firstSeed, inputTokens, most }: RequestShape
+): Effect.fn.Return<LoadGenerator, GeneratorFailed, Scope.Scope> {
+  const memory = new SharedArrayBuffer(sharedBytes)
+  const shared = new Int32Array(memory)
+  Atomics.store(shared, sharedAt.seed, firstSeed)
+  const orders = ordersOf(url, subject, inputTokens, memory)
   const threads = yield* Effect.all(
-    Array.from({ length: Math.ceil(options.most / streamsPerThread) }, () => startThread(orders)),
+    Array.from({ length: Math.ceil(most / streamsPerThread) }, () => startThread(orders)),
     { concurrency: "unbounded" }
   )
   // The threads are ready once they answer. Their start time does not count.
-  yield* Effect.forEach(threads, (thread) => thread.ask({ kind: "peek" }, "peeked"), { concurrency: "unbounded" })
-
-  const run = Effect.fnUntraced(function* ({ concurrency, drainMillis, isOver, outputTokens, perStream = Number.MAX_SAFE_INTEGER }: Load) {
-    Atomics.store(shared, sharedAt.stop, 0)
-    Atomics.store(shared, sharedAt.ended, 0)
-    // Spread evenly, so that all threads have the same load.
-    const used = threads.slice(0, Math.ceil(concurrency / streamsPerThread))
-    const streamsOf = (index: number) => Array.from({ length: concurrency }, (_, stream) => stream).filter((stream) => stream % used.length === index)
-    const startedAt = now()
-    const running = yield* Effect.forkChild(
-      Effect.forEach(used, (thread, index) => thread.ask({ kind: "run", step: { streams: streamsOf(index), perStream, outputTokens } }, "ended"), {
-        concurrency: "unbounded"
-      })
-    )
-    const peek = Effect.map(
-      Effect.forEach(used, (thread) => thread.ask({ kind: "peek" }, "peeked"), { concurrency: "unbounded" }),
-      (answers) => {
-        const peeked = answers.flatMap((answer) => (answer.kind === "peeked" ? [answer] : []))
-        return { firsts: peeked.flatMap(({ firsts }) => firsts), arrivals: peeked.flatMap(({ arrivals }) => [...arrivals]), at: now() }
-      }
-    )
-    while (running.pollUnsafe() === undefined) {
-      if (yield* isOver({ elapsed: now() - startedAt, ended: Atomics.load(shared, sharedAt.ended), peek })) break
-      yield* Effect.sleep(glance)
-    }
-    Atomics.store(shared, sharedAt.stop, 1)
-    let cutAt = Number.POSITIVE_INFINITY
-    const cut = Effect.sync(() => {
-      cutAt = now()
-      for (const thread of used) thread.tell({ kind: "cut" })
-    })
-    const late = yield* Effect.forkChild(Effect.delay(cut, drainMillis))
-    const answers = yield* Fiber.join(running)
-    const endedAt = now()
-    yield* Fiber.interrupt(late)
-    const reports = answers.flatMap((answer): ReadonlyArray<ThreadReport> => (answer.kind === "ended" ? [answer.report] : []))
-    return {
-      records: reports.flatMap(({ records }) => records),
-      closedAt: Math.min(cutAt, ...reports.flatMap(({ idleAt }) => idleAt)),
-      endedAt,
-      delayP99: Math.max(...reports.map(({ delayP99 }) => delayP99))
-    }
-  })
-  return { run }
+  yield* peekAt(threads)
+  return {
+    run: (load) =>
+      Effect.map(runLoad(threads, shared, load), ({ cutAt, endedAt, reports }) => ({
+        records: reports.flatMap(({ records }) => records),
+        closedAt: Math.min(cutAt, ...reports.flatMap(({ idleAt }) => idleAt)),
+        endedAt,
+        delayP99: Math.max(...reports.map(({ delayP99 }) => delayP99))
+      }))
+  }
 })

@@ -4,6 +4,16 @@ const newline = 10
 type Parsed = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Parsed => typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** The object that the text is in JSON; null if it is none. */
+const parse = (text: string): Parsed | null => {
+  try {
+    const value: unknown = JSON.parse(text)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
 const isText = (value: unknown) => typeof value === "string" && value !== ""
 
 /** Whether a choice has content, reasoning or a part of a tool call. A chunk with only a role is not a token. */
@@ -96,31 +106,7 @@ export class StreamReader {
     let from = 0
     while (from < body.length && !this.over) {
       if (this.#size !== null) {
-        const end = body.indexOf(newline, from)
-        this.#size += body.toString("latin1", from, end === -1 ? body.length : end)
-        if (end === -1) return
-        from = end + 1
-        const line = this.#size.trim()
-        // The blank line after a chunk. After the last chunk it ends the answer.
-        if (line === "") {
-          this.#size = ""
-          if (this.#lastChunk) this.over = true
-          continue
-        }
-        if (this.#lastChunk) {
-          this.#size = ""
-          continue
-        }
-        const size = Number.parseInt(line, 16)
-        if (Number.isNaN(size)) {
-          this.#problem ??= "unreadable"
-          this.keepsConnection = false
-          this.over = true
-          return
-        }
-        this.#lastChunk = size === 0
-        this.#left = size
-        this.#size = size === 0 ? "" : null
+        from = this.#takeSize(body, from, this.#size)
         continue
       }
       const piece = body.subarray(from, from + (this.#left ?? 0))
@@ -129,6 +115,31 @@ export class StreamReader {
       this.#left = (this.#left ?? 0) - piece.length
       if (this.#left === 0) this.#size = ""
     }
+  }
+
+  /** Reads the rest of a size line after its `begun` part. Returns the place after it. */
+  #takeSize(body: Buffer, from: number, begun: string): number {
+    const end = body.indexOf(newline, from)
+    this.#size = begun + body.toString("latin1", from, end === -1 ? body.length : end)
+    if (end === -1) return body.length
+    const line = this.#size.trim()
+    this.#size = ""
+    // The blank line after a chunk. After the last chunk it ends the answer.
+    if (line === "") this.over = this.#lastChunk
+    else if (!this.#lastChunk) this.#beginChunk(Number.parseInt(line, 16))
+    return end + 1
+  }
+
+  #beginChunk(size: number): void {
+    if (Number.isNaN(size)) {
+      this.#problem ??= "unreadable"
+      this.keepsConnection = false
+      this.over = true
+      return
+    }
+    this.#lastChunk = size === 0
+    this.#left = size
+    if (size > 0) this.#size = null
   }
 
   #takeEvents(bytes: Buffer, at: number): void {
@@ -152,16 +163,12 @@ export class StreamReader {
       this.#done = true
       return
     }
-    let event: unknown
-    try {
-      event = JSON.parse(text)
-    } catch {
-      event = null
-    }
-    if (!isObject(event)) {
-      this.#problem ??= "unreadable"
-      return
-    }
+    const event = parse(text)
+    if (event === null) this.#problem ??= "unreadable"
+    else this.#takeEvent(event, at)
+  }
+
+  #takeEvent(event: Parsed, at: number): void {
     if (event.error != null) this.#problem ??= "error_event"
     const choices: ReadonlyArray<unknown> = Array.isArray(event.choices) ? event.choices : []
     if (choices.some(bringsTokens)) this.arrivals.push(at)

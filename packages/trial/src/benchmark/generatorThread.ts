@@ -22,6 +22,16 @@ const outcomeOf = (exchange: Exchange, inputTokens: number, outputTokens: number
   return usage.prompt === inputTokens && usage.completion === outputTokens ? "answered" : "wrong_counts"
 }
 
+/** The time of the first chunk of each stream that has one. */
+const firstsOf = (answers: ReadonlyArray<Pick<RequestRecord, "arrivals" | "stream">>): ReadonlyArray<number> => {
+  const firsts = new Map<number, number>()
+  for (const { arrivals, stream } of answers) {
+    const [first] = arrivals
+    if (first !== undefined) firsts.set(stream, Math.min(firsts.get(stream) ?? first, first))
+  }
+  return [...firsts.values()]
+}
+
 const makeThread = (orders: Orders) => {
   const shared = new Int32Array(orders.shared)
   const pulse: Pulse = {
@@ -74,12 +84,7 @@ const makeThread = (orders: Orders) => {
     /** Reports only chunks: a report of everything would delay the streams. */
     peek: (): ThreadAnswer => {
       const answersSoFar = [...records.map(({ arrivals, stream }) => ({ arrivals, stream })), ...connections.flatMap(arrivalsUnderWay)]
-      const firsts = new Map<number, number>()
-      for (const { arrivals, stream } of answersSoFar) {
-        const [first] = arrivals
-        if (first !== undefined) firsts.set(stream, Math.min(firsts.get(stream) ?? first, first))
-      }
-      return { kind: "peeked", firsts: [...firsts.values()], arrivals: Float64Array.from(answersSoFar.flatMap(({ arrivals }) => arrivals)) }
+      return { kind: "peeked", firsts: firstsOf(answersSoFar), arrivals: Float64Array.from(answersSoFar.flatMap(({ arrivals }) => arrivals)) }
     },
     /** Ends the current requests as `unfinished`. */
     cut: () => {

@@ -44,6 +44,13 @@ const scores = (subject: SuiteSubject) =>
     scored === null ? Effect.fail(new NotApplicable({ reason: "no log-probabilities of prompts" })) : Effect.succeed(scored)
   )
 
+/** The adapter gives the log-probabilities of the merged model. `distances`: the figures so far. */
+const compareWithMerged = Effect.fnUntraced(function* (fromMerged: number | null, mergedFromBase: number | null, distances: string) {
+  if (fromMerged === null || mergedFromBase === null) return yield* unexpected("adapter and merged model count the tokens of a text differently")
+  const both = `${fromMerged.toFixed(4)} from both merged, which the base is ${mergedFromBase.toFixed(4)} from`
+  return isAsMerged(fromMerged, mergedFromBase) ? `${distances}; ${both}` : yield* unexpected(`${both}; ${distances}`, { code: "fidelity_failed" })
+})
+
 /**
  * Detects an adapter that the engine accepted but does not apply completely, even if it is too weak to change answers.
  */
@@ -62,17 +69,15 @@ export const adapterEffect: TrialCheck = {
     if (fromBase === null || ofBase === null) return yield* unexpected("adapter and base count the tokens of a text differently")
     const distances = `${fromBase.toFixed(4)} nats per token from the base, which is ${ofBase.toFixed(4)} from itself, over ${first.length}`
     const merged = subject.merged?.scores ?? null
-    const between = merged === null ? null : meanDistance(first, merged)
+    const mergedFromBase = merged === null ? null : meanDistance(first, merged)
     if (!hasEffect(fromBase, ofBase)) {
-      const empty = between !== null && !hasEffect(between, ofBase)
-      if (!empty) return yield* unexpected(distances)
-      const detail = `${distances}; merged into its base it changes nothing either: ${between.toFixed(4)} from the base`
-      return yield* unexpected(detail, { cause: "adapter_without_effect" })
+      const isEmpty = mergedFromBase !== null && !hasEffect(mergedFromBase, ofBase)
+      return yield* isEmpty
+        ? unexpected(`${distances}; merged into its base it changes nothing either: ${mergedFromBase.toFixed(4)} from the base`, {
+            cause: "adapter_without_effect"
+          })
+        : unexpected(distances)
     }
-    if (merged === null) return distances
-    const fromMerged = meanDistance(adapter, merged)
-    if (fromMerged === null || between === null) return yield* unexpected("adapter and merged model count the tokens of a text differently")
-    const both = `${fromMerged.toFixed(4)} from both merged, which the base is ${between.toFixed(4)} from`
-    return isAsMerged(fromMerged, between) ? `${distances}; ${both}` : yield* unexpected(`${both}; ${distances}`, { code: "fidelity_failed" })
+    return merged === null ? distances : yield* compareWithMerged(meanDistance(adapter, merged), mergedFromBase, distances)
   })
 }

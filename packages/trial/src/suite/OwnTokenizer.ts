@@ -1,11 +1,17 @@
 import { Tokenizer } from "@huggingface/tokenizers"
 
+/** A token that the tokenizer has in addition to its vocabulary. */
+export interface AddedToken {
+  readonly id: number
+  readonly content: string
+}
+
 /** Facts about a tokenizer that need no request. */
 export interface TokenizerFacts {
   /** The highest id of the vocabulary plus one, without added tokens. */
   readonly vocabulary: number
   /** The added tokens. */
-  readonly added: ReadonlyArray<{ readonly id: number; readonly content: string }>
+  readonly added: ReadonlyArray<AddedToken>
   /** Texts of the tokens that are control marks, not words. */
   readonly special: ReadonlyArray<string>
 }

@@ -1,6 +1,6 @@
 import { streamEvents } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { decodeFrame } from "../engineAnswers.ts"
+import { decodeFrame, type EngineUnreachable, type Unexpected } from "../engineAnswers.ts"
 import { unexpected } from "./Check.ts"
 import { type Asking, oneOf, type Pair, penaltiesObeyed, rareOf, tie } from "./penalties.ts"
 import { readAnswer } from "./readAnswer.ts"
@@ -11,6 +11,20 @@ const words = "Tell a long story."
 
 /** Drawn rare tokens may form an answer that a parser of the engine rejects. */
 const readable = (subject: SuiteSubject, fields: Fields) => put(subject, words, fields).pipe(Effect.catchTag("Unexpected", () => Effect.succeed(null)))
+
+type Draw = (seed: number) => Effect.Effect<string | null, EngineUnreachable | Unexpected>
+
+/** Up to three drawn answers that differ from the greedy one. Fails if eight seeds draw none. */
+const otherThanGreedy = Effect.fnUntraced(function* (draw: Draw, greedily: string | null) {
+  const drawn: Array<readonly [seed: number, answer: string]> = []
+  let unread = 0
+  for (let seed = 1; seed <= 8 && drawn.length < 3; seed++) {
+    const answer = yield* draw(seed)
+    if (answer === null) unread++
+    else if (answer !== greedily) drawn.push([seed, answer])
+  }
+  return drawn.length === 0 && unread < 8 ? yield* unexpected("on the chat route temperature 2 is greedy") : drawn
+})
 
 /** Temperature, seed and bias reach the sampler. */
 const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
@@ -23,18 +37,11 @@ const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const unbiased = yield* drawTokens({})
   const greedily = yield* drawTokens({ logit_bias })
   if (greedily !== null && greedily.trim() !== "" && greedily === unbiased) return yield* unexpected("on the chat route a logit bias of 100 changes nothing")
-  const drawn: Array<readonly [seed: number, answer: string]> = []
-  let unread = 0
-  for (let seed = 1; seed <= 8 && drawn.length < 3; seed++) {
-    const answer = yield* drawnWith(seed)
-    if (answer === null) unread++
-    else if (answer !== greedily) drawn.push([seed, answer])
-  }
-  if (drawn.length === 0 && unread < 8) return yield* unexpected("on the chat route temperature 2 is greedy")
-  let repeats = !subject.offers.seeds || drawn.length === 0
+  const drawn = yield* otherThanGreedy(drawnWith, greedily)
+  if (drawn.length === 0 || !subject.offers.seeds) return
   // Later requests may read computed values from the cache, which can change one of many draws.
-  for (const [seed, answer] of drawn) repeats ||= (yield* drawnWith(seed)) === answer
-  return repeats ? undefined : yield* unexpected("on the chat route the same seed gives a different answer")
+  for (const [seed, answer] of drawn) if ((yield* drawnWith(seed)) === answer) return
+  return yield* unexpected("on the chat route the same seed gives a different answer")
 })
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))

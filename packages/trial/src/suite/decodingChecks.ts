@@ -1,7 +1,7 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptsOf, put } from "./SuiteSubject.ts"
+import { goOn, type Prompt, promptsOf, put, type SuiteSubject } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -13,6 +13,34 @@ const beginnings = (count: number): ReadonlyArray<string> =>
     return text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60))
   })
 
+/** The chosen token is the likeliest at each step of a continuation. */
+const everyStepIsTop = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, max_tokens: number) {
+  const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: checkedTopTokens })
+  if (logprobs === null || tops === null) return yield* new NotApplicable({ reason: "no log-probabilities" })
+  if (logprobs.length !== max_tokens) return yield* unexpected(`${logprobs.length} log-probabilities for ${max_tokens} tokens`)
+  for (const [at, chosen] of logprobs.entries()) {
+    const top = tops[at] ?? []
+    if (chosen > thresholds.aboveZero || chosen < Math.max(...top) - thresholds.belowBest) {
+      return yield* unexpected(`step ${at + 1}: ${chosen.toFixed(3)} was chosen, the best is ${Math.max(...top).toFixed(3)}`)
+    }
+    const sum = top.reduce((all, value) => all + Math.exp(value), 0)
+    if (!(sum <= thresholds.probabilitySum)) return yield* unexpected(`step ${at + 1}: probabilities add up to ${sum.toFixed(3)}`)
+  }
+})
+
+/** Only chat answers list the alternatives in order, and clients take the first as the likeliest. */
+const messageNamesTop = Effect.fnUntraced(function* (subject: SuiteSubject, max_tokens: number) {
+  const { ordered, tokenChoices } = yield* put(subject, "Name three colours.", { max_tokens, logprobs: true, top_logprobs: checkedTopTokens })
+  const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
+  if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not in order`)
+  // Another check requires that log-probabilities are reported.
+  const misnamed = (tokenChoices ?? []).findIndex(({ token, top }, at) => {
+    const [best = 0, second = Number.NEGATIVE_INFINITY] = ordered[at] ?? []
+    return top.length > 0 && best - second > thresholds.belowBest && top[0] !== token
+  })
+  if (misnamed !== -1) return yield* unexpected(`step ${misnamed + 1} of a message: the token that was chosen is not named as the likeliest`)
+})
+
 /** Greedy decoding selects the likeliest token at every step. */
 export const greedyIsTop: TrialCheck = {
   name: "greedy_is_top",
@@ -21,38 +49,10 @@ export const greedyIsTop: TrialCheck = {
   limitSeconds: seconds(10),
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = extentOf(subject.parameters).topTokens
-    let steps = 0
-    for (const prompt of yield* promptsOf(subject, beginnings(4))) {
-      const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: checkedTopTokens })
-      if (logprobs === null || tops === null) return yield* new NotApplicable({ reason: "no log-probabilities" })
-      if (logprobs.length !== max_tokens) return yield* unexpected(`${logprobs.length} log-probabilities for ${max_tokens} tokens`)
-      for (const [at, chosen] of logprobs.entries()) {
-        const top = tops[at] ?? []
-        if (chosen > thresholds.aboveZero || chosen < Math.max(...top) - thresholds.belowBest) {
-          return yield* unexpected(`step ${at + 1}: ${chosen.toFixed(3)} was chosen, the best is ${Math.max(...top).toFixed(3)}`)
-        }
-        const sum = top.reduce((all, value) => all + Math.exp(value), 0)
-        if (!(sum <= thresholds.probabilitySum)) return yield* unexpected(`step ${at + 1}: probabilities add up to ${sum.toFixed(3)}`)
-        steps++
-      }
-    }
-    if (!subject.chat) return `${steps} steps`
-    // Only chat answers list the alternatives in order, and clients take the first as the likeliest.
-    const { ordered, tokenChoices } = yield* put(subject, "Name three colours.", {
-      max_tokens: Math.min(8, max_tokens),
-      logprobs: true,
-      top_logprobs: checkedTopTokens
-    })
-    const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
-    if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not in order`)
-    // Another check requires that log-probabilities are reported.
-    if (tokenChoices === null || tokenChoices.length === 0) return `${steps} steps`
-    const misnamed = tokenChoices.findIndex(({ token, top }, at) => {
-      const [best = 0, second = Number.NEGATIVE_INFINITY] = ordered[at] ?? []
-      return top.length > 0 && best - second > thresholds.belowBest && top[0] !== token
-    })
-    if (misnamed !== -1) return yield* unexpected(`step ${misnamed + 1} of a message: the token that was chosen is not named as the likeliest`)
-    return `${steps} steps`
+    const prompts = yield* promptsOf(subject, beginnings(4))
+    for (const prompt of prompts) yield* everyStepIsTop(subject, prompt, max_tokens)
+    if (subject.chat) yield* messageNamesTop(subject, Math.min(8, max_tokens))
+    return `${prompts.length * max_tokens} steps`
   })
 }
 

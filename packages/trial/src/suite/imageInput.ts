@@ -54,6 +54,30 @@ const namedIn = (content: string): ReadonlySet<string> => {
   return new Set(mentioned.length > 0 ? mentioned : names(lowerCase))
 }
 
+/** A color and digits are read, and their tokens are counted. Succeeds with the tokens of three prompts. */
+const singleImages = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const colour = yield* ask(subject, image(pngOf(red)), whichColour)
+  if (!colour.content.toLowerCase().includes("red")) return yield* unexpected("the color is not recognized")
+  const png = yield* ask(subject, image(pngOf(digits("4071"))), whichDigits)
+  if (!png.content.includes("4071")) return yield* unexpected("the digits of a PNG are not read")
+  const jpeg = yield* ask(subject, image(jpegOf(digits("8253"))), whichDigits)
+  if (!jpeg.content.includes("8253")) return yield* unexpected("the digits of a JPEG are not read")
+  const blind = yield* ask(subject, whichColour)
+  const [without, small, large] = [blind, colour, png].map(({ usage }) => usage.prompt_tokens)
+  if (without === undefined || small === undefined || large === undefined || small <= without) return yield* unexpected("an image takes no tokens")
+  return { without, small, large }
+})
+
+/** The order of two images is kept: turned around, the answer changes. */
+const imagesInOrder = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const pictures = [image(pngOf(red)), words("and then"), image(jpegOf(digits("4071")))]
+  const answers = yield* Effect.forEach([pictures, pictures.toReversed()], (content) => ask(subject, ...content, whichShows))
+  const mentions = answers.map(({ content }) => namedIn(content))
+  // An answer that names both may be right, but proves nothing if it is the answer to either order.
+  const right = mentions[0]?.has("second") === true && mentions[1]?.has("first") === true
+  if (!right || mentions.every(({ size }) => size === 2)) return yield* unexpected("the order of two images is lost")
+})
+
 /** The model sees images in the order of the request. */
 export const imageInput: TrialCheck = {
   name: "image_input",
@@ -62,22 +86,9 @@ export const imageInput: TrialCheck = {
   limitSeconds: secondsOf(40, 6),
   skipped: ({ capabilities }) => (capabilities.supports_image_input ? null : "text only"),
   run: Effect.fnUntraced(function* (subject) {
-    const colour = yield* ask(subject, image(pngOf(red)), whichColour)
-    if (!colour.content.toLowerCase().includes("red")) return yield* unexpected("the color is not recognized")
-    const png = yield* ask(subject, image(pngOf(digits("4071"))), whichDigits)
-    if (!png.content.includes("4071")) return yield* unexpected("the digits of a PNG are not read")
-    const jpeg = yield* ask(subject, image(jpegOf(digits("8253"))), whichDigits)
-    if (!jpeg.content.includes("8253")) return yield* unexpected("the digits of a JPEG are not read")
-    const blind = yield* ask(subject, whichColour)
-    const [without, small, large] = [blind, colour, png].map(({ usage }) => usage.prompt_tokens)
-    if (without === undefined || small === undefined || large === undefined || small <= without) return yield* unexpected("an image takes no tokens")
-    if ((subject.capabilities.image_input?.max_images ?? 1) < 2) return `${small} and ${large} prompt tokens, one image at once`
-    const pictures = [image(pngOf(red)), words("and then"), image(jpegOf(digits("4071")))]
-    const answers = yield* Effect.forEach([pictures, pictures.toReversed()], (content) => ask(subject, ...content, whichShows))
-    const mentions = answers.map(({ content }) => namedIn(content))
-    // An answer that names both may be right, but proves nothing if it is the answer to either order.
-    const right = mentions[0]?.has("second") === true && mentions[1]?.has("first") === true
-    if (!right || mentions.every(({ size }) => size === 2)) return yield* unexpected("the order of two images is lost")
-    return `${small} and ${large} prompt tokens, ${without} without an image`
+    const tokens = yield* singleImages(subject)
+    if ((subject.capabilities.image_input?.max_images ?? 1) < 2) return `${tokens.small} and ${tokens.large} prompt tokens, one image at once`
+    yield* imagesInOrder(subject)
+    return `${tokens.small} and ${tokens.large} prompt tokens, ${tokens.without} without an image`
   })
 }

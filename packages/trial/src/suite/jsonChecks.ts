@@ -50,8 +50,14 @@ export const jsonMode: TrialCheck = {
 const text = Schema.String
 const exact = { onExcessProperty: "error" } as const
 
-/** Each schema with a decoder for the answers that it allows. */
-const schemas: ReadonlyArray<{ readonly name: string; readonly schema: object; readonly allows: (answer: string) => boolean }> = (() => {
+/** A schema with a decoder for the answers that it allows. */
+interface SchemaCase {
+  readonly name: string
+  readonly schema: object
+  readonly allows: (answer: string) => boolean
+}
+
+const schemas: ReadonlyArray<SchemaCase> = (() => {
   const schemaCase = <S extends Schema.Codec<unknown, unknown>>(name: string, schema: object, reader: S) => {
     const decode = Schema.decodeUnknownOption(Schema.fromJsonString(reader), exact)
     return { name, schema, allows: (answer: string) => Option.isSome(decode(answer)) }
@@ -118,6 +124,17 @@ const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.suppo
  */
 const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && /^\s*\{[\s\S]*\s{16}$/.test(content)
 
+const formatOf = ({ name, schema }: SchemaCase) => ({ type: "json_schema", json_schema: { name, schema, strict: true } })
+
+/** Also after reasoning: some engines apply the schema to the reasoning, others apply it to nothing. */
+const schemaAfterThought = Effect.fnUntraced(function* (subject: SuiteSubject, schemaCase: SchemaCase) {
+  const fields = { max_tokens: roomAfterThought(subject, 128), response_format: formatOf(schemaCase), ...withThinking }
+  const answer = yield* converse(subject, ask(poem), fields)
+  if (stillThinks(answer)) return `none after a thought of ${answer.usage.completion_tokens} tokens`
+  if (schemaCase.allows(answer.content)) return "one after a thought"
+  return isCut(answer) ? "one cut after a thought" : yield* unexpected("after a thought an answer is not of its schema")
+})
+
 /** Answers match the schema even if the question asks for a poem. */
 export const jsonSchema: TrialCheck = {
   name: "json_schema",
@@ -128,9 +145,9 @@ export const jsonSchema: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const messages = ask(poem)
     const usedSchemas = schemas.slice(0, extentOf(subject.parameters).schemas)
-    const ways = usedSchemas.flatMap(({ allows, name, schema }) => {
-      const response_format = { type: "json_schema", json_schema: { name, schema, strict: true } }
-      const fields = { max_tokens: roomFor(subject, 128), response_format, ...withoutThinking(subject) }
+    const ways = usedSchemas.flatMap((schemaCase) => {
+      const { allows, name } = schemaCase
+      const fields = { max_tokens: roomFor(subject, 128), response_format: formatOf(schemaCase), ...withoutThinking(subject) }
       const judge = (streamed: boolean) => (answer: Answer) => ({ name, streamed, cut: isCut(answer), allowed: allows(answer.content) })
       return [Effect.map(converse(subject, messages, fields), judge(false)), Effect.map(converseStreamed(subject, messages, fields), judge(true))]
     })
@@ -145,19 +162,8 @@ export const jsonSchema: TrialCheck = {
       }
     }
     const cut = answers.filter(({ allowed }) => !allowed).length
-    const [one] = usedSchemas
     const figures = `${answers.length} answers${cut === 0 ? "" : `, ${cut} of them cut`}, ${yield* keywordIsKept(subject)}`
-    if (one === undefined || !canThink(subject)) return figures
-    // Also after reasoning: some engines apply the schema to the reasoning, others apply it to nothing.
-    const { allows, name, schema } = one
-    const thinking = {
-      max_tokens: roomAfterThought(subject, 128),
-      response_format: { type: "json_schema", json_schema: { name, schema, strict: true } },
-      ...withThinking
-    }
-    const after = yield* converse(subject, messages, thinking)
-    if (stillThinks(after)) return `${figures}, none after a thought of ${after.usage.completion_tokens} tokens`
-    if (isCut(after) && !allows(after.content)) return `${figures}, one cut after a thought`
-    return allows(after.content) ? `${figures}, one after a thought` : yield* unexpected("after a thought an answer is not of its schema")
+    const [one] = usedSchemas
+    return one === undefined || !canThink(subject) ? figures : `${figures}, ${yield* schemaAfterThought(subject, one)}`
   })
 }

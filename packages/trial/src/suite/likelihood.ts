@@ -28,19 +28,9 @@ const shiftBetween = (now: ReadonlyArray<ReadonlyArray<number>>, earlier: Readon
   return { mean: Math.abs(mean(differences)), absolute: mean(differences.map(Math.abs)) }
 }
 
-/**
- * Scores the suite's texts. Fails if they are too unlikely, if shuffled words do not make them less likely, or if they moved too far from an earlier trial. `isCompared`:
- * an earlier trial has scores of the same tokens. `detail`: the figures as text. Passes the log-probabilities to `keep` before it compares them with an earlier trial.
- */
-export const scoreLikelihood = Effect.fnUntraced(function* (
-  subject: SuiteSubject,
-  keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void = () => undefined
-) {
-  const limit = thresholds.likelihoodShare * Math.log(subject.vocabSize)
+/** The log-probabilities of each text that has any. Fails if a value is not a log-probability. */
+const scorePrompts = Effect.fnUntraced(function* (subject: SuiteSubject, prompts: ReadonlyArray<Prompt>) {
   const scored: Array<ReadonlyArray<number>> = []
-  const prompts = yield* beginnings(subject, scoredTexts)
-  // The first text is compared with its own words shuffled.
-  if (!hasScores(prompts[0] ?? "")) return yield* new NotApplicable({ reason: "the tokenizer has no ids for prose" })
   for (const [index, { kind }] of likelihoodTexts.entries()) {
     const prompt = prompts[index] ?? ""
     if (!hasScores(prompt)) continue
@@ -50,23 +40,45 @@ export const scoreLikelihood = Effect.fnUntraced(function* (
     if (wrong > 0 || values.length === 0) return yield* unexpected(`${kind}: ${wrong} of ${values.length} values are no log-probabilities`)
     scored.push(values)
   }
+  return scored
+})
+
+/** The distance from an earlier trial as text; null if there is none with the same tokens. Fails if it is too large. */
+const compareWithEarlier = Effect.fnUntraced(function* ({ earlier }: SuiteSubject, scored: ReadonlyArray<ReadonlyArray<number>>) {
+  const before = earlier.find(({ likelihood }) => likelihood !== null)
+  const shift = before?.likelihood == null ? null : shiftBetween(scored, before.likelihood)
+  if (shift === null) return null
+  const other = before?.otherEngine ?? null
+  const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `an earlier trial by ${other}`}`
+  const most = other === null ? thresholds.shift : thresholds.otherEngineShift
+  if (shift.mean > most.mean || shift.absolute > most.absolute)
+    return yield* unexpected(`shifted by ${shifted}`, other === null ? {} : { cause: "other_engine_version" })
+  return shifted
+})
+
+/**
+ * Scores the suite's texts. Fails if they are too unlikely, if shuffled words do not make them less likely, or if they moved too far from an earlier trial. `isCompared`:
+ * an earlier trial has scores of the same tokens. `detail`: the figures as text. Passes the log-probabilities to `keep` before it compares them with an earlier trial.
+ */
+export const scoreLikelihood = Effect.fnUntraced(function* (
+  subject: SuiteSubject,
+  keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void = () => undefined
+) {
+  const limit = thresholds.likelihoodShare * Math.log(subject.vocabSize)
+  const prompts = yield* beginnings(subject, scoredTexts)
+  // The first text is compared with its own words shuffled.
+  if (!hasScores(prompts[0] ?? "")) return yield* new NotApplicable({ reason: "the tokenizer has no ids for prose" })
+  const scored = yield* scorePrompts(subject, prompts)
   const nats = -mean(scored.flat())
   if (nats > limit) return yield* unexpected(`${fixed(nats, 2)} nats per token, expected under ${fixed(limit, 2)}`)
   const [first = []] = scored
   const worse = mean(first) - mean((yield* scoreOf(subject, prompts.at(-1) ?? "")) ?? [])
   if (!(worse >= thresholds.shuffledWorse)) return yield* unexpected(`prose with its words shuffled is only ${fixed(worse, 2)} nats per token worse`)
   keep(scored)
-  const before = subject.earlier.find(({ likelihood }) => likelihood !== null)
-  const shift = before?.likelihood == null ? null : shiftBetween(scored, before.likelihood)
   const tokens = scored.reduce((sum, values) => sum + values.length, 0)
   const figures = `${fixed(nats, 3)} nats per token over ${tokens}, limit ${fixed(limit, 2)}, shuffled ${fixed(worse, 2)} worse`
-  if (shift === null) return { isCompared: false, detail: figures }
-  const other = before?.otherEngine ?? null
-  const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from ${other === null ? "an earlier trial" : `an earlier trial by ${other}`}`
-  const most = other === null ? thresholds.shift : thresholds.otherEngineShift
-  if (shift.mean > most.mean || shift.absolute > most.absolute)
-    return yield* unexpected(`shifted by ${shifted}`, other === null ? {} : { cause: "other_engine_version" })
-  return { isCompared: true, detail: `${figures}; ${shifted}` }
+  const shifted = yield* compareWithEarlier(subject, scored)
+  return shifted === null ? { isCompared: false, detail: figures } : { isCompared: true, detail: `${figures}; ${shifted}` }
 })
 
 /** The texts are as likely as they must be. The check passes their log-probabilities to `keep`, for later trials. */

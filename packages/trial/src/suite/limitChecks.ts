@@ -6,8 +6,8 @@ import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { chatPath, put, type SuiteSubject } from "./SuiteSubject.ts"
 
 /** vLLM nests its errors, SGLang's are flat. */
-const Told = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
-const decodeTold = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
+const ErrorBody = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
+const decodeError = Schema.decodeUnknownOption(Schema.fromJsonString(ErrorBody))
 
 const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ usage: CompletionCounts })))
 
@@ -43,6 +43,23 @@ const malformed = ({ servedName, takesAnyName }: SuiteSubject): ReadonlyArray<Ma
   ]
 }
 
+const refusalStatuses: ReadonlySet<number> = new Set([400, 404, 422])
+/** Engines may accept a body and ignore the malformed optional field. */
+const acceptedStatuses: ReadonlySet<number> = new Set([200, 501])
+
+/** Whether the engine refuses the request, with an error body. Fails if it neither refuses nor may accept it. */
+const isRefused = Effect.fnUntraced(function* (subject: SuiteSubject, { body, name, path, refused }: Malformed) {
+  const { status, text } = yield* Effect.catchTag(subject.client.post(path, body), "EngineUnreachable", () => unexpected(`${name}: the engine did not answer`))
+  if (!refusalStatuses.has(status)) return refused || !acceptedStatuses.has(status) ? yield* unexpected(`${name}: HTTP ${status}`, { status }) : false
+  return Option.isNone(decodeError(text)) ? yield* unexpected(`${name}: HTTP ${status} without an error body`, { status }) : true
+})
+
+/** The engine still generates after the request. */
+const survives = Effect.fnUntraced(function* (subject: SuiteSubject, { name }: Malformed) {
+  const next = yield* Effect.catchTag(put(subject, "Hello", { max_tokens: 1 }), "EngineUnreachable", () => unexpected(`${name}: the engine did not survive it`))
+  if (next.usage.completion_tokens !== 1) return yield* unexpected(`${name}: ${next.usage.completion_tokens} of 1 token after it`)
+})
+
 /** Malformed requests are refused, each with an error, and none harms the next request. */
 export const badRequests: TrialCheck = {
   name: "bad_requests",
@@ -52,19 +69,9 @@ export const badRequests: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const cases = malformed(subject)
     let refusals = 0
-    for (const { body, name, path, refused } of cases) {
-      const { status, text } = yield* Effect.catchTag(subject.client.post(path, body), "EngineUnreachable", () =>
-        unexpected(`${name}: the engine did not answer`)
-      )
-      const refusing = status === 400 || status === 404 || status === 422
-      // Engines may accept a body and ignore the malformed optional field.
-      if (!refusing && (refused || status !== 200) && !(status === 501 && !refused)) return yield* unexpected(`${name}: HTTP ${status}`, { status })
-      if (refusing && Option.isNone(decodeTold(text))) return yield* unexpected(`${name}: HTTP ${status} without an error body`, { status })
-      if (refusing) refusals++
-      const next = yield* Effect.catchTag(put(subject, "Hello", { max_tokens: 1 }), "EngineUnreachable", () =>
-        unexpected(`${name}: the engine did not survive it`)
-      )
-      if (next.usage.completion_tokens !== 1) return yield* unexpected(`${name}: ${next.usage.completion_tokens} of 1 token after it`)
+    for (const request of cases) {
+      if (yield* isRefused(subject, request)) refusals++
+      yield* survives(subject, request)
     }
     return `${refusals} of ${cases.length} refused, ${cases.length} survived`
   })

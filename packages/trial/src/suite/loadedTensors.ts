@@ -46,11 +46,47 @@ const sizeOf = ({ shape }: TensorPrefix): number => shape.reduce((product, side)
  * HTTP statuses of an engine that does not report values: the model class does not support it, or the engine requires a
  * key.
  */
-const untold = new Set([400, 401, 403])
+const unsupportedStatuses = new Set([400, 401, 403])
 
 /** The hash of the newest earlier trial that has one. */
 const earlierChecksum = (earlier: SuiteSubject["earlier"]): string | undefined =>
   earlier.find(({ loadedChecksum }) => loadedChecksum != null)?.loadedChecksum ?? undefined
+
+/**
+ * The tensors to compare. The engine reports a head that is tied to the embedding as the embedding, regardless of the
+ * other tensors in the files.
+ */
+const candidatesOf = ({ firstValues = [], repository }: SuiteSubject): ReadonlyArray<TensorPrefix> => {
+  const isTied = Option.getOrNull(decodeTied(repository.small.get("config.json")))?.tie_word_embeddings === true
+  return firstValues.filter(({ name }) => !(isTied && name === head))
+}
+
+/** Compares a tensor with the file. Succeeds with the number of its values; null if the engine does not report it. */
+const compareTensor = Effect.fnUntraced(function* ({ client, repository }: SuiteSubject, loaded: LoadedTensors, tensor: TensorPrefix) {
+  const own = valuesOf(tensor)
+  const [, ...row] = tensor.shape
+  const width = row.reduce((product, side) => product * side, 1)
+  const answer = yield* client.post(loaded.values, JSON.stringify({ name: tensor.name, truncate_size: Math.max(1, Math.ceil(own.length / width)) }))
+  if (unsupportedStatuses.has(answer.status)) return null
+  const reported = Option.getOrNull(decodeValues(answer.text))?.flat().slice(0, own.length) ?? []
+  if (answer.status !== 200 || reported.length < own.length)
+    return yield* unexpected(`HTTP ${answer.status}, ${reported.length} of ${own.length} values of ${tensor.name}`, { status: answer.status })
+  const wrong = Math.min(
+    ...roundings(loaded, repository, tensor).map(({ decode, encode }) => own.filter((value, at) => decode(encode(value)) !== reported[at]).length)
+  )
+  if (wrong > 0) return yield* unexpected(`${wrong} of the first ${own.length} values of ${tensor.name} are not the file's`)
+  return own.length
+})
+
+/** The engine's hash over all tensors, and whether an earlier start had the same; null if it reports none. */
+const compareChecksum = Effect.fnUntraced(function* ({ client, earlier }: SuiteSubject, { checksum }: LoadedTensors) {
+  const hashed = yield* client.post(checksum, JSON.stringify({ action: "checksum" }))
+  const now = hashed.status === 200 ? Option.getOrUndefined(decodeChecksum(hashed.text))?.per_engine_checksum.slice(0, 16) : undefined
+  if (now === undefined) return null
+  const before = earlierChecksum(earlier)
+  if (before !== undefined && now !== before) return yield* unexpected(`checksum ${now} of all that is loaded, ${before} at an earlier start`)
+  return { hash: now, isAsBefore: before !== undefined }
+})
 
 /**
  * The engine loaded the files of the commit: its values equal the values in the files, and its hash over all tensors
@@ -69,42 +105,20 @@ export const loadedTensors = (keep: (checksum: string) => void): TrialCheck => (
         : firstValues.length === 0
           ? "no tensor of a known name"
           : null,
-  run: Effect.fnUntraced(function* ({ client, earlier, firstValues = [], offers, repository }) {
-    if (offers.loadedTensors === undefined) return yield* new NotApplicable({ reason: "the engine reports no tensor values" })
-    const { checksum, mostValues, values } = offers.loadedTensors
-    // The engine reports a head that is tied to the embedding as the embedding, regardless of the other tensors in the
-    // files.
-    const tied = Option.getOrNull(decodeTied(repository.small.get("config.json")))?.tie_word_embeddings === true
-    const candidates = firstValues.filter(({ name }) => !(tied && name === head))
-    const readable = candidates.filter((tensor) => sizeOf(tensor) <= mostValues)
-    const compared: Array<number> = []
-    for (const tensor of readable) {
-      const own = valuesOf(tensor)
-      const [, ...row] = tensor.shape
-      const width = row.reduce((product, side) => product * side, 1)
-      const answer = yield* client.post(values, JSON.stringify({ name: tensor.name, truncate_size: Math.max(1, Math.ceil(own.length / width)) }))
-      if (untold.has(answer.status)) continue
-      const reported = Option.getOrNull(decodeValues(answer.text))?.flat().slice(0, own.length) ?? []
-      if (answer.status !== 200 || reported.length < own.length)
-        return yield* unexpected(`HTTP ${answer.status}, ${reported.length} of ${own.length} values of ${tensor.name}`, { status: answer.status })
-      const wrong = Math.min(
-        ...roundings(offers.loadedTensors, repository, tensor).map(
-          ({ decode, encode }) => own.filter((value, at) => decode(encode(value)) !== reported[at]).length
-        )
-      )
-      if (wrong > 0) return yield* unexpected(`${wrong} of the first ${own.length} values of ${tensor.name} are not the file's`)
-      compared.push(own.length)
-    }
+  run: Effect.fnUntraced(function* (subject) {
+    const { loadedTensors: loaded } = subject.offers
+    if (loaded === undefined) return yield* new NotApplicable({ reason: "the engine reports no tensor values" })
+    const candidates = candidatesOf(subject)
+    const readable = candidates.filter((tensor) => sizeOf(tensor) <= loaded.mostValues)
+    const counts = yield* Effect.forEach(readable, (tensor) => compareTensor(subject, loaded, tensor))
+    const compared = counts.filter((count) => count !== null)
     if (compared.length === 0) return yield* new NotApplicable({ reason: "the engine reports no tensor values of this model" })
-    const hashed = yield* client.post(checksum, JSON.stringify({ action: "checksum" }))
-    const now = hashed.status === 200 ? Option.getOrUndefined(decodeChecksum(hashed.text))?.per_engine_checksum.slice(0, 16) : undefined
-    const before = earlierChecksum(earlier)
-    if (now !== undefined && before !== undefined && now !== before)
-      return yield* unexpected(`checksum ${now} of all that is loaded, ${before} at an earlier start`)
-    if (now !== undefined) keep(now)
+    const checksum = yield* compareChecksum(subject, loaded)
+    if (checksum !== null) keep(checksum.hash)
     const sum = compared.reduce((all, count) => all + count, 0)
     const large = candidates.length - readable.length
     const left = large === 0 ? "" : `, ${large} too large to be asked for`
-    return `${sum} values of ${compared.length} tensors are the files'${left}, ${now === undefined ? "no checksum" : `checksum ${now}${before === undefined ? "" : " as before"}`}`
+    const hash = checksum === null ? "no checksum" : `checksum ${checksum.hash}${checksum.isAsBefore ? " as before" : ""}`
+    return `${sum} values of ${compared.length} tensors are the files'${left}, ${hash}`
   })
 })

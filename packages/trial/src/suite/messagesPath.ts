@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeCount, decodeMessage, decodeMessageEvent, messageSaid, post } from "./pathBodies.ts"
 import { messageWithImage, messageWithoutImage } from "./pathImages.ts"
-import { byChat, cutTo, eachSaying, limitOf, messages, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
+import { byChat, cutTo, eachSaying, limitOf, messages, plausibleCounts, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
@@ -34,9 +34,10 @@ const readMessage = Effect.fnUntraced(function* (
 ) {
   if (stop === null || !stopReasons.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
   if (subject.capabilities.supports_reasoning && marks.test(text)) return yield* unexpected(`${way}: marks of reasoning in the text`)
-  if (text.trim() === "" && !(stop === "max_tokens" && (mayThink(subject) || thinking.trim() !== ""))) return yield* unexpected(`${way}: no text`)
+  const isCutThought = stop === "max_tokens" && (mayThink(subject) || thinking.trim() !== "")
+  if (text.trim() === "" && !isCutThought) return yield* unexpected(`${way}: no text`)
   const [input, output] = [messageInputTokens(usage), usage.output_tokens ?? 0]
-  if (input < 1 || output < 1 || output > roomOf(subject)) return yield* unexpected(`${way}: ${input} + ${output} tokens`)
+  yield* plausibleCounts(subject, way, input, output)
   return { text, thinking, input, output }
 })
 

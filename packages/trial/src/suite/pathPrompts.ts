@@ -14,6 +14,10 @@ const max_tokens = 24
  */
 export const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
 
+/** Fails if an answer has no tokens, or more than its limit. `way`: whole or streamed. */
+export const plausibleCounts = (subject: SuiteSubject, way: string, input: number, output: number) =>
+  input < 1 || output < 1 || output > roomOf(subject) ? unexpected(`${way}: ${input} + ${output} tokens`) : Effect.void
+
 /** An instruction that a conversation may have in addition to its turns. */
 const instruction = "Answer as a captain would, in one short line."
 export const tool = {

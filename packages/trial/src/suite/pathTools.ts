@@ -14,6 +14,9 @@ const skippedOn =
     return claims(path)(subject) ?? (supports_tool_calls && isClaimed(tool_calling) && fields[path]?.includes(field) === true ? null : "not claimed")
   }
 
+/** Whether reasoning may have used all tokens, so that the answer is incomplete. */
+const stillThought = (subject: SuiteSubject, cut: boolean): boolean => cut && mayThink(subject)
+
 /**
  * The fault in the answer about two cities. The model decides how many calls it makes: the path must make the
  * calls that the chat route makes for the same prompt.
@@ -30,8 +33,19 @@ const lostOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, r
     : null
 })
 
-/** Whether reasoning may have used all tokens, so that the answer is incomplete. */
-const stillThought = (subject: SuiteSubject, cut: boolean): boolean => cut && mayThink(subject)
+/** Fails if the answer about two cities has a fault, and the answer to the same request again (`ask`) too. */
+const losesNone = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, received: string, ask: ReturnType<typeof post>) {
+  // In another batch a model may answer differently: only a failure that repeats belongs to the path.
+  if ((yield* lostOf(subject, path, received)) === null) return
+  const again = yield* lostOf(subject, path, yield* ask)
+  if (again !== null) return yield* unexpected(`two cities: ${again}`)
+})
+
+/** Fails if the calls are not calls of the weather. `way`: whole or streamed. */
+const callsWeather = (way: string, calls: Parameters<typeof wrongWith>[0]) => {
+  const wrong = wrongWith(calls, "get_weather")
+  return wrong === null ? Effect.void : unexpected(`${way}: ${wrong}`)
+}
 
 /**
  * Tools of a path are called as on the chat route: whole and streamed, several at once, and with their results in the
@@ -57,14 +71,9 @@ const toolsOf = (name: string, path: Path): TrialCheck => ({
       ],
       together(mayThink(subject))
     )
-    const wrong = stillThought(subject, cut(one)) ? null : wrongWith(callsOf(one), "get_weather")
-    if (wrong !== null) return yield* unexpected(`whole: ${wrong}`)
-    const streamedWrong = stillThought(subject, cutStream(stream)) ? null : wrongWith(streamedCallsOf(stream), "get_weather")
-    if (streamedWrong !== null) return yield* unexpected(`streamed: ${streamedWrong}`)
-    // In another batch a model may answer differently: only a failure that repeats belongs to the path.
-    const lost = two === null ? null : yield* lostOf(subject, path, two)
-    const again = lost === null ? null : yield* Effect.flatMap(ask({ question: twoCities }), (received) => lostOf(subject, path, received))
-    if (again !== null) return yield* unexpected(`two cities: ${again}`)
+    if (!stillThought(subject, cut(one))) yield* callsWeather("whole", callsOf(one))
+    if (!stillThought(subject, cutStream(stream))) yield* callsWeather("streamed", streamedCallsOf(stream))
+    if (two !== null) yield* losesNone(subject, path, two, ask({ question: twoCities }))
     if (after !== null && !stillThought(subject, cut(after)) && !textOf(after).toLowerCase().includes("snow"))
       return yield* unexpected("what a tool gave back is not used")
     return `${[one, stream, two, after].filter((received) => received !== null).length} answers`
@@ -72,6 +81,13 @@ const toolsOf = (name: string, path: Path): TrialCheck => ({
 })
 
 const countPath = "/v1/messages/count_tokens"
+
+/** If no tool may be called, an engine may omit the tools from the prompt, and must then not count them. */
+const countsWithoutTools = Effect.fnUntraced(function* (subject: SuiteSubject, input: number | null) {
+  if (claims(countPath)(subject) !== null) return
+  const counted = Option.getOrNull(decodeCount(yield* post(subject, countPath, countedBody({ choice: "none" }))))?.input_tokens ?? null
+  if (counted !== input) return yield* unexpected(`none: ${counted ?? "no"} tokens counted of a message of ${input ?? "no"}`)
+})
 
 /** `tool_choice` of a path decides, regardless of the question. */
 const choiceOf = (name: string, path: Path): TrialCheck => ({
@@ -102,11 +118,7 @@ const choiceOf = (name: string, path: Path): TrialCheck => ({
     const anyWrong = calledAny && wrongWith(calledAny)
     if (anyWrong !== null) return yield* unexpected(`required: ${anyWrong}`)
     if (calledNone !== null && calledNone.length > 0) return yield* unexpected(`none: ${calledNone.length} calls`)
-    // If no tool may be called, an engine may omit the tools from the prompt, and must then not count them.
-    if (no !== null && path === "/v1/messages" && claims(countPath)(subject) === null) {
-      const counted = Option.getOrNull(decodeCount(yield* post(subject, countPath, countedBody({ choice: "none" }))))?.input_tokens ?? null
-      if (counted !== inputOf(no)) return yield* unexpected(`none: ${counted ?? "no"} tokens counted of a message of ${inputOf(no) ?? "no"}`)
-    }
+    if (no !== null && path === "/v1/messages") yield* countsWithoutTools(subject, inputOf(no))
     return `${[calledByName, calledAny, calledNone].filter((called) => called !== null).length} choices`
   })
 })

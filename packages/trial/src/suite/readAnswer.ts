@@ -7,7 +7,7 @@ const Ids = Schema.Array(Schema.Int)
 
 const ToolCall = Schema.Struct({ id: optionalNullable(Schema.String), function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) })
 
-const Told = Schema.Struct({
+const MessageToken = Schema.Struct({
   token: Schema.String,
   top_logprobs: optionalNullable(Schema.Array(Schema.Struct({ token: Schema.String, logprob: optionalNullable(Schema.Finite) })))
 })
@@ -15,7 +15,7 @@ const Logprobs = Schema.Struct({
   tokens: optionalNullable(Schema.Array(Schema.String)),
   token_logprobs: optionalNullable(Schema.Array(Schema.NullOr(Schema.Finite))),
   top_logprobs: optionalNullable(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
-  content: optionalNullable(Schema.Array(Told))
+  content: optionalNullable(Schema.Array(MessageToken))
 })
 /** By token id: the prompt token, and alternatives if requested. */
 const PromptLogprobs = Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.Struct({ logprob: Schema.Finite }))))
@@ -96,34 +96,52 @@ const firstOf = (logprobs: (typeof Choice.Type)["logprobs"]): Reading["first"] =
   return { token, top: new Map(Object.entries(logprobs?.top_logprobs?.[0] ?? {}).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))) }
 }
 
-const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Reading => {
-  const [choice] = answer.choices
-  const { message, logprobs } = choice
-  const promptIds = answer.prompt_token_ids ?? choice.prompt_token_ids ?? null
-  const { completion_tokens, completion_tokens_details, prompt_tokens, prompt_tokens_details, reasoning_tokens, total_tokens } = answer.usage
+/** The tokens of an answer and their alternatives, in the format of completions or of messages. */
+const tokensOf = (logprobs: (typeof Choice.Type)["logprobs"]): Pick<Reading, "first" | "logprobs" | "ordered" | "tokenChoices" | "tops"> => {
+  if (logprobs == null) return { logprobs: null, tops: null, first: null, tokenChoices: null, ordered: [] }
+  const { content, token_logprobs, tokens, top_logprobs } = logprobs
   return {
-    content: message?.content ?? choice.text ?? "",
-    reasoning: reasoningOf(message),
+    logprobs: token_logprobs == null ? null : numbers(token_logprobs),
+    tops: top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
+    first: firstOf(logprobs),
+    tokenChoices:
+      content?.map(({ token, top_logprobs: top }) => ({ token, top: top?.map((each) => each.token) ?? [] })) ??
+      tokens?.map((token, at) => ({ token, top: Object.keys(top_logprobs?.[at] ?? {}) })) ??
+      null,
+    ordered: content?.map(({ top_logprobs: top }) => numbers(top?.map(({ logprob }) => logprob ?? null) ?? [])) ?? []
+  }
+}
+
+/** The text, the reasoning and the calls of a message or a completion. */
+const saidIn = ({ message, text }: typeof Choice.Type): Pick<Reading, "content" | "reasoning" | "toolCalls"> => ({
+  content: message?.content ?? text ?? "",
+  reasoning: reasoningOf(message),
+  toolCalls: message?.tool_calls ?? []
+})
+
+/** The counts of an answer in addition to the usual ones. */
+const countsOf = ({ completion_tokens_details, prompt_tokens_details, reasoning_tokens }: Answered["usage"]): Pick<Reading, "cached" | "reasoningTokens"> => ({
+  cached: prompt_tokens_details?.cached_tokens ?? null,
+  reasoningTokens: completion_tokens_details?.reasoning_tokens ?? reasoning_tokens ?? null
+})
+
+const readingOf = (answer: Answered, sentIds: ReadonlyArray<number> | null): Reading => {
+  const [choice] = answer.choices
+  const promptIds = answer.prompt_token_ids ?? choice.prompt_token_ids ?? null
+  const { completion_tokens, prompt_tokens, total_tokens } = answer.usage
+  return {
+    ...saidIn(choice),
     finishReason: choice.finish_reason ?? null,
     usage: { prompt_tokens, completion_tokens, total_tokens },
     ids: choice.token_ids ?? choice.response_token_ids ?? null,
     promptIds,
-    logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
-    tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
-    first: firstOf(logprobs),
-    tokenChoices:
-      logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ??
-      logprobs?.tokens?.map((token, at) => ({ token, top: Object.keys(logprobs.top_logprobs?.[at] ?? {}) })) ??
-      null,
-    ordered: logprobs?.content?.map(({ top_logprobs }) => numbers(top_logprobs?.map(({ logprob }) => logprob ?? null) ?? [])) ?? [],
-    promptLogprobs: promptLogprobsOf(answer, promptIds ?? asked),
-    cached: prompt_tokens_details?.cached_tokens ?? null,
-    reasoningTokens: completion_tokens_details?.reasoning_tokens ?? reasoning_tokens ?? null,
-    toolCalls: message?.tool_calls ?? []
+    ...tokensOf(choice.logprobs),
+    promptLogprobs: promptLogprobsOf(answer, promptIds ?? sentIds),
+    ...countsOf(answer.usage)
   }
 }
 
-const decodeAsked = Schema.decodeUnknownOption(Schema.Struct({ prompt: Ids }))
+const decodeSentIds = Schema.decodeUnknownOption(Schema.Struct({ prompt: Ids }))
 
 /**
  * Sends a request and reads the whole answer. Fails with `Unexpected` for another status than 200 and for an answer
@@ -138,5 +156,5 @@ export const readAnswer = Effect.fnUntraced(function* (
   if (status !== 200) return yield* new Unexpected({ detail: `HTTP ${status} for a good request`, status })
   const decoded = decodeWhole(text)
   if (Option.isNone(decoded)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
-  return readingOf(decoded.value, Option.getOrNull(decodeAsked(body))?.prompt ?? null)
+  return readingOf(decoded.value, Option.getOrNull(decodeSentIds(body))?.prompt ?? null)
 })

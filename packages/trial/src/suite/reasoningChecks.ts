@@ -1,6 +1,6 @@
 import { type InferencePath, messageInputTokens } from "@seatrial/domain"
 import { Effect, Option } from "effect"
-import type { EngineUnreachable, Unexpected } from "../engineAnswers.ts"
+import type { Answer, EngineUnreachable, Unexpected } from "../engineAnswers.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeCount, decodeMessage, greedily, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
 import {
@@ -35,6 +35,32 @@ const afterTool = {
   ]
 }
 
+/** Answers to the puzzle, whole and streamed, and to a conversation with a tool result if the model supports one. */
+const askPuzzle = (subject: SuiteSubject) => {
+  const { capabilities } = subject
+  const on = capabilities.reasoning_controls.thinking_toggle ? withThinking : {}
+  const fields = { max_tokens: roomAfterThought(subject, 128), ...on }
+  const takesResults = capabilities.supports_tool_calls && capabilities.tool_calling.tool_results
+  const toolFields = { ...fields, tools: afterTool.tools, tool_choice: "auto" }
+  return Effect.all(
+    [
+      converse(subject, puzzle, fields),
+      converseStreamed(subject, puzzle, fields),
+      takesResults ? converse(subject, afterTool.messages, toolFields) : Effect.succeed(null)
+    ],
+    together(true)
+  )
+}
+
+/** Fails if an answer has no reasoning. `way`: how the answer was requested. */
+const hasReasoning = (way: string, { reasoning }: Answer) => (reasoning.trim() === "" ? unexpected(`${way}: no reasoning`) : Effect.void)
+
+/** Fails if the marks of reasoning are in the text, or if there is only reasoning. */
+const isSeparate = (way: string, { content, finishReason, reasoning }: Answer) => {
+  if (marks.test(content) || marks.test(reasoning)) return unexpected(`${way}: marks of reasoning in the text`)
+  return finishReason === "stop" && content.trim() === "" ? unexpected(`${way}: reasoning alone, and no answer`) : Effect.void
+}
+
 /** Reasoning is separated from the answer. */
 export const reasoningSeparate: TrialCheck = {
   name: "reasoning_separate",
@@ -43,28 +69,13 @@ export const reasoningSeparate: TrialCheck = {
   limitSeconds: seconds(40 + thoughtSeconds(3)),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_reasoning ? null : "no reasoning is parted from answers"),
   run: Effect.fnUntraced(function* (subject) {
-    const { capabilities } = subject
-    const on = capabilities.reasoning_controls.thinking_toggle ? withThinking : {}
-    const fields = { max_tokens: roomAfterThought(subject, 128), ...on }
-    const results = capabilities.supports_tool_calls && capabilities.tool_calling.tool_results
-    const toolFields = { ...fields, tools: afterTool.tools, tool_choice: "auto" }
-    const [complete, streamed, after] = yield* Effect.all(
-      [
-        converse(subject, puzzle, fields),
-        converseStreamed(subject, puzzle, fields),
-        results ? converse(subject, afterTool.messages, toolFields) : Effect.succeed(null)
-      ],
-      together(true)
-    )
-    const later = after === null ? [] : [after]
+    const [complete, streamed, after] = yield* askPuzzle(subject)
+    yield* hasReasoning("whole", complete)
+    yield* hasReasoning("streamed", streamed)
+    yield* isSeparate("whole", complete)
+    yield* isSeparate("streamed", streamed)
     // A model may not need to reason once it has a result.
-    if (complete.reasoning.trim() === "" || streamed.reasoning.trim() === "")
-      return yield* unexpected(`${complete.reasoning.trim() === "" ? "whole" : "streamed"}: no reasoning`)
-    for (const [way, answer] of [["whole", complete], ["streamed", streamed], ...later.map((each) => ["after a result", each] as const)] as const) {
-      const { content, reasoning } = answer
-      if (marks.test(content) || marks.test(reasoning)) return yield* unexpected(`${way}: marks of reasoning in the text`)
-      if (answer.finishReason === "stop" && content.trim() === "") return yield* unexpected(`${way}: reasoning alone, and no answer`)
-    }
+    if (after !== null) yield* isSeparate("after a result", after)
     const { reasoningTokens, usage } = complete
     // The end mark takes at least one token, and the answer another.
     if (reasoningTokens !== null && reasoningTokens >= usage.completion_tokens && !stillThinks(complete)) {

@@ -18,11 +18,24 @@ const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
 const decodePiece = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ type: Schema.Literal("response.output_text.delta"), logprobs: optionalNullable(Schema.Array(Token)) }))
 )
-const tellsLogprobs = (data: string): boolean => Option.exists(decodePiece(data), ({ logprobs }) => (logprobs ?? []).length > 0)
+const hasLogprobs = (data: string): boolean => Option.exists(decodePiece(data), ({ logprobs }) => (logprobs ?? []).length > 0)
 
 const tokens = 8
 const offers = ({ capabilities }: SuiteSubject): boolean =>
   fields.every((field) => capabilities.supported_parameters_by_endpoint[path]?.includes(field) === true)
+
+/** Each token of the response has a log-probability and likeliest tokens. */
+const judgeTokens = Effect.fnUntraced(function* (answer: string) {
+  const decoded = decodeBody(answer)
+  if (Option.isNone(decoded)) return yield* unexpected("log-probabilities that are no numbers")
+  const places = decoded.value.output
+    .filter(({ type }) => type === "message")
+    .flatMap(({ content }) => (content ?? []).flatMap(({ logprobs }) => logprobs ?? []))
+  if (places.length === 0) return yield* unexpected("no log-probabilities")
+  if (places.some(({ logprob }) => logprob > thresholds.aboveZero)) return yield* unexpected("a log-probability above zero")
+  if (places.some(({ top_logprobs }) => (top_logprobs ?? []).length === 0)) return yield* unexpected("no likeliest tokens")
+  return `${places.length} tokens`
+})
 
 /** Log-probabilities of a response, which has its own fields for them. */
 export const responsesLogprobs: TrialCheck = {
@@ -45,19 +58,11 @@ export const responsesLogprobs: TrialCheck = {
     const answer = yield* post(subject, path, body)
     // If a stream has none, the engine refuses the request, and so does the gateway.
     const streamed = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body, stream: true }))
-    if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !streamEvents(streamed.text).some(tellsLogprobs)) {
+    if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !streamEvents(streamed.text).some(hasLogprobs)) {
       return yield* unexpected("streamed: no log-probabilities")
     }
     if (streamed.status !== 200 && streamed.status !== 400) return yield* unexpected(`HTTP ${streamed.status} for a stream of log-probabilities`, streamed)
     if (responseText(answer).trim() === "" && mayThink(subject)) return "still thinks"
-    const decoded = decodeBody(answer)
-    if (Option.isNone(decoded)) return yield* unexpected("log-probabilities that are no numbers")
-    const places = decoded.value.output
-      .filter(({ type }) => type === "message")
-      .flatMap(({ content }) => (content ?? []).flatMap(({ logprobs }) => logprobs ?? []))
-    if (places.length === 0) return yield* unexpected("no log-probabilities")
-    if (places.some(({ logprob }) => logprob > thresholds.aboveZero)) return yield* unexpected("a log-probability above zero")
-    if (places.some(({ top_logprobs }) => (top_logprobs ?? []).length === 0)) return yield* unexpected("no likeliest tokens")
-    return `${places.length} tokens`
+    return yield* judgeTokens(answer)
   })
 }

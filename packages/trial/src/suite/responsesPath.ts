@@ -2,15 +2,15 @@ import { type ResponseAnswer, streamEvents } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, decodeEvent, decodeResponse, decodeResponseText, post, responseSaid } from "./pathBodies.ts"
-import { byChat, cutTo, eachSaying, limitOf, question, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
+import { byChat, cutTo, eachSaying, limitOf, plausibleCounts, question, roomOf, sayingMore, shortOf, tool, wrongInput } from "./pathPrompts.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { mayThink, type SuiteSubject, together } from "./SuiteSubject.ts"
 
 /** The answer of a response and its reasoning tokens. */
-const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseAnswer.Type>) {
-  if (Option.isNone(found)) return yield* unexpected(`${way}: no response with output and usage`)
-  const { output, status, usage } = found.value
+const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, decoded: Option.Option<typeof ResponseAnswer.Type>) {
+  if (Option.isNone(decoded)) return yield* unexpected(`${way}: no response with output and usage`)
+  const { output, status, usage } = decoded.value
   if (status !== "completed" && status !== "incomplete") return yield* unexpected(`${way}: its status is neither completed nor incomplete`)
   const textOf = (type: string) =>
     output
@@ -23,7 +23,7 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
   // An answer that was cut during reasoning proves nothing.
   if (text.trim() === "" && !(mayThink(subject) && status === "incomplete")) return yield* unexpected(`${way}: no output text`)
   const { input_tokens, output_tokens, total_tokens } = usage
-  if (input_tokens < 1 || output_tokens < 1 || output_tokens > roomOf(subject)) return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens`)
+  yield* plausibleCounts(subject, way, input_tokens, output_tokens)
   if (total_tokens != null && total_tokens !== input_tokens + output_tokens) {
     return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens are reported as ${total_tokens}`)
   }

@@ -47,7 +47,21 @@ class SuiteRecord {
   readonly outcomes: Array<CheckOutcome> = []
   readonly #unseen: Array<string> = []
 
-  judge(check: TrialCheck, finding: Finding): void {
+  take(check: TrialCheck, result: CheckResult): void {
+    switch (result._tag) {
+      case "Judged":
+        this.#judge(check, result.finding)
+        break
+      case "NotApplicable":
+        this.#notApplicable(check, result.isUnseen)
+        break
+      case "OutOfTime":
+        this.#notReached(check)
+        break
+    }
+  }
+
+  #judge(check: TrialCheck, finding: Finding): void {
     const { detail, outcome } = outcomeOf(finding, check)
     const { code } = outcome
     this.rows.push(row(check.name, outcome.outcome === "passed", code === undefined ? detail : `${code}: ${detail}`))
@@ -56,12 +70,12 @@ class SuiteRecord {
     this.outcomes.push({ name: check.name, class: check.class === "informs" && isFault ? "required" : check.class, ...outcome })
   }
 
-  notApplicable(check: TrialCheck, isUnseen = false): void {
+  #notApplicable(check: TrialCheck, isUnseen: boolean): void {
     this.outcomes.push({ name: check.name, class: check.class, outcome: "not_applicable" })
     if (isUnseen) this.#unseen.push(check.name)
   }
 
-  notReached(check: TrialCheck): void {
+  #notReached(check: TrialCheck): void {
     this.outcomes.push({ name: check.name, class: check.class, outcome: "not_reached" })
   }
 
@@ -98,6 +112,41 @@ class SuiteRecord {
   }
 }
 
+/** The time limits of a suite, and its budget, after which only required checks run. */
+interface BudgetClock extends SuiteClock {
+  readonly budgetSeconds: number
+}
+
+/** Starts the clock of a suite. A slow engine, or a model that reasons, has more time. */
+const startClock = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const [startedAt, begunAt] = [yield* Clock.currentTimeMillis, yield* monotonicMillis]
+  const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
+  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
+  const clock: BudgetClock = {
+    stretch,
+    hardSeconds: thresholds.hardSeconds * longer,
+    budgetSeconds: thresholds.budgetSeconds * longer,
+    elapsed: Effect.map(monotonicMillis, (now) => (now - begunAt) / 1_000),
+    salt: `${suite.name}-${startedAt}`
+  }
+  return clock
+})
+
+/** Runs a check if it applies, there is time for it, and the engine is not too slow. */
+const resultOf = Effect.fnUntraced(function* (
+  check: TrialCheck,
+  subject: SuiteSubject,
+  { isTooSlow, withdrawn }: Pick<SuiteRecord, "isTooSlow" | "withdrawn">,
+  clock: BudgetClock
+): Effect.fn.Return<CheckResult, EngineUnreachable> {
+  const capabilities = check.usesConfirmedFeatures === true ? withdrawCapabilities(subject.capabilities, withdrawn) : subject.capabilities
+  const checkSubject = { ...subject, capabilities }
+  if (check.skipped !== undefined && check.skipped(checkSubject) !== null) return { _tag: "NotApplicable", isUnseen: false }
+  const elapsed = yield* clock.elapsed
+  const isOver = elapsed >= clock.hardSeconds || (elapsed >= clock.budgetSeconds && check.class !== "required")
+  return isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, checkSubject, clock)
+})
+
 /**
  * Runs the suite `seatrial-core`. Fast and decisive checks run first. All checks run even if one fails, so that one run
  * shows every fault; if the engine is too slow for `thresholds.mostLate` required checks, the rest are skipped. Nothing
@@ -108,31 +157,13 @@ export const runSuite = Effect.fn("runSuite")(function* (
   subject: SuiteSubject,
   checks: (state: SuiteState) => ReadonlyArray<TrialCheck> = suiteChecks
 ): Effect.fn.Return<SuiteFindings, EngineUnreachable | SuiteTimedOut> {
-  const [startedAt, begunAt] = [yield* Clock.currentTimeMillis, yield* monotonicMillis]
+  const clock = yield* startClock(subject)
   const state: SuiteState = { repeats: null, likelihood: null, fidelity: null, loadedChecksum: null }
-  const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
-  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
-  const clock: SuiteClock = {
-    stretch,
-    hardSeconds: thresholds.hardSeconds * longer,
-    elapsed: Effect.map(monotonicMillis, (now) => (now - begunAt) / 1_000),
-    salt: `${suite.name}-${startedAt}`
-  }
   const record = new SuiteRecord()
   for (const check of checks(state)) {
-    const checkSubject =
-      check.usesConfirmedFeatures === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, record.withdrawn) } : subject
-    if (check.skipped !== undefined && check.skipped(checkSubject) !== null) {
-      record.notApplicable(check)
-      continue
-    }
-    const elapsed = yield* clock.elapsed
-    const isOver = elapsed >= clock.hardSeconds || (elapsed >= thresholds.budgetSeconds * longer && check.class !== "required")
-    const result: CheckResult = record.isTooSlow || isOver ? { _tag: "OutOfTime", error: outOfTime(clock, check) } : yield* tryCheck(check, checkSubject, clock)
-    if (result._tag === "Judged") record.judge(check, result.finding)
-    else if (result._tag === "NotApplicable") record.notApplicable(check, result.isUnseen)
-    else if (check.class === "required" && !record.hasFailed) return yield* result.error
-    else record.notReached(check)
+    const result = yield* resultOf(check, subject, record, clock)
+    if (result._tag === "OutOfTime" && check.class === "required" && !record.hasFailed) return yield* result.error
+    record.take(check, result)
   }
 
   const { fingerprints = [], drifted = 0 } = state.repeats ?? {}

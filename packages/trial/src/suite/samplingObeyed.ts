@@ -76,6 +76,33 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
   return yield* unexpected("the two choices for n 2 are always the same")
 })
 
+/** Seeds give different answers, and the same seed the same answer if the engine promises that. */
+const seedsDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt) {
+  const { seeds } = extentOf(subject.parameters)
+  const sampled = (seed: number) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, seed })
+  const answers = yield* Effect.forEach(
+    Array.from({ length: seeds }, (_, seed) => seed + 1),
+    sampled
+  )
+  const different = new Set(answers.map(({ content }) => content)).size
+  if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
+  if (!subject.offers.seeds) return `${different} different of ${seeds}`
+  const again = yield* sampled(1)
+  return again.content === answers[0]?.content
+    ? `${different} different of ${seeds}, seeds repeat`
+    : yield* unexpected("the same seed gives a different answer")
+})
+
+/** A bias removes the first token of an answer, and brings another one back. Succeeds with that one, if it has an id. */
+const biasIsObeyed = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, first: number) {
+  const biased = (id: number, bias: number) =>
+    Effect.map(goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(id)]: bias } }), ({ ids }) => ids?.[0])
+  const second = yield* biased(first, -100)
+  if (second === first) return yield* unexpected("a logit bias of -100 changes nothing")
+  if (second !== undefined && (yield* biased(second, 100)) !== second) return yield* unexpected("a logit bias of 100 changes nothing")
+  return second
+})
+
 /**
  * Sampling settings are obeyed: temperature, seeds, settings that cut off unlikely tokens, `logit_bias`, `n` and
  * penalties.
@@ -86,33 +113,16 @@ export const samplingObeyed: TrialCheck = {
   purpose: "Temperature, seed, top_k, top_p, min_p, logit_bias, n and penalties have their effect",
   limitSeconds: secondsOf(60, 1),
   run: Effect.fnUntraced(function* (subject) {
-    const { seeds } = extentOf(subject.parameters)
     const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[textPath] ?? [])
     const prompt = yield* promptOf(subject, beginnings[0] ?? "")
     const greedily = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, return_token_ids: true })
-    const sampled = (fields: object) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, ...fields })
-    const answers = yield* Effect.forEach(
-      Array.from({ length: seeds }, (_, seed) => seed + 1),
-      (seed) => sampled({ seed })
-    )
-    const different = new Set(answers.map(({ content }) => content)).size
-    if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
-    if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content)
-      return yield* unexpected("the same seed gives a different answer")
+    const figures = yield* seedsDiffer(subject, prompt)
     yield* cutsToGreedy(subject, offered)
     if (offered.has("n")) yield* choicesDiffer(subject, prompt)
     if (subject.chat) yield* chatObeys(subject)
-    const figures = `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
     const [first] = greedily.ids ?? []
     if (first === undefined) return figures
-    const biased = yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(first)]: -100 } })
-    const [second] = biased.ids ?? []
-    if (second === first) return yield* unexpected("a logit bias of -100 changes nothing")
-    const raised =
-      second === undefined
-        ? biased
-        : yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(second)]: 100 } })
-    if (raised.ids?.[0] !== second) return yield* unexpected("a logit bias of 100 changes nothing")
+    const second = yield* biasIsObeyed(subject, prompt, first)
     if (second === undefined) return figures
     const asking = { ask: (fields: Fields) => goOn(subject, prompt, fields), prompt: typeof prompt === "string" ? null : prompt }
     const rare = rareOf(subject, [first, second, ...(asking.prompt ?? [])], 2)

@@ -2,13 +2,14 @@ import type { Fidelity } from "@seatrial/domain"
 import { Effect } from "effect"
 import { adapterEffect } from "../fidelity/adapterEffect.ts"
 import { fidelityCheck } from "../fidelity/fidelityCheck.ts"
-import { finishReasons, stopStrings, streamEqualsWhole, usageExact } from "./answerChecks.ts"
 import { batchEqualsAlone, promptsApart } from "./batchChecks.ts"
 import { seconds, type TrialCheck } from "./Check.ts"
 import { cacheHitEqual } from "./cacheHitEqual.ts"
+import { configCoherent } from "./configCoherent.ts"
 import { decodeMatchesPrefill, greedyIsTop } from "./decodingChecks.ts"
 import { greedyRepeats, type RepeatedSum, type Repeats } from "./fingerprints.ts"
-import { configCoherent, engineIdentity, filesMatchCommit, tensorsComplete } from "./identityChecks.ts"
+import { finishReasons } from "./finishReasons.ts"
+import { engineIdentity, filesMatchCommit, tensorsComplete } from "./identityChecks.ts"
 import { imageInput } from "./imageInput.ts"
 import { jsonMode, jsonSchema } from "./jsonChecks.ts"
 import { goldenAnswers, needle, outputSane } from "./knowledgeChecks.ts"
@@ -29,9 +30,12 @@ import { reportedLogprobs } from "./reportedLogprobs.ts"
 import { responsesLogprobs } from "./responsesLogprobs.ts"
 import { responsesPath } from "./responsesPath.ts"
 import { samplingObeyed } from "./samplingObeyed.ts"
+import { stopStrings } from "./stopStrings.ts"
+import { streamEqualsWhole } from "./streamEqualsWhole.ts"
 import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
 import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolSingle, toolStrict } from "./toolChecks.ts"
+import { usageExact } from "./usageExact.ts"
 
 /** Results that checks pass to later checks and to the report. */
 export interface SuiteState {
@@ -56,6 +60,41 @@ const repeats = (keep: (found: Repeats) => void): TrialCheck => {
       })
   }
 }
+
+/** Features of the chat route: structured output, tools, reasoning, images and log-probabilities. */
+const chatFeatures: ReadonlyArray<TrialCheck> = [
+  jsonMode,
+  jsonSchema,
+  toolChoiceAuto,
+  toolChoiceRequired,
+  toolChoiceNamed,
+  toolChoiceNone,
+  toolParallel,
+  toolSingle,
+  toolStrict,
+  toolRoundTrip,
+  reasoningSeparate,
+  thinkingToggle,
+  reasoningEffort,
+  imageInput,
+  ...reportedLogprobs
+]
+
+/** The other inference paths and their features. */
+const otherPaths: ReadonlyArray<TrialCheck> = [
+  responsesPath,
+  messagesPath,
+  messagesCount,
+  messagesStop,
+  ...pathSalt,
+  ...pathTools,
+  responsesLogprobs,
+  ...pathThinking,
+  ...pathEffort,
+  ...pathImages,
+  ...pathForms,
+  textsEcho
+]
 
 /**
  * All checks in the order of execution: fast and decisive checks first. `pressureSeconds`: the time limit of
@@ -95,33 +134,8 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   batchEqualsAlone(),
   contextEdge,
   needle,
-  jsonMode,
-  jsonSchema,
-  toolChoiceAuto,
-  toolChoiceRequired,
-  toolChoiceNamed,
-  toolChoiceNone,
-  toolParallel,
-  toolSingle,
-  toolStrict,
-  toolRoundTrip,
-  reasoningSeparate,
-  thinkingToggle,
-  reasoningEffort,
-  imageInput,
-  ...reportedLogprobs,
-  responsesPath,
-  messagesPath,
-  messagesCount,
-  messagesStop,
-  ...pathSalt,
-  ...pathTools,
-  responsesLogprobs,
-  ...pathThinking,
-  ...pathEffort,
-  ...pathImages,
-  ...pathForms,
-  textsEcho,
+  ...chatFeatures,
+  ...otherPaths,
   kvPressure(pressureSeconds),
   abortFrees(),
   badRequests,

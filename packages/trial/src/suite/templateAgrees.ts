@@ -1,6 +1,9 @@
+import type { TrialOffers } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import type { Conversing } from "./OwnTemplate.ts"
 import { readAnswer } from "./readAnswer.ts"
+import type { PinnedTemplate } from "./readPinned.ts"
 import { chatPath, type SuiteSubject } from "./SuiteSubject.ts"
 import { type Conversation, conversations } from "./texts/conversations.ts"
 
@@ -75,6 +78,76 @@ const wrapped = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
 /** Milliseconds. */
 const day = 86_400_000
 
+/** A prompt of the pinned template as ids; without text if the template refuses the conversation. */
+interface Rendered {
+  readonly text: string | null
+  readonly ids: ReadonlyArray<number> | undefined
+}
+
+/** The days that the engine's clock may show: today in UTC, or the day before or after. */
+const daysOf = Effect.fnUntraced(function* ({ writesDay }: PinnedTemplate) {
+  const now = yield* Clock.currentTimeMillis
+  return writesDay ? [now, now - day, now + day] : [now]
+})
+
+/**
+ * The prompts of a variant. Engines differ in how they pass parts to the template: each variant is rendered in all
+ * possible forms.
+ */
+const formsOf = ({ messages, settings, tools }: Variant, templated: TrialOffers["templated"], days: ReadonlyArray<number>): ReadonlyArray<Conversing> => {
+  const { asParts, between, tool } = { asParts: false, between: "\n", tool: {}, ...templated }
+  const extra = { ...(tools === undefined ? {} : { tools: tools.map((one) => ({ ...one, ...tool })) }), ...settings }
+  const parsedMessages = parsed(messages)
+  const forms = [flattened(parsedMessages, between), parsedMessages, ...(asParts ? [wrapped(parsedMessages)] : [])]
+  return forms.flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
+}
+
+/** The prompts of each variant by the pinned template, as text and as ids of the pinned tokenizer. */
+const renderVariants = Effect.fnUntraced(function* (subject: SuiteSubject, template: PinnedTemplate, variants: ReadonlyArray<Variant>) {
+  const { tokenizer } = subject.repository
+  const days = yield* daysOf(template)
+  const formsByVariant = variants.map((variant) => formsOf(variant, subject.offers.templated, days))
+  const prompts = yield* template.render(formsByVariant.flat())
+  const texts = prompts.map((text) => text ?? "")
+  const encoded = tokenizer === null ? [] : yield* tokenizer.encode(texts, false)
+  let at = 0
+  return formsByVariant.map((forms) =>
+    forms.map((): Rendered => {
+      const index = at++
+      return { text: prompts[index] ?? null, ids: encoded[index] }
+    })
+  )
+})
+
+/** The ids of the prompt that the engine builds on both routes, and whether the answer counts them. */
+const enginePrompts = Effect.fnUntraced(function* ({ client, salt, servedName }: SuiteSubject, { messages, settings, tools }: Variant) {
+  const extra = { ...(tools === undefined ? {} : { tools }), ...(settings === undefined ? {} : { chat_template_kwargs: settings }) }
+  const answer = yield* client.post("/tokenize", JSON.stringify({ model: servedName, messages, ...extra, add_generation_prompt: true }))
+  const tokens = answer.status === 200 ? Option.getOrNull(decodeTokens(answer.text)) : null
+  const body = { model: servedName, cache_salt: salt, messages, ...extra, temperature: 0, max_tokens: 1, return_token_ids: true }
+  const { promptIds, usage } = yield* readAnswer(client, chatPath, tools === undefined ? body : { ...body, tool_choice: "auto" })
+  return {
+    prompts: [promptIds, tokens?.tokens ?? null].filter((ids) => ids !== null),
+    isCounted: promptIds === null || promptIds.length === usage.prompt_tokens
+  }
+})
+
+/** Whether the engine's prompts are each other's and one of the template's; null if there is nothing to compare. */
+const agrees = ([first, ...further]: ReadonlyArray<ReadonlyArray<number>>, pinned: ReadonlyArray<ReadonlyArray<number>>): boolean | null => {
+  if (first === undefined || further.length + pinned.length === 0) return null
+  return further.every((ids) => same(first, ids)) && (pinned.length === 0 || pinned.some((ids) => same(first, ids)))
+}
+
+/** Compares the engine's prompts of a conversation with the pinned ones. `isJudged`: whether there were two to compare. */
+const compareVariant = Effect.fnUntraced(function* (subject: SuiteSubject, variant: Variant, pinned: ReadonlyArray<Rendered>) {
+  const { isCounted, prompts } = yield* enginePrompts(subject, variant)
+  const isSame = agrees(
+    prompts,
+    pinned.flatMap(({ ids }) => (ids === undefined ? [] : [ids]))
+  )
+  return { name: variant.name, isJudged: isSame !== null, isDifferent: isSame === false || !isCounted }
+})
+
 /** On both paths the engine builds the same prompt from a conversation as the pinned template. */
 export const templateAgrees: TrialCheck = {
   name: "template_agrees",
@@ -83,57 +156,23 @@ export const templateAgrees: TrialCheck = {
   limitSeconds: seconds(15),
   skipped: ({ chat }) => (chat ? null : "no chat template"),
   run: Effect.fnUntraced(function* (subject) {
-    const { client, offers, repository, salt, servedName } = subject
-    const { tokenizer } = repository
+    const { offers, repository } = subject
     const template = offers.ownPrompts?.(repository.config) === true ? null : repository.template
-    let compared = 0
-    let held = 0
-    const different: Array<string> = []
     const variants = variantsOf(subject)
-    const now = yield* Clock.currentTimeMillis
-    // The engine's clock determines the day: today in UTC, or the day before or after.
-    const days = template?.writesDay === true ? [now, now - day, now + day] : [now]
-    // Engines differ in how they pass parts to the template: each variant is rendered in all possible forms.
-    const { asParts, between, tool } = { asParts: false, between: "\n", tool: {}, ...offers.templated }
-    const forms = variants.flatMap(({ messages, settings, tools }) => {
-      const extra = { ...(tools === undefined ? {} : { tools: tools.map((one) => ({ ...one, ...tool })) }), ...settings }
-      const parsedMessages = parsed(messages)
-      return [flattened(parsedMessages, between), parsedMessages, ...(asParts ? [wrapped(parsedMessages)] : [])].flatMap((form) =>
-        days.map((at) => ({ messages: form, extra, at }))
-      )
-    })
-    const each = forms.length / Math.max(1, variants.length)
-    const prompts = template === null ? [] : yield* template.render(forms)
-    const encoded =
-      tokenizer === null
-        ? []
-        : yield* tokenizer.encode(
-            prompts.map((text) => text ?? ""),
-            false
-          )
-    for (const [index, { messages, name, settings, tools }] of variants.entries()) {
-      const extra = { ...(tools === undefined ? {} : { tools }) }
-      const kwargs = settings === undefined ? {} : { chat_template_kwargs: settings }
-      const rendered = forms.flatMap((_, form) => (Math.floor(form / each) === index && prompts[form] != null ? [form] : []))
-      const ours = rendered.flatMap((form) => encoded.slice(form, form + 1))
-      // If the template refuses a conversation, the engine must refuse it too. A conversation that cannot be rendered
-      // here is skipped.
-      if (template !== null && rendered.length === 0) continue
-      const answer = yield* client.post("/tokenize", JSON.stringify({ model: servedName, messages, ...extra, ...kwargs, add_generation_prompt: true }))
-      const tokens = answer.status === 200 ? Option.getOrNull(decodeTokens(answer.text)) : null
-      const body = { model: servedName, cache_salt: salt, messages, ...extra, ...kwargs, temperature: 0, max_tokens: 1, return_token_ids: true }
-      const { promptIds, usage } = yield* readAnswer(client, chatPath, tools === undefined ? body : { ...body, tool_choice: "auto" })
-      compared++
-      const theirs = [promptIds, tokens?.tokens ?? null].filter((ids) => ids !== null)
-      const [first] = theirs
-      if (first === undefined) continue
-      if (theirs.length + ours.length > 1) held++
-      const agree = theirs.every((ids) => same(first, ids)) && (ours.length === 0 || ours.some((ids) => same(first, ids)))
-      if (!agree || (promptIds !== null && promptIds.length !== usage.prompt_tokens)) different.push(name)
-    }
-    if (held === 0) return yield* new NotApplicable({ reason: "neither our template nor the engine tells a prompt" })
+    const rendered = template === null ? null : yield* renderVariants(subject, template, variants)
+    const compared = yield* Effect.forEach(
+      variants.flatMap((variant, index) => {
+        const pinned = rendered?.[index]?.filter(({ text }) => text !== null) ?? []
+        // If the template refuses a conversation, the engine must refuse it too. A conversation that cannot be rendered
+        // here is skipped.
+        return template !== null && pinned.length === 0 ? [] : [{ variant, pinned }]
+      }),
+      ({ pinned, variant }) => compareVariant(subject, variant, pinned)
+    )
+    const different = compared.flatMap(({ isDifferent, name }) => (isDifferent ? [name] : []))
+    if (!compared.some(({ isJudged }) => isJudged)) return yield* new NotApplicable({ reason: "neither our template nor the engine tells a prompt" })
     if (different.length > 0)
-      return yield* unexpected(`the engine's prompt differs in ${different.length} of ${compared} conversations (first: ${different[0]})`)
-    return `${compared} conversations${template === null ? ", by the engine's both routes only" : ""}`
+      return yield* unexpected(`the engine's prompt differs in ${different.length} of ${compared.length} conversations (first: ${different[0]})`)
+    return `${compared.length} conversations${template === null ? ", by the engine's both routes only" : ""}`
   })
 }

@@ -14,7 +14,9 @@ class CheckTimedOut extends Data.TaggedError("CheckTimedOut")<{ readonly seconds
 /** The engine accepts connections, but sent no token and moved no counter for this many seconds. */
 class EngineHung extends Data.TaggedError("EngineHung")<{ readonly seconds: number }> {}
 
-type Failure = Unexpected | NotApplicable | SuiteTimedOut | CheckTimedOut | EngineHung
+/** A failure that says something about the engine. */
+type Fault = Unexpected | CheckTimedOut | EngineHung
+type Failure = Fault | NotApplicable | SuiteTimedOut
 type Attempt = Result.Result<string, Failure>
 
 export type CheckResult =
@@ -97,7 +99,7 @@ const isOpen = (failure: Failure): boolean =>
 
 const judged = (finding: Finding): CheckResult => ({ _tag: "Judged", finding })
 
-const failed = (failure: Unexpected | CheckTimedOut | EngineHung): CheckResult => {
+const failed = (failure: Fault): CheckResult => {
   switch (failure._tag) {
     case "EngineHung":
       return judged(Finding.Hung({ seconds: failure.seconds }))
@@ -106,6 +108,35 @@ const failed = (failure: Unexpected | CheckTimedOut | EngineHung): CheckResult =
     case "Unexpected":
       return judged(Finding.Failed({ failure }))
   }
+}
+
+/** The result of a check that does not apply, or for which the suite has no time. */
+const withoutVerdict = (failure: NotApplicable | SuiteTimedOut): CheckResult =>
+  failure._tag === "NotApplicable" ? { _tag: "NotApplicable", isUnseen: failure.unseen === true } : { _tag: "OutOfTime", error: failure }
+
+const isNoVerdict = (failure: Failure): failure is NotApplicable | SuiteTimedOut => failure._tag === "NotApplicable" || failure._tag === "SuiteTimedOut"
+
+/** The second attempt. If both ran out of time and nothing was computed, the engine is asked whether it answers at all. */
+const runAgain = Effect.fnUntraced(function* (check: TrialCheck, subject: SuiteSubject, clock: SuiteClock, before: Fault) {
+  const second = yield* runOnce(check, subject, clock, 2)
+  if (Result.isSuccess(second) || before._tag === "Unexpected") return second
+  const { failure } = second
+  return failure._tag === "CheckTimedOut" && !failure.isComputing ? yield* answersAtAll(check, subject, clock, failure) : second
+})
+
+/** The result of a check that failed and then passed. */
+const passedAgain = (check: TrialCheck, before: Fault, measured: string): CheckResult => {
+  if (check.clockBound === true || isOpen(before)) return judged(Finding.Passed({ measured, attempts: 2 }))
+  return before._tag === "Unexpected" ? judged(Finding.Flaky({ failure: before })) : failed(before)
+}
+
+/** The result of a check that failed twice. */
+const failedAgain = (before: Fault, after: Failure): CheckResult => {
+  if (!isOpen(before)) return failed(before)
+  if (isNoVerdict(after)) return withoutVerdict(after)
+  // A share that was judged remains the result, unless the second attempt found a fault. Of two timeouts the second has
+  // more evidence.
+  return failed(before._tag === "Unexpected" && isOpen(after) ? before : after)
 }
 
 /**
@@ -121,20 +152,7 @@ export const tryCheck = Effect.fnUntraced(function* (
   const first = yield* runOnce(check, subject, clock, 1)
   if (Result.isSuccess(first)) return judged(Finding.Passed({ measured: first.success, attempts: 1 }))
   const before = first.failure
-  if (before._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: before.unseen === true }
-  if (before._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: before }
-  let second = yield* runOnce(check, subject, clock, 2)
-  if (Result.isFailure(second) && second.failure._tag === "CheckTimedOut" && !second.failure.isComputing && before._tag !== "Unexpected")
-    second = yield* answersAtAll(check, subject, clock, second.failure)
-  if (Result.isSuccess(second)) {
-    if (check.clockBound === true || isOpen(before)) return judged(Finding.Passed({ measured: second.success, attempts: 2 }))
-    return before._tag === "Unexpected" ? judged(Finding.Flaky({ failure: before })) : failed(before)
-  }
-  const after = second.failure
-  if (!isOpen(before)) return failed(before)
-  if (after._tag === "SuiteTimedOut") return { _tag: "OutOfTime", error: after }
-  if (after._tag === "NotApplicable") return { _tag: "NotApplicable", isUnseen: after.unseen === true }
-  // A share that was judged remains the result, unless the second attempt found a fault. Of two timeouts the second has
-  // more evidence.
-  return failed(before._tag === "Unexpected" && isOpen(after) ? before : after)
+  if (isNoVerdict(before)) return withoutVerdict(before)
+  const second = yield* runAgain(check, subject, clock, before)
+  return Result.isSuccess(second) ? passedAgain(check, before, second.success) : failedAgain(before, second.failure)
 })
