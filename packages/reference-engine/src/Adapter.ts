@@ -38,21 +38,22 @@ export interface Adapter {
 const matched = <A>(pattern: Readonly<Record<string, A>> | null | undefined, module: string): A | undefined =>
   Object.entries(pattern ?? {}).find(([key]) => new RegExp(`^(?:.*\\.)?(?:${key})$`).test(module))?.[1]
 
-/**
- * Reads a LoRA adapter for weights with these names and shapes. Throws `BootFailure`, with vLLM's message if vLLM has
- * one, if the rank exceeds `maxRank`, the kind is not supported, or a tensor belongs to no weight.
- */
-export const readAdapter = (directory: string, shapes: ReadonlyMap<string, readonly [output: number, input: number]>, maxRank: number): Adapter => {
-  const config = readJsonFile(directory, "adapter_config.json", ConfigFile)
+type Config = typeof ConfigFile.Type
+type Shapes = ReadonlyMap<string, readonly [output: number, input: number]>
+
+/** What is not supported in this configuration, with vLLM's messages. */
+const problemsOf = (config: Config, maxRank: number): ReadonlyArray<string> => {
   const highest = Math.max(config.r, ...Object.values(config.rank_pattern ?? {}))
-  const problems = [
+  return [
     ...((config.modules_to_save ?? []).length > 0 ? ["modules_to_save is not supported."] : []),
     ...(config.use_dora === true ? ["vLLM does not yet support DoRA."] : []),
     ...(highest > maxRank ? [`LoRA rank ${highest} is greater than max_lora_rank ${maxRank}.`] : []),
     ...((config.bias ?? "none") === "none" ? [] : ["Adapter bias is not supported."])
   ]
-  if (problems.length > 0) throw new BootFailure(problems.join(" "))
-  const files = new Safetensors(directory)
+}
+
+/** The modules that the tensors change. Throws `BootFailure` if a tensor belongs to no weight. */
+const modulesOf = (files: Safetensors, directory: string, shapes: Shapes): ReadonlySet<string> => {
   const modules = new Set<string>()
   const unexpected: Array<string> = []
   for (const name of files.names()) {
@@ -67,18 +68,30 @@ export const readAdapter = (directory: string, shapes: ReadonlyMap<string, reado
       `While loading ${directory}, expected target modules in {${known.join(", ")}} but received [${unexpected.join(", ")}]. Please verify that the loaded LoRA module is correct`
     )
   }
-  const pairs = new Map<string, LowRank>()
-  let bytes = 0
-  for (const module of modules) {
-    const [output, input] = shapes.get(`${module}.weight`) ?? [0, 0]
-    const rank = matched(config.rank_pattern, module) ?? config.r
-    const alpha = matched(config.alpha_pattern, module) ?? config.lora_alpha
-    const names = [`base_model.model.${module}.lora_A.weight`, `base_model.model.${module}.lora_B.weight`] as const
-    const a = files.read(names[0], [rank, input])
-    const b = files.read(names[1], [output, rank])
-    bytes += files.bytes(names)
-    pairs.set(`${module}.weight`, { a, b, rank, scale: alpha / (config.use_rslora === true ? Math.sqrt(rank) : rank) })
-  }
+  return modules
+}
+
+const tensorNames = (module: string) => [`base_model.model.${module}.lora_A.weight`, `base_model.model.${module}.lora_B.weight`] as const
+
+const readPair = (files: Safetensors, config: Config, shapes: Shapes, module: string): LowRank => {
+  const [output, input] = shapes.get(`${module}.weight`) ?? [0, 0]
+  const rank = matched(config.rank_pattern, module) ?? config.r
+  const alpha = matched(config.alpha_pattern, module) ?? config.lora_alpha
+  const [a, b] = tensorNames(module)
+  return { a: files.read(a, [rank, input]), b: files.read(b, [output, rank]), rank, scale: alpha / (config.use_rslora === true ? Math.sqrt(rank) : rank) }
+}
+
+/**
+ * Reads a LoRA adapter for weights with these names and shapes. Throws `BootFailure`, with vLLM's message if vLLM has
+ * one, if the rank exceeds `maxRank`, the kind is not supported, or a tensor belongs to no weight.
+ */
+export const readAdapter = (directory: string, shapes: Shapes, maxRank: number): Adapter => {
+  const config = readJsonFile(directory, "adapter_config.json", ConfigFile)
+  const problems = problemsOf(config, maxRank)
+  if (problems.length > 0) throw new BootFailure(problems.join(" "))
+  const files = new Safetensors(directory)
+  const modules = [...modulesOf(files, directory, shapes)]
+  const pairs = new Map(modules.map((module) => [`${module}.weight`, readPair(files, config, shapes, module)]))
   if (pairs.size === 0) throw new BootFailure(`${directory} doesn't contain tensors`)
-  return { pairs, bytes }
+  return { pairs, bytes: files.bytes(modules.flatMap(tensorNames)) }
 }

@@ -1,4 +1,4 @@
-import type { Ending, Piece, ReportedToken } from "./Generation.ts"
+import type { Ending, Piece, ReportedToken } from "./AnswerText.ts"
 import type { AnswerParts, Reading } from "./reading.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 

@@ -126,26 +126,33 @@ export const usage = [
   "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
 ].join("\n")
 
-/** Parses `--argument=value` words. Returns a string with the reason if they are invalid. */
-export const parseArguments = (words: ReadonlyArray<string>): Arguments | string => {
+/** Why a word is not a valid argument; null if it is one. `value`: absent if the word has none. */
+const wordProblem = (word: string, name: string, value: string | undefined): string | null => {
+  if (switches.has(name)) return value === undefined ? null : `argument --${name}: ignored explicit argument '${value}'`
+  const rule = rules.get(name)
+  if (rule === undefined) return `unrecognized arguments: ${word}`
+  if (value === undefined) return `argument --${name}: expected one argument, as --${name}=value`
+  return rule.accepts(value) ? null : `argument --${name}: invalid value: '${value}' (${rule.help})`
+}
+
+/** The values of the words by name; of a switch, "true". Returns a string with the reason if a word is invalid. */
+const readValues = (words: ReadonlyArray<string>): ReadonlyMap<string, string> | string => {
   const values = new Map<string, string>()
   for (const word of words) {
-    const match = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(word)
-    const name = match?.[1]
+    const [, name, value] = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(word) ?? []
     if (name === undefined) return `unrecognized arguments: ${word}`
     if (values.has(name)) return `argument --${name}: given twice`
-    const value = match?.[2]
-    if (switches.has(name)) {
-      if (value !== undefined) return `argument --${name}: ignored explicit argument '${value}'`
-      values.set(name, "true")
-      continue
-    }
-    const rule = rules.get(name)
-    if (rule === undefined) return `unrecognized arguments: ${word}`
-    if (value === undefined) return `argument --${name}: expected one argument, as --${name}=value`
-    if (!rule.accepts(value)) return `argument --${name}: invalid value: '${value}' (${rule.help})`
-    values.set(name, value)
+    const problem = wordProblem(word, name, value)
+    if (problem !== null) return problem
+    values.set(name, value ?? "true")
   }
+  return values
+}
+
+/** Parses `--argument=value` words. Returns a string with the reason if they are invalid. */
+export const parseArguments = (words: ReadonlyArray<string>): Arguments | string => {
+  const values = readValues(words)
+  if (typeof values === "string") return values
   const text = (name: string) => values.get(name) ?? rules.get(name)?.fallback ?? ""
   const numberOrNull = (name: string) => (text(name) === "" ? null : Number(text(name)))
   if (text("model") === "") return "the following arguments are required: --model"

@@ -23,6 +23,19 @@ const isNamed = Schema.is(Named)
 const chosen = (given: typeof ConfigFile.Type.chat_template): string | null =>
   typeof given === "string" ? given : isNamed(given) ? (given.find(({ name }) => name === "default")?.template ?? null) : null
 
+/** The template of the repository: a file of its own, or a member of the tokenizer's configuration. */
+const ownSource = (directory: string, config: Partial<typeof ConfigFile.Type>): string | null => {
+  const file = join(directory, "chat_template.jinja")
+  return existsSync(file) ? readFileSync(file, "utf8") : chosen(config.chat_template)
+}
+
+/** The template in an argument: its text, or the name of a file without braces and line breaks. */
+const sourceGiven = (argument: string): string => {
+  if (/[{}\n]/.test(argument)) return argument
+  if (!existsSync(argument)) throw new BootFailure(`The supplied chat template (${argument}) looks like a file path, but it cannot be opened`)
+  return readFileSync(argument, "utf8")
+}
+
 /** One message of a conversation with its content as text, and further members for the template. */
 export interface ChatMessage {
   readonly role: string
@@ -47,12 +60,10 @@ export class ChatTemplate {
    */
   constructor(directory: string, given: string | null = null) {
     const config = existsSync(join(directory, "tokenizer_config.json")) ? readJsonFile(directory, "tokenizer_config.json", ConfigFile) : {}
-    const file = given !== null && !/[{}\n]/.test(given) ? given : join(directory, "chat_template.jinja")
-    const source = given !== null && file !== given ? given : existsSync(file) ? readFileSync(file, "utf8") : chosen(config.chat_template)
-    if (file === given && !existsSync(file)) throw new BootFailure(`The supplied chat template (${file}) looks like a file path, but it cannot be opened`)
+    const source = given === null ? ownSource(directory, config) : sourceGiven(given)
     const text = (token: typeof ConfigFile.Type.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
     this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
-    const { reasoningFormat, toolCallFormat } = readTemplate(source ?? null)
+    const { reasoningFormat, toolCallFormat } = readTemplate(source)
     this.showsTools = toolCallFormat === "hermes"
     this.showsThoughts = reasoningFormat === "think"
     try {

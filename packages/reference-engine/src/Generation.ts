@@ -1,16 +1,15 @@
+import { AnswerText, type Receivers, type TextRules } from "./AnswerText.ts"
 import type { Arguments } from "./Arguments.ts"
 import { begin, type Steps } from "./grammar/Grammar.ts"
 import { anyObject } from "./grammar/json.ts"
 import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
 import { afterThought, makeTokenMask } from "./grammar/TokenMask.ts"
 import type { Llama } from "./Llama.ts"
-import type { EndReason } from "./Metrics.ts"
 import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
 import { ApiError, badRequest, type SamplingBody } from "./Protocol.ts"
-import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
-import type { GeneratedToken, Scheduler, Ticket } from "./Scheduler.ts"
+import type { SamplingSettings } from "./Sampler.ts"
+import type { Scheduler, Ticket } from "./Scheduler.ts"
 import type { Seams } from "./Seams.ts"
-import { TextStream } from "./TextStream.ts"
 import { ThoughtFollower, type ThoughtMarks, type ThoughtStart } from "./ThoughtReader.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
@@ -32,31 +31,6 @@ export interface Engine {
   readonly thoughtMarks: ThoughtMarks | null
 }
 
-/** A token with the requested log-probabilities. */
-export interface ReportedToken {
-  readonly id: number
-  readonly logprobs: StepLogprobs | null
-}
-
-/** Text that is final, with the tokens since the previous piece. */
-export interface Piece {
-  readonly text: string
-  readonly tokens: ReadonlyArray<ReportedToken>
-  /** Tokens generated so far. */
-  readonly completionTokens: number
-  /** The reasoning tokens among them. */
-  readonly reasoningTokens: number
-  /** Prompt tokens that were found in the prefix cache. */
-  readonly cachedTokens: number
-}
-
-/** The end of an answer, with its last piece of text. */
-export interface Ending extends Piece {
-  readonly reason: EndReason
-  /** The stop string or stop token that ended the answer; null for an end-of-turn token. */
-  readonly stop: string | number | null
-}
-
 export interface Plan {
   /** Whether the adapter is applied. */
   readonly adapted: boolean
@@ -70,13 +44,18 @@ export interface Plan {
   readonly requestedMaxTokens: number | null
 }
 
-const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
+const logitBiasOf = (body: SamplingBody, engine: Engine): ReadonlyMap<number, number> => {
   const logitBias = new Map<number, number>()
   for (const [key, bias] of Object.entries(body.logit_bias ?? {})) {
     const id = /^\d{1,9}$/.test(key) ? Number(key) : -1
     if (id < 0 || id >= engine.vocabulary.size) throw badRequest(`token_id ${key} in logit_bias contains out-of-vocab token id`, "logit_bias")
     logitBias.set(id, Math.max(-100, Math.min(100, bias)))
   }
+  return logitBias
+}
+
+const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
+  const logitBias = logitBiasOf(body, engine)
   return {
     temperature: body.temperature ?? engine.defaults.temperature,
     topP: body.top_p ?? engine.defaults.topP,
@@ -93,11 +72,9 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
   const { maxLogprobs } = engine.settings
   if ((body.n ?? 1) > 1 && body.temperature === 0) throw badRequest(`n must be 1 when using greedy sampling, got ${body.n}.`, "n")
   if (body.stream_options && body.stream !== true) throw badRequest("Stream options can only be defined when `stream=True`.", "stream_options")
-  if (Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0) > maxLogprobs) {
-    throw badRequest(
-      `Requested sample logprobs of ${Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0)}, which is greater than max allowed: ${maxLogprobs}`,
-      "logprobs"
-    )
+  const requested = Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0)
+  if (requested > maxLogprobs) {
+    throw badRequest(`Requested sample logprobs of ${requested}, which is greater than max allowed: ${maxLogprobs}`, "logprobs")
   }
   if (body.prompt_logprobs != null && body.stream === true) throw badRequest("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs")
 }
@@ -167,81 +144,59 @@ const maskOf = ({ config, seams, thoughtMarks, vocabulary }: Engine, { stream }:
   return thought === null || thoughtMarks === null ? mask : afterThought(mask, new ThoughtFollower(thoughtMarks, thought), thoughtMarks)
 }
 
+/** The random numbers and settings of the sampler. */
+const samplingOf = (engine: Engine, body: SamplingBody) => {
+  const { seams } = engine
+  const sampling = settingsOf(body, engine)
+  const seed = body.seed ?? null
+  return { sampling: seams.sampling?.(sampling) ?? sampling, seed: seams.seed === undefined ? seed : seams.seed(seed) }
+}
+
 /**
- * Starts one answer. `onPiece` gets each piece of final text, `onEnding` the rest exactly once. Throws `ApiError` if
- * the request cannot run: 400 for its content, 503 if the queue is full.
+ * The owner whose prefixes the request shares; null: none. Scored prompt tokens must be computed, so they cannot come
+ * from the cache.
  */
-export const generate = (
-  engine: Engine,
-  body: SamplingBody,
-  plan: Plan,
-  onPiece: (piece: Piece) => void,
-  onEnding: (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => void
-): Ticket => {
+const sharesOf = ({ seams, settings }: Engine, body: SamplingBody, { adapted }: Plan): string | null => {
+  if (!settings.prefixCaching || body.prompt_logprobs != null) return null
+  const owner = `${adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}`
+  return seams.shares?.(owner) ?? owner
+}
+
+const noTokens: ReadonlySet<number> = new Set()
+
+const textRulesOf = ({ config, thoughtMarks }: Engine, body: SamplingBody, plan: Plan, maxTokens: number): TextRules => ({
+  endTokens: body.ignore_eos === true ? noTokens : config.endTokens,
+  stopTokens: body.stop_token_ids ?? [],
+  stopStrings: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
+  maxTokens,
+  thought: thoughtMarks === null || plan.thought === null ? null : new ThoughtFollower(thoughtMarks, plan.thought)
+})
+
+/**
+ * Starts one answer. Throws `ApiError` if the request cannot run: 400 for its content, 503 if the queue is full.
+ */
+export const generate = (engine: Engine, body: SamplingBody, plan: Plan, onPiece: Receivers["onPiece"], onEnding: Receivers["onEnding"]): Ticket => {
   refuseUnsupported(body, plan, engine)
   const prompt = engine.seams.limit?.cuts === true ? shortened(engine, plan) : plan.prompt
   const maxTokens = maxTokensOf(engine, { ...plan, prompt })
-  const { seams, vocabulary } = engine
   const grammar = plan.grammar ?? formatOf(body)
-  const thought = engine.thoughtMarks === null || plan.thought === null ? null : new ThoughtFollower(engine.thoughtMarks, plan.thought)
-  const sampling = settingsOf(body, engine)
-  const owner = `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}`
-  const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
-  const endTokens = body.ignore_eos === true ? new Set<number>() : engine.config.endTokens
-  const text = new TextStream(stops, seams)
-  const promptLogprobs: Array<ReportedToken> = []
-  let completionTokens = 0
-  let cachedTokens = 0
-  let pending: Array<ReportedToken> = []
-  let pendingText = ""
-  let stop: string | number | null = null
-  const take = (): Piece => {
-    const piece = { text: pendingText, tokens: pending, completionTokens, reasoningTokens: thought?.count ?? 0, cachedTokens }
-    pending = []
-    pendingText = ""
-    return piece
-  }
-  const onToken = ({ id, logprobs }: GeneratedToken): boolean => {
-    completionTokens++
-    thought?.take(id)
-    pending.push({ id, logprobs })
-    if (endTokens.has(id) && seams.showsSpecial !== true) return false
-    if (body.stop_token_ids?.includes(id) === true) {
-      stop = id
-      return false
-    }
-    if (seams.showsSpecial === true || !vocabulary.isSpecial(id)) {
-      const pushed = text.push(vocabulary.bytesOf(id))
-      pendingText += pushed.text
-      stop = pushed.stop
-    }
-    if (stop !== null) return true
-    if (pendingText !== "" && completionTokens < maxTokens && pending.length >= (seams.chunkTokens ?? 1)) onPiece(take())
-    return false
-  }
+  const sampled = samplingOf(engine, body)
+  const rules = textRulesOf(engine, body, plan, maxTokens)
+  const { onAdmitted, onEnd, onPromptToken, onToken } = new AnswerText(engine.seams, engine.vocabulary, rules, { onPiece, onEnding })
   const ticket = engine.scheduler.submit({
     model: plan.adapted ? engine.adapted : null,
     prompt,
     maxTokens,
-    // Scored prompt tokens must be computed, so they cannot come from the cache.
-    shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? (seams.shares?.(owner) ?? owner) : null,
+    shares: sharesOf(engine, body, plan),
     mask: maskOf(engine, body, plan, grammar),
-    onAdmitted: (cached) => {
-      cachedTokens = cached
-    },
-    sampling: seams.sampling?.(sampling) ?? sampling,
-    seed: seams.seed === undefined ? (body.seed ?? null) : seams.seed(body.seed ?? null),
-    stopTokens: new Set([...endTokens, ...(body.stop_token_ids ?? [])]),
+    ...sampled,
+    stopTokens: new Set([...rules.endTokens, ...rules.stopTokens]),
     topLogprobs: plan.topLogprobs,
     promptLogprobs: body.prompt_logprobs ?? null,
-    onPromptToken: (token) => {
-      promptLogprobs.push(token)
-    },
+    onAdmitted,
+    onPromptToken,
     onToken,
-    onEnd: (reason) => {
-      pendingText += stop === null || typeof stop === "number" ? text.finish() : ""
-      onEnding({ ...take(), reason, stop }, promptLogprobs)
-    }
+    onEnd
   })
   if (ticket === "full") throw new ApiError(503, "ServiceUnavailableError", "The server is overloaded: too many requests are waiting. Try again later.")
   return ticket

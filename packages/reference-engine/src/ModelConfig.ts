@@ -90,51 +90,68 @@ const ropeOf = (file: typeof ConfigFile.Type, maxLength: number): RopeConfig => 
   return rope
 }
 
-/**
- * Reads `config.json`, in which `overrides` replace members, and the optional `generation_config.json`. Throws
- * `BootFailure` for a model that the engine cannot compute.
- */
-export const readModelConfig = (
-  directory: string,
-  overrides: Readonly<Record<string, unknown>> = {}
-): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
+type Overrides = Readonly<Record<string, unknown>>
+
+/** Throws `BootFailure` for an architecture that the engine does not support. */
+const refuseArchitecture = (directory: string) => {
   const configuration = readJsonFile(directory, "config.json", Schema.Struct({ architectures: optionalNullable(Schema.Array(Schema.String)) }))
   const architectures = configuration.architectures ?? []
-  if (!architectures.includes(referenceLimits.architecture)) {
-    const names = architectures.map((name) => `'${name}'`).join(", ")
-    throw new BootFailure(`Model architectures [${names}] are not supported for now. Supported architectures: ['${referenceLimits.architecture}']`)
-  }
+  if (architectures.includes(referenceLimits.architecture)) return
+  const names = architectures.map((name) => `'${name}'`).join(", ")
+  throw new BootFailure(`Model architectures [${names}] are not supported for now. Supported architectures: ['${referenceLimits.architecture}']`)
+}
+
+const readConfigFile = (directory: string, overrides: Overrides): typeof ConfigFile.Type => {
+  refuseArchitecture(directory)
   const decoded = decodeConfig({ ...readJsonFile(directory, "config.json", anyObject), ...overrides })
   if (Result.isFailure(decoded)) throw new BootFailure(`Cannot read config.json: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
-  const file = decoded.success
-  if (file.quantization_config) throw new BootFailure("Unsupported config.json: quantized checkpoints cannot be computed by this engine")
-  const generation = existsSync(join(directory, "generation_config.json")) ? readJsonFile(directory, "generation_config.json", GenerationFile) : {}
-  const sampling = samplingDefaults(generation)
+  if (decoded.success.quantization_config) throw new BootFailure("Unsupported config.json: quantized checkpoints cannot be computed by this engine")
+  return decoded.success
+}
+
+/** Whether a layer sees only the last positions. */
+const isWindowed = ({ layer_types, sliding_window, use_sliding_window }: typeof ConfigFile.Type): boolean =>
+  layer_types ? layer_types.some((kind) => kind !== "full_attention") : typeof sliding_window === "number" && use_sliding_window !== false
+
+/** The heads of the attention. Throws `BootFailure` for a model that the engine cannot compute. */
+const headsOf = (file: typeof ConfigFile.Type): Pick<ModelConfig, "headDim" | "heads" | "kvHeads"> => {
   const heads = file.num_attention_heads
   const kvHeads = file.num_key_value_heads ?? heads
   const headDim = file.head_dim ?? file.hidden_size / heads
-  const { attention_bias, hidden_act, layer_types: kinds, mlp_bias, sliding_window: window, use_sliding_window: slides } = file
-  const turned = file.partial_rotary_factor ?? (file.rope_parameters ?? file.rope_scaling)?.partial_rotary_factor
+  const rotated = file.partial_rotary_factor ?? (file.rope_parameters ?? file.rope_scaling)?.partial_rotary_factor
   const problem = computationProblem({
-    activation: hidden_act ?? null,
-    attention_bias: attention_bias === true,
-    mlp_bias: mlp_bias === true,
-    partial_rotary_factor: typeof turned === "number" ? turned : undefined,
-    windowed: kinds ? kinds.some((kind) => kind !== "full_attention") : typeof window === "number" && slides !== false,
+    activation: file.hidden_act ?? null,
+    attention_bias: file.attention_bias === true,
+    mlp_bias: file.mlp_bias === true,
+    partial_rotary_factor: typeof rotated === "number" ? rotated : undefined,
+    windowed: isWindowed(file),
     heads,
     kvHeads,
     headDim
   })
   if (problem !== null) throw new BootFailure(`Unsupported config.json: ${problem}`)
+  return { heads, kvHeads, headDim }
+}
+
+const defaultsOf = (generation: Readonly<Record<string, unknown>>): SamplingDefaults => {
+  const { min_p, repetition_penalty, temperature, top_k, top_p } = samplingDefaults(generation)
+  return { temperature: temperature ?? 1, topP: top_p ?? 1, topK: top_k ?? 0, minP: min_p ?? 0, repetitionPenalty: repetition_penalty ?? 1 }
+}
+
+/**
+ * Reads `config.json`, in which `overrides` replace members, and the optional `generation_config.json`. Throws
+ * `BootFailure` for a model that the engine cannot compute.
+ */
+export const readModelConfig = (directory: string, overrides: Overrides = {}): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
+  const file = readConfigFile(directory, overrides)
+  const generation = existsSync(join(directory, "generation_config.json")) ? readJsonFile(directory, "generation_config.json", GenerationFile) : {}
   const maxLength = file.max_position_embeddings ?? referenceLimits.assumedContext
   return {
     config: {
       hidden: file.hidden_size,
       intermediate: file.intermediate_size,
       layers: file.num_hidden_layers,
-      heads,
-      kvHeads,
-      headDim,
+      ...headsOf(file),
       vocabulary: file.vocab_size,
       maxLength,
       epsilon: file.rms_norm_eps ?? 1e-6,
@@ -142,12 +159,6 @@ export const readModelConfig = (
       rope: ropeOf(file, maxLength),
       endTokens: new Set([...ids(file.eos_token_id), ...ids(generation.eos_token_id)])
     },
-    defaults: {
-      temperature: sampling.temperature ?? 1,
-      topP: sampling.top_p ?? 1,
-      topK: sampling.top_k ?? 0,
-      minP: sampling.min_p ?? 0,
-      repetitionPenalty: sampling.repetition_penalty ?? 1
-    }
+    defaults: defaultsOf(generation)
   }
 }

@@ -138,6 +138,28 @@ export const DetokenizeBody = Schema.Struct({ model: optionalNullable(Schema.Str
 export type ChatBody = typeof ChatBody.Type
 export type CompletionBody = typeof CompletionBody.Type
 export type SamplingBody = Omit<CompletionBody, "prompt" | "logprobs" | "echo" | "suffix">
+
+/** The sampling fields that the Messages and the Responses API have in common with chat. */
+export const sharedFields = ({
+  cache_salt = null,
+  seed = null,
+  stream = null,
+  temperature = null,
+  top_k = null,
+  top_p = null
+}: Pick<SamplingBody, "cache_salt" | "seed" | "stream" | "temperature" | "top_k" | "top_p">) => ({ cache_salt, seed, stream, temperature, top_k, top_p })
+
+/** A function of these APIs as a tool of chat. */
+export const functionTool = (
+  name: string,
+  description: string | null | undefined,
+  parameters: Readonly<Record<string, unknown>> | null | undefined,
+  strict: boolean | null | undefined
+) => ({
+  type: "function" as const,
+  function: { name, description: description ?? null, parameters: parameters ?? null, ...(strict == null ? {} : { strict }) }
+})
+
 export type MessageBody = typeof Message.Type
 
 /** Decodes a request body. Throws `ApiError` 400 with the path of the field in `param`. */

@@ -33,35 +33,42 @@ const readExactly = (descriptor: number, target: Uint8Array, position: number, f
   }
 }
 
+/** The members of the header of an open file, and the position after it. */
+const readMembers = (descriptor: number, file: string, size: number) => {
+  const prefix = new Uint8Array(8)
+  if (size < 8) throw new BootFailure(`Cannot read ${file}: not a safetensors file`)
+  readExactly(descriptor, prefix, 0, file)
+  const headerLength = Number(new DataView(prefix.buffer).getBigUint64(0, true))
+  if (headerLength > maxHeaderBytes || 8 + headerLength > size) throw new BootFailure(`Cannot read ${file}: not a safetensors file`)
+  const bytes = new Uint8Array(headerLength)
+  readExactly(descriptor, bytes, 8, file)
+  const header = Schema.decodeUnknownResult(Header)(new TextDecoder().decode(bytes))
+  if (Result.isFailure(header)) throw new BootFailure(`Cannot read ${file}: its header is not JSON`)
+  return { members: Object.entries(header.success).filter(([name]) => name !== "__metadata__"), start: 8 + headerLength }
+}
+
+/** The place of a tensor, whose size must match its shape and type. `start`: the position of the first tensor. */
+const locate = (file: string, name: string, raw: unknown, start: number): Located => {
+  const entry = Schema.decodeUnknownResult(Entry)(raw)
+  if (Result.isFailure(entry)) throw new BootFailure(`Cannot read ${file}: the header of ${name} is malformed`)
+  const { data_offsets, dtype, shape } = entry.success
+  const [from, to] = data_offsets
+  const width = widths[dtype]
+  if (from < 0 || to < from || (width !== undefined && shape.reduce((product, side) => product * side, width) !== to - from)) {
+    throw new BootFailure(`Cannot read ${file}: ${name} has shape [${shape.join(", ")}] of ${dtype} but ${to - from} bytes`)
+  }
+  return { file, dtype, shape, position: start + from, length: to - from }
+}
+
 const readHeader = (directory: string, file: string): Map<string, Located> => {
   const descriptor = openSync(join(directory, file), "r")
   try {
     const size = fstatSync(descriptor).size
-    const prefix = new Uint8Array(8)
-    if (size < 8) throw new BootFailure(`Cannot read ${file}: not a safetensors file`)
-    readExactly(descriptor, prefix, 0, file)
-    const headerLength = Number(new DataView(prefix.buffer).getBigUint64(0, true))
-    if (headerLength > maxHeaderBytes || 8 + headerLength > size) throw new BootFailure(`Cannot read ${file}: not a safetensors file`)
-    const bytes = new Uint8Array(headerLength)
-    readExactly(descriptor, bytes, 8, file)
-    const header = Schema.decodeUnknownResult(Header)(new TextDecoder().decode(bytes))
-    if (Result.isFailure(header)) throw new BootFailure(`Cannot read ${file}: its header is not JSON`)
-    const tensors = new Map<string, Located>()
-    let end = 0
-    for (const [name, raw] of Object.entries(header.success)) {
-      if (name === "__metadata__") continue
-      const entry = Schema.decodeUnknownResult(Entry)(raw)
-      if (Result.isFailure(entry)) throw new BootFailure(`Cannot read ${file}: the header of ${name} is malformed`)
-      const { data_offsets, dtype, shape } = entry.success
-      const [from, to] = data_offsets
-      const width = widths[dtype]
-      if (from < 0 || to < from || (width !== undefined && shape.reduce((product, side) => product * side, width) !== to - from)) {
-        throw new BootFailure(`Cannot read ${file}: ${name} has shape [${shape.join(", ")}] of ${dtype} but ${to - from} bytes`)
-      }
-      end = Math.max(end, to)
-      tensors.set(name, { file, dtype, shape, position: 8 + headerLength + from, length: to - from })
-    }
-    if (8 + headerLength + end !== size) throw new BootFailure(`Cannot read ${file}: ${size} bytes, but its header describes ${8 + headerLength + end}`)
+    const { members, start } = readMembers(descriptor, file, size)
+    const tensors = new Map(members.map(([name, raw]) => [name, locate(file, name, raw, start)]))
+    let end = start
+    for (const { length, position } of tensors.values()) end = Math.max(end, position + length)
+    if (end !== size) throw new BootFailure(`Cannot read ${file}: ${size} bytes, but its header describes ${end}`)
     return tensors
   } finally {
     closeSync(descriptor)

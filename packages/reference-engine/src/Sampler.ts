@@ -44,12 +44,8 @@ export const likeliest = (logits: Float32Array): number => {
   return best
 }
 
-/** Log-probabilities of `chosen` and of the `count` likeliest tokens (lower ID first among equals). */
-export const logprobsOf = (logits: Float32Array, count: number): { readonly of: (id: number) => number; readonly top: ReadonlyArray<TokenLogprob> } => {
-  const highest = logits[likeliest(logits)] ?? 0
-  let sum = 0
-  for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] ?? 0) - highest)
-  const normaliser = highest + Math.log(sum)
+/** The `count` likeliest tokens, best first (lower ID first among equals). */
+const topOf = (logits: Float32Array, normaliser: number, count: number): ReadonlyArray<TokenLogprob> => {
   const top: Array<TokenLogprob> = []
   for (let id = 0; id < logits.length && count > 0; id++) {
     const logprob = (logits[id] ?? 0) - normaliser
@@ -60,7 +56,16 @@ export const logprobsOf = (logits: Float32Array, count: number): { readonly of: 
     top.splice(at, 0, { id, logprob })
     if (top.length > count) top.pop()
   }
-  return { of: (id) => (logits[id] ?? Number.NEGATIVE_INFINITY) - normaliser, top }
+  return top
+}
+
+/** Log-probabilities of `chosen` and of the `count` likeliest tokens (lower ID first among equals). */
+export const logprobsOf = (logits: Float32Array, count: number): { readonly of: (id: number) => number; readonly top: ReadonlyArray<TokenLogprob> } => {
+  const highest = logits[likeliest(logits)] ?? 0
+  let sum = 0
+  for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] ?? 0) - highest)
+  const normaliser = highest + Math.log(sum)
+  return { of: (id) => (logits[id] ?? Number.NEGATIVE_INFINITY) - normaliser, top: topOf(logits, normaliser, count) }
 }
 
 /** Chooses the tokens of one sequence. Holds the counts for penalties and the random numbers of the sequence. */
@@ -101,17 +106,21 @@ export class Sampler {
     }
   }
 
+  /** The tokens that `minP` and `topK` leave, likeliest first if `topK` or `topP` needs the order. */
+  private candidates(logits: Float32Array, weight: (id: number) => number): ReadonlyArray<number> {
+    const { minP, topK, topP } = this.settings
+    const candidates: Array<number> = []
+    for (let id = 0; id < logits.length; id++) if (weight(id) >= minP) candidates.push(id)
+    if (topK > 0 || topP < 1) candidates.sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0) || a - b)
+    return topK > 0 ? candidates.slice(0, topK) : candidates
+  }
+
   private draw(logits: Float32Array): number {
-    const { minP, temperature, topK, topP } = this.settings
+    const { temperature, topP } = this.settings
     const best = likeliest(logits)
     const highest = logits[best] ?? 0
     const weight = (id: number) => Math.exp(((logits[id] ?? 0) - highest) / temperature)
-    let candidates: Array<number> = []
-    for (let id = 0; id < logits.length; id++) if (weight(id) >= minP) candidates.push(id)
-    if (topK > 0 || topP < 1) {
-      candidates.sort((a, b) => (logits[b] ?? 0) - (logits[a] ?? 0) || a - b)
-      if (topK > 0) candidates = candidates.slice(0, topK)
-    }
+    let candidates = this.candidates(logits, weight)
     let total = 0
     for (const id of candidates) total += weight(id)
     if (topP < 1) {

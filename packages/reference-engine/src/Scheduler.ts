@@ -180,9 +180,19 @@ export class Scheduler {
   private turn(sequence: Sequence) {
     const { cache, tokens, work } = sequence
     const model = work.model ?? this.model
+    if (!this.prefill(sequence, model) || !this.makeRoom(sequence)) return
+    const position = sequence.computed++
+    const logits = model.step(tokens[position] ?? 0, position, cache, true, this.seams.position?.(position, work.prompt.length))
+    cache.filled(tokens, position + 1)
+    if (logits !== undefined) this.generate(sequence, logits)
+  }
+
+  /** Computes tokens up to the last one. False if time or memory ran out before that. */
+  private prefill(sequence: Sequence, model: Llama): boolean {
+    const { cache, tokens, work } = sequence
     const stopAt = performance.now() + prefillSlice
     while (sequence.computed < tokens.length - 1) {
-      if (!this.makeRoom(sequence)) return
+      if (!this.makeRoom(sequence)) return false
       const position = sequence.computed++
       const report = work.promptLogprobs !== null && position >= sequence.promptReported && position < work.prompt.length - 1
       const logits = model.step(tokens[position] ?? 0, position, cache, report, this.seams.position?.(position, work.prompt.length))
@@ -193,35 +203,40 @@ export class Scheduler {
         sequence.promptReported = position + 1
         work.onPromptToken({ id, logprobs: { chosen: of(id), top } })
       }
-      if (performance.now() > stopAt) return
+      if (performance.now() > stopAt) return false
     }
-    if (!this.makeRoom(sequence)) return
-    const position = sequence.computed++
-    const logits = model.step(tokens[position] ?? 0, position, cache, true, this.seams.position?.(position, work.prompt.length))
-    cache.filled(tokens, position + 1)
-    if (logits !== undefined) this.generate(sequence, logits)
+    return true
   }
 
   private generate(sequence: Sequence, logits: Float32Array) {
-    const { sampler, tokens, work } = sequence
-    const { seams } = this
-    const place = seams === sound ? null : this.placeOf(sequence)
-    if (place !== null) seams.computed?.(logits, place)
+    const { tokens, work } = sequence
+    const place = this.seams === sound ? null : this.placeOf(sequence)
+    if (place !== null) this.seams.computed?.(logits, place)
     const raw = work.topLogprobs === null ? null : Float32Array.from(logits)
-    work.mask?.mask(logits)
-    if (place !== null) seams.chosenFrom?.(logits, place)
-    const best = sampler.choose(logits)
-    const id = place === null ? best : (seams.chosen?.(best, place) ?? best)
+    const id = this.choose(sequence, logits, place)
     if (id < 0) return this.end(sequence, "error")
     work.mask?.accept(id)
     tokens.push(id)
     this.observeToken(sequence)
-    const report = raw === null ? null : logprobsOf(raw, work.topLogprobs ?? 0)
-    const exact = report === null ? null : { chosen: report.of(id), top: report.top }
-    const logprobs = exact === null ? null : (seams.reported?.(exact) ?? exact)
+    const logprobs = raw === null ? null : this.report(id, raw, work.topLogprobs ?? 0)
     const textEnds = work.onToken({ id, logprobs })
     if (textEnds || work.stopTokens.has(id)) return this.end(sequence, "stop")
     if (tokens.length - work.prompt.length >= work.maxTokens) this.end(sequence, "length")
+  }
+
+  /** The next token; negative if the logits are not numbers. `place`: null without an injected fault. */
+  private choose({ sampler, work }: Sequence, logits: Float32Array, place: StepPlace | null): number {
+    work.mask?.mask(logits)
+    if (place === null) return sampler.choose(logits)
+    this.seams.chosenFrom?.(logits, place)
+    const best = sampler.choose(logits)
+    return this.seams.chosen?.(best, place) ?? best
+  }
+
+  private report(id: number, logits: Float32Array, count: number): StepLogprobs {
+    const { of, top } = logprobsOf(logits, count)
+    const exact = { chosen: of(id), top }
+    return this.seams.reported?.(exact) ?? exact
   }
 
   private placeOf({ cachedTokens, tokens, work }: Sequence): StepPlace {

@@ -25,6 +25,9 @@ const decodeCall = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ name: Schema.String, arguments: Schema.Record(Schema.String, Schema.Unknown) }))
 )
 
+/** How the brackets of JSON change the depth. */
+const nesting: Readonly<Record<string, number>> = { "{": 1, "[": 1, "}": -1, "]": -1 }
+
 /**
  * Extracts calls from a streamed answer: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, any number in a
  * row. However the stream is divided, the parts join to the written arguments, and the marks are never sent as text.
@@ -128,18 +131,21 @@ export class ToolCallReader {
   private readArguments() {
     const from = this.at
     while (this.at < this.held.length && !this.ended) {
-      const character = this.held[this.at++]
-      if (this.escaped) this.escaped = false
-      else if (this.quoted) {
-        if (character === "\\") this.escaped = true
-        else if (character === '"') this.quoted = false
-      } else if (character === '"') this.quoted = true
-      else if (character === "{" || character === "[") this.depth++
-      else if (character === "}" || character === "]") this.depth--
+      const character = this.held[this.at++] ?? ""
+      if (this.quoted) this.readQuoted(character)
+      else if (character === '"') this.quoted = true
+      else this.depth += nesting[character] ?? 0
       if (!this.quoted && this.depth <= 0) this.ended = true
     }
     const text = this.held.slice(from, this.at)
     if (text !== "") this.give({ index: this.begun - 1, function: { arguments: text } })
+  }
+
+  /** Reads one character of a string. A backslash escapes the next one. */
+  private readQuoted(character: string) {
+    if (this.escaped) this.escaped = false
+    else if (character === "\\") this.escaped = true
+    else if (character === '"') this.quoted = false
   }
 
   /** Reads a call whose members have another order. Anything that is no call stays text. */

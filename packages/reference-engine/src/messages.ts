@@ -2,7 +2,7 @@ import { optionalNullable } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import type { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
-import { atLeast, badRequest, type ChatBody, decodeBody, Name, sampling } from "./Protocol.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, functionTool, Name, sampling, sharedFields } from "./Protocol.ts"
 import { type Conversation, converse } from "./Routes.ts"
 import type { Speech } from "./Speech.ts"
 
@@ -93,10 +93,7 @@ const chatOf = ({ chat_template_kwargs, messages, model, system, thinking, tool_
   ...(tools == null || tools.length === 0
     ? {}
     : {
-        tools: tools.map(({ description, input_schema, name, strict }) => ({
-          type: "function" as const,
-          function: { name, description: description ?? null, parameters: input_schema, ...(strict == null ? {} : { strict }) }
-        })),
+        tools: tools.map(({ description, input_schema, name, strict }) => functionTool(name, description, input_schema, strict)),
         ...(tool_choice == null ? {} : { tool_choice: choiceOf(tool_choice), parallel_tool_calls: tool_choice.disable_parallel_tool_use !== true })
       })
 })
@@ -109,17 +106,12 @@ export interface ConversationRequest extends Conversation {
 /** `POST /v1/messages`. */
 export const askMessage = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): ConversationRequest => {
   const request = decodeBody(MessagesBody, text)
-  const { cache_salt, max_tokens, output_config, seed, stop_sequences, stream, temperature, top_k, top_p } = request
+  const { max_tokens, output_config, stop_sequences } = request
   const schema = output_config?.format?.schema
   const body: ChatBody = {
     ...chatOf(request),
+    ...sharedFields(request),
     max_tokens,
-    stream: stream ?? null,
-    temperature: temperature ?? null,
-    top_p: top_p ?? null,
-    top_k: top_k ?? null,
-    seed: seed ?? null,
-    cache_salt: cache_salt ?? null,
     stop: stop_sequences ?? null,
     ...(schema === undefined ? {} : { response_format: { type: "json_schema", json_schema: { schema } } })
   }

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import type { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
 import type { ConversationRequest } from "./messages.ts"
-import { atLeast, badRequest, type ChatBody, decodeBody, Name, sampling } from "./Protocol.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, functionTool, Name, sampling, sharedFields } from "./Protocol.ts"
 import { converse } from "./Routes.ts"
 import type { Speech } from "./Speech.ts"
 
@@ -62,6 +62,7 @@ const ResponsesBody = Schema.Struct({
 
 const textOf = (parts: string | ReadonlyArray<{ readonly text: string }>) => (typeof parts === "string" ? parts : parts.map(({ text }) => text).join(""))
 
+type Request = typeof ResponsesBody.Type
 type Messages = ChatBody["messages"]
 
 const turnsOf = (items: ReadonlyArray<typeof Item.Type>): Messages => {
@@ -83,54 +84,54 @@ const turnsOf = (items: ReadonlyArray<typeof Item.Type>): Messages => {
   return turns
 }
 
-const formatOf = (format: NonNullable<NonNullable<(typeof ResponsesBody.Type)["text"]>["format"]>): NonNullable<ChatBody["response_format"]> =>
+const formatOf = (format: NonNullable<NonNullable<Request["text"]>["format"]>): NonNullable<ChatBody["response_format"]> =>
   "schema" in format ? { type: "json_schema", json_schema: { schema: format.schema } } : format
+
+const messagesOf = ({ input, instructions }: Request): Messages => [
+  ...(instructions == null ? [] : [{ role: "system", content: instructions }]),
+  ...(typeof input === "string" ? [{ role: "user", content: input }] : turnsOf(input))
+]
+
+/** An effort sets the switch of the template, as in vLLM. */
+const templateSettings = ({ chat_template_kwargs, reasoning }: Request) => ({
+  ...(reasoning?.effort == null ? {} : { enable_thinking: reasoning.effort !== "none", reasoning_effort: reasoning.effort }),
+  ...chat_template_kwargs
+})
+
+const choiceOf = (choice: NonNullable<Request["tool_choice"]>): NonNullable<ChatBody["tool_choice"]> =>
+  typeof choice === "string" ? choice : { type: "function", function: { name: choice.name } }
+
+const toolFields = ({ parallel_tool_calls = null, tool_choice, tools }: Request): Pick<ChatBody, "parallel_tool_calls" | "tool_choice" | "tools"> =>
+  tools == null || tools.length === 0
+    ? {}
+    : {
+        tools: tools.map(({ description, name, parameters, strict }) => functionTool(name, description, parameters, strict)),
+        ...(tool_choice == null ? {} : { tool_choice: choiceOf(tool_choice) }),
+        parallel_tool_calls
+      }
 
 /** A request for a response, with the members that the response repeats. */
 export interface ResponseRequest extends ConversationRequest {
-  readonly request: typeof ResponsesBody.Type
+  readonly request: Request
 }
 
 /** `POST /v1/responses`. Nothing is stored. */
 export const askResponse = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): ResponseRequest => {
   const request = decodeBody(ResponsesBody, text)
-  const { input, instructions, max_output_tokens, text: form, tool_choice, tools, top_logprobs, ...rest } = request
   const logprobs = request.include?.includes("message.output_text.logprobs") === true
   if (logprobs && request.stream === true && speech.promptIdsInChoice) throw badRequest("logprobs are not available when `stream=True`.", "include")
+  const format = request.text?.format
   const body: ChatBody = {
-    model: rest.model ?? null,
-    messages: [
-      ...(instructions == null ? [] : [{ role: "system", content: instructions }]),
-      ...(typeof input === "string" ? [{ role: "user", content: input }] : turnsOf(input))
-    ],
-    max_tokens: max_output_tokens ?? null,
-    temperature: rest.temperature ?? null,
-    top_p: rest.top_p ?? null,
-    top_k: rest.top_k ?? null,
-    repetition_penalty: rest.repetition_penalty ?? null,
-    seed: rest.seed ?? null,
-    stream: rest.stream ?? null,
-    cache_salt: rest.cache_salt ?? null,
-    // An effort sets the switch of the template, as in vLLM.
-    chat_template_kwargs: {
-      ...(rest.reasoning?.effort == null ? {} : { enable_thinking: rest.reasoning.effort !== "none", reasoning_effort: rest.reasoning.effort }),
-      ...rest.chat_template_kwargs
-    },
+    model: request.model ?? null,
+    messages: messagesOf(request),
+    ...sharedFields(request),
+    max_tokens: request.max_output_tokens ?? null,
+    repetition_penalty: request.repetition_penalty ?? null,
+    chat_template_kwargs: templateSettings(request),
     logprobs,
-    ...(logprobs ? { top_logprobs: top_logprobs ?? 0 } : {}),
-    ...(form?.format == null ? {} : { response_format: formatOf(form.format) }),
-    ...(tools == null || tools.length === 0
-      ? {}
-      : {
-          tools: tools.map(({ description, name, parameters, strict }) => ({
-            type: "function" as const,
-            function: { name, description: description ?? null, parameters: parameters ?? null, ...(strict == null ? {} : { strict }) }
-          })),
-          ...(tool_choice == null
-            ? {}
-            : { tool_choice: typeof tool_choice === "string" ? tool_choice : { type: "function", function: { name: tool_choice.name } } }),
-          parallel_tool_calls: rest.parallel_tool_calls ?? null
-        })
+    ...(logprobs ? { top_logprobs: request.top_logprobs ?? 0 } : {}),
+    ...(format == null ? {} : { response_format: formatOf(format) }),
+    ...toolFields(request)
   }
   return { request, body, ...converse(engine, template, speech, body, "/v1/responses") }
 }

@@ -46,31 +46,38 @@ const boundCalls = (tools: ReadonlyArray<Tool>, { response_format }: ChatBody): 
     ? marked(openMark, either(...tools.map((tool) => restOf(tool, isStrict(tool)))))
     : null
 
+const noTools: ToolUse = { shown: null, most: 0, grammar: null, namesFunction: false }
+
+/** The model decides about calls. */
+const autoUse = (tools: ReadonlyArray<Tool>, body: ChatBody, reading: ToolCallReading): ToolUse => {
+  const shown = tools.map(shownOf)
+  if (reading === "unread") return { ...noTools, shown }
+  const most = body.parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY
+  return { shown, most, grammar: boundCalls(tools, body), namesFunction: false }
+}
+
+/** The answer consists of calls. */
+const requiredUse = (tools: ReadonlyArray<Tool>, most: number): ToolUse => {
+  const call = either(...tools.map(callOf))
+  const calls = sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1))
+  return { shown: tools.map(shownOf), most, grammar: begin(calls), namesFunction: false }
+}
+
+/** The answer is one call of the named tool. */
+const namedUse = (tools: ReadonlyArray<Tool>, name: string): ToolUse => {
+  const tool = tools.find((one) => one.function.name === name)
+  if (tool === undefined) throw badRequest("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice")
+  return { shown: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), namesFunction: true }
+}
+
 /** Reads `tools`, `tool_choice` and `parallel_tool_calls`. Throws `ApiError` 400. */
 export const toolUseOf = (body: ChatBody, reading: ToolCallReading): ToolUse => {
   const { parallel_tool_calls, tool_choice, tools } = body
   const choice = tool_choice ?? (tools == null ? "none" : "auto")
-  const most = parallel_tool_calls === false ? 1 : mostCalls
-  if (tools == null) {
-    if (choice !== "none") throw badRequest("When using `tool_choice`, `tools` must be set.", "tool_choice")
-    return { shown: null, most: 0, grammar: null, namesFunction: false }
-  }
-  if (choice === "none") return { shown: null, most: 0, grammar: null, namesFunction: false }
+  if (tools == null && choice !== "none") throw badRequest("When using `tool_choice`, `tools` must be set.", "tool_choice")
+  if (tools == null || choice === "none") return noTools
   if (reading === "refused") throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
-  if (choice === "auto" && reading === "unread") return { shown: tools.map(shownOf), most: 0, grammar: null, namesFunction: false }
-  if (choice === "auto") {
-    return {
-      shown: tools.map(shownOf),
-      most: parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY,
-      grammar: boundCalls(tools, body),
-      namesFunction: false
-    }
-  }
-  if (choice === "required") {
-    const call = either(...tools.map(callOf))
-    return { shown: tools.map(shownOf), most, grammar: begin(sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1))), namesFunction: false }
-  }
-  const tool = tools.find((one) => one.function.name === choice.function.name)
-  if (tool === undefined) throw badRequest("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice")
-  return { shown: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), namesFunction: true }
+  if (choice === "auto") return autoUse(tools, body, reading)
+  if (choice === "required") return requiredUse(tools, parallel_tool_calls === false ? 1 : mostCalls)
+  return namedUse(tools, choice.function.name)
 }

@@ -57,11 +57,44 @@ const written = (value: unknown): Grammar => {
   return sequence(literal("{"), ...members, literal("}"))
 }
 
+const isNames = (value: unknown): value is ReadonlyArray<string> => Array.isArray(value) && value.every((name) => typeof name === "string")
+
+interface Member {
+  readonly needed: boolean
+  readonly grammar: Grammar
+}
+
+/** The texts of the members in their order, without those that are not needed. */
+const membersFrom = (members: ReadonlyArray<Member>): Grammar => {
+  // The texts that may follow the members before `index`. `first`: whether none of them was written.
+  const known = new Map<string, Grammar>()
+  const from = (index: number, first: boolean): Grammar => {
+    const key = `${index} ${first}`
+    const before = known.get(key)
+    if (before !== undefined) return before
+    const member = members[index]
+    if (member === undefined) return sequence()
+    const taken = sequence(...(first ? [] : [comma]), member.grammar, from(index + 1, false))
+    const grammar = member.needed ? taken : either(taken, from(index + 1, first))
+    known.set(key, grammar)
+    return grammar
+  }
+  return from(0, true)
+}
+
 /** Compiles one schema and everything that it refers to. */
 class Compiler {
   private readonly root: unknown
   private readonly referred = new Map<string, Grammar | null>()
   private depth = 0
+  /** The keywords that determine a schema by themselves, in the order in which they are looked up. */
+  private readonly sole: ReadonlyArray<readonly [keyword: string, compile: (value: unknown, at: string) => Grammar]> = [
+    ["$ref", (target, at) => this.reference(target, at)],
+    ["const", written],
+    ["enum", (choices, at) => this.choices(choices, at)],
+    ["anyOf", (choices, at) => this.alternatives(choices, at)],
+    ["oneOf", (_, at) => refuse(at, "the keyword oneOf is not supported; anyOf is")]
+  ]
 
   constructor(root: unknown) {
     this.root = root
@@ -77,22 +110,27 @@ class Compiler {
   private compileAll(schema: unknown, at: string): Grammar {
     if (schema === true) return anyValue
     if (!isFields(schema)) return refuse(at, "a schema must be an object")
-    if (schema.$ref !== undefined) return this.only(schema, "$ref", at) && this.reference(schema.$ref, at)
-    if (schema.const !== undefined) return this.only(schema, "const", at) && written(schema.const)
-    if (schema.enum !== undefined) {
-      this.only(schema, "enum", at)
-      const choices = schema.enum
-      if (!Array.isArray(choices) || choices.length === 0 || choices.length > mostChoices) return refuse(at, `enum must be a list of 1 to ${mostChoices}`)
-      return either(...choices.map(written))
+    for (const [keyword, compile] of this.sole) {
+      if (schema[keyword] === undefined) continue
+      this.only(schema, keyword, at)
+      return compile(schema[keyword], at)
     }
-    for (const key of ["anyOf", "oneOf"] as const) {
-      const choices = schema[key]
-      if (choices === undefined) continue
-      this.only(schema, key, at)
-      if (key === "oneOf") refuse(at, "the keyword oneOf is not supported; anyOf is")
-      if (!Array.isArray(choices) || choices.length === 0) return refuse(at, "anyOf must be a list that is not empty")
-      return either(...choices.map((choice, i) => this.compile(choice, `${at}/anyOf/${i}`)))
-    }
+    const types = this.types(schema, at)
+    return types.length === 0 ? anyValue : either(...types.map((type) => this.typed(type, schema, at)))
+  }
+
+  private choices(choices: unknown, at: string): Grammar {
+    if (!Array.isArray(choices) || choices.length === 0 || choices.length > mostChoices) return refuse(at, `enum must be a list of 1 to ${mostChoices}`)
+    return either(...choices.map(written))
+  }
+
+  private alternatives(choices: unknown, at: string): Grammar {
+    if (!Array.isArray(choices) || choices.length === 0) return refuse(at, "anyOf must be a list that is not empty")
+    return either(...choices.map((choice, i) => this.compile(choice, `${at}/anyOf/${i}`)))
+  }
+
+  /** The types of the schema. Refuses a keyword that belongs to none of them. */
+  private types(schema: Fields, at: string): ReadonlyArray<string> {
     const types = schema.type === undefined ? this.impliedTypes(schema) : Array.isArray(schema.type) ? schema.type : [schema.type]
     const known = types.flatMap((type) => (typeof type === "string" && Object.hasOwn(ofType, type) ? [type] : []))
     if (known.length !== types.length) return refuse(at, "unknown type")
@@ -100,15 +138,13 @@ class Compiler {
       if (key === "type" || remarks.has(key) || known.some((type) => ofType[type]?.has(key))) continue
       refuse(at, `the keyword ${key.slice(0, 40)} is not supported`)
     }
-    if (known.length === 0) return anyValue
-    return either(...known.map((type) => this.typed(type, schema, at)))
+    return known
   }
 
   /** Checks that a keyword has no siblings except annotations. */
-  private only(schema: Fields, keyword: string, at: string): true {
+  private only(schema: Fields, keyword: string, at: string) {
     const other = Object.keys(schema).find((key) => key !== keyword && key !== "type" && !remarks.has(key))
     if (other !== undefined) refuse(at, `the keyword ${other.slice(0, 40)} is not supported beside ${keyword}`)
-    return true
   }
 
   private impliedTypes(schema: Fields): ReadonlyArray<string> {
@@ -153,33 +189,23 @@ class Compiler {
   private object(schema: Fields, at: string): Grammar {
     const { additionalProperties: others, properties = {}, required = [] } = schema
     if (!isFields(properties)) return refuse(at, "properties must be an object")
-    if (!Array.isArray(required) || !required.every((name) => typeof name === "string")) return refuse(at, "required must be a list of names")
-    const needed = new Set<string>(required)
+    if (!isNames(required)) return refuse(at, "required must be a list of names")
+    const needed = new Set(required)
     const missing = [...needed].filter((name) => !Object.hasOwn(properties, name))
     if (missing.length > 0 && others === false) return refuse(at, "a required member is not among properties")
-    const entries = [...Object.entries(properties), ...missing.map((name): readonly [string, unknown] => [name, true])]
-    if (entries.length === 0 && needed.size === 0 && others !== false && schema.properties === undefined) {
-      return others === undefined || others === true ? anyObject : map(this.compile(others, `${at}/additionalProperties`))
-    }
+    if (schema.properties === undefined && needed.size === 0 && others !== false) return this.map(others, at)
     if (others !== undefined && typeof others !== "boolean") this.compile(others, `${at}/additionalProperties`)
+    const entries = [...Object.entries(properties), ...missing.map((name): readonly [string, unknown] => [name, true])]
     const members = entries.map(([name, value]) => ({
       needed: needed.has(name),
       grammar: sequence(literal(JSON.stringify(name)), colon, this.compile(value, `${at}/properties/${name.slice(0, 40)}`))
     }))
-    // The texts that may follow the members before `index`. `first`: whether none of them was written.
-    const known = new Map<string, Grammar>()
-    const from = (index: number, first: boolean): Grammar => {
-      const key = `${index} ${first}`
-      const before = known.get(key)
-      if (before !== undefined) return before
-      const member = members[index]
-      if (member === undefined) return sequence()
-      const taken = sequence(...(first ? [] : [comma]), member.grammar, from(index + 1, false))
-      const grammar = member.needed ? taken : either(taken, from(index + 1, first))
-      known.set(key, grammar)
-      return grammar
-    }
-    return sequence(literal("{"), from(0, true), literal("}"))
+    return sequence(literal("{"), membersFrom(members), literal("}"))
+  }
+
+  /** Members with any names. */
+  private map(values: unknown, at: string): Grammar {
+    return values === undefined || values === true ? anyObject : map(this.compile(values, `${at}/additionalProperties`))
   }
 
   private reference(target: unknown, at: string): Grammar {
