@@ -125,6 +125,9 @@ describe("the end of an answer", () => {
   })
 })
 
+/** Room for a part of a sequence, with the conversion tables of 512 KiB that another test may have made in this process. */
+const memoryForAPart = "--gpu-memory-bytes=3300000"
+
 describe("an engine that cannot start", () => {
   const cases: ReadonlyArray<readonly [string, () => string, ReadonlyArray<string>, string]> = [
     ["no directory", () => "/nonexistent/model", [], "Invalid repository ID or local directory specified: '/nonexistent/model'"],
@@ -172,7 +175,7 @@ describe("an engine that cannot start", () => {
     ],
     ["weights larger than the budget", () => tiny, ["--gpu-memory-bytes=1000000"], "No available memory for the cache blocks"],
     ["no room for a block", () => tiny, ["--gpu-memory-bytes=2420000"], "No available memory for the cache blocks"],
-    ["no room for one full sequence", () => tiny, ["--gpu-memory-bytes=3000000"], "To serve at least one request with the model's max seq len (1024)"]
+    ["no room for one full sequence", () => tiny, [memoryForAPart], "To serve at least one request with the model's max seq len (1024)"]
   ]
   for (const [name, directory, words, message] of cases) {
     it(name, async () => {
@@ -186,7 +189,7 @@ describe("an engine that cannot start", () => {
   }
 
   it("names a context that fits, and this context fits", async () => {
-    const words = ["--gpu-memory-bytes=3000000"]
+    const words = [memoryForAPart]
     const failure = await serve(tiny, ...words).catch(String)
     const length = /estimated maximum model length is (\d+)/.exec(String(failure))?.[1]
     const { close } = await serve(tiny, ...words, `--max-model-len=${length}`)
