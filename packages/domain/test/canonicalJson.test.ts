@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { canonicalJson } from "../src/index.ts"
+import { canonicalJson, sortedJson } from "../src/index.ts"
 
 const parse = (text: string): unknown => JSON.parse(text)
 const isSortedByCodeUnits = (names: ReadonlyArray<string>) =>
@@ -114,5 +114,11 @@ describe("canonical JSON (RFC 8785)", () => {
       assert.isTrue(isSortedByCodeUnits(plain), text)
     }
     return true
+  })
+})
+
+describe("sorted JSON", () => {
+  it("leaves out members without a value, and accepts text that has no canonical form", () => {
+    assert.strictEqual(sortedJson({ b: undefined, a: ["\ud800", { d: 1, c: null }] }), String.raw`{"a":["\ud800",{"c":null,"d":1}]}`)
   })
 })

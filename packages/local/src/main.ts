@@ -150,18 +150,54 @@ const layerRecords = Layer.mergeAll(
 )
 const layerStore = Runs.layerSql.pipe(Layer.provideMerge(layerRecords), Layer.provideMerge([Database.layerMigrated, Ids.layer]))
 
+/** What the started system shows its user. */
+interface StartedSystem {
+  readonly address: string
+  readonly folder: string
+  readonly hub: string
+  readonly isSampleHub: boolean
+  readonly kubeconfig: string
+  readonly isLocalCluster: boolean
+  /** Lines about host classes that are missing in a cluster. */
+  readonly missing: ReadonlyArray<string>
+}
+
+const welcome = ({ address, folder, hub, isLocalCluster, isSampleHub, kubeconfig, missing }: StartedSystem): string =>
+  [
+    "Seatrial is ready.",
+    "",
+    `  API and gateway  ${address}`,
+    `  documentation    ${address}/docs`,
+    `  API key          ${folder}/local.json`,
+    `  model hub        ${hub}${isSampleHub ? " (sample hub)" : ""}`,
+    `  kubeconfig       ${kubeconfig}`,
+    `  log              ${folder}/seatrial.log`,
+    ...(isLocalCluster ? ["", "  The GPUs are simulated; the reference engine computes on this machine's CPU."] : []),
+    "",
+    ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
+    "Try next, in another terminal:",
+    // Only the sample hub has these models.
+    isSampleHub ? "  npx seatrial deploy seatrial/tiny-chat --wait" : "  npx seatrial preview owner/name",
+    `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
+    "",
+    "Ctrl-C stops it; npm start continues with the same data."
+  ].join("\n")
+
 const start = Effect.gen(function* () {
   const options = yield* settings
   const folder = yield* StateFolder
   const databases = yield* openDatabases(options)
+  const databaseUrl = Redacted.value(databases.product)
   /** The port from the environment, otherwise of the previous start, otherwise the default. */
   const portOf = (name: keyof Ports) => Option.getOrElse(options.ports[name], () => folder.ports[name] ?? defaultPorts[name])
+  const isSampleHub = options.hub === ""
   const hub = yield* openHub(options.hub, portOf("hub"))
+  const isLocalCluster = options.kubeconfig === ""
   const { kubeconfig, port: clusterPort } = yield* openCluster(options.kubeconfig, databases.cluster, portOf("cluster"))
 
   const layerConfig = ConfigProvider.layerAdd(
     ConfigProvider.fromUnknown({
-      DATABASE_URL: Redacted.value(databases.product),
+      DATABASE_URL: databaseUrl,
       HF_ENDPOINT: hub,
       KUBECONFIG: kubeconfig,
       OPERATOR_ORGANIZATION: "local",
@@ -179,43 +215,13 @@ const start = Effect.gen(function* () {
   yield* Effect.gen(function* () {
     const apiKey = yield* bootstrap()
     const port = yield* openFront(portOf("front"), options.programs)
-    yield* folder.keepPorts({
-      front: port,
-      ...(clusterPort === undefined ? {} : { cluster: clusterPort }),
-      ...(options.hub === "" ? { hub: Number(new URL(hub).port) } : {})
-    })
-    const missing = options.programs.operator ? yield* awaitHostClasses({ local: options.kubeconfig === "", kubeconfig }) : []
+    const clusterPorts = clusterPort === undefined ? {} : { cluster: clusterPort }
+    yield* folder.keepPorts({ front: port, ...clusterPorts, ...(isSampleHub ? { hub: Number(new URL(hub).port) } : {}) })
+    const missing = options.programs.operator ? yield* awaitHostClasses({ local: isLocalCluster, kubeconfig }) : []
     const address = `http://127.0.0.1:${port}`
-    yield* folder.publish({
-      address,
-      api_key: apiKey,
-      kubeconfig,
-      pid: String(process.pid),
-      hub,
-      database_url: Redacted.value(databases.product),
-      encryption_key: folder.secrets.encryption_key
-    })
-    yield* Console.log(
-      [
-        "Seatrial is ready.",
-        "",
-        `  API and gateway  ${address}`,
-        `  documentation    ${address}/docs`,
-        `  API key          ${folder.path}/local.json`,
-        `  model hub        ${hub}${options.hub === "" ? " (sample hub)" : ""}`,
-        `  kubeconfig       ${kubeconfig}`,
-        `  log              ${folder.path}/seatrial.log`,
-        ...(options.kubeconfig === "" ? ["", "  The GPUs are simulated; the reference engine computes on this machine's CPU."] : []),
-        "",
-        ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
-        "Try next, in another terminal:",
-        // Only the sample hub has these models.
-        options.hub === "" ? "  npx seatrial deploy seatrial/tiny-chat --wait" : "  npx seatrial preview owner/name",
-        `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
-        "",
-        "Ctrl-C stops it; npm start continues with the same data."
-      ].join("\n")
-    )
+    const pid = String(process.pid)
+    yield* folder.publish({ address, api_key: apiKey, kubeconfig, pid, hub, database_url: databaseUrl, encryption_key: folder.secrets.encryption_key })
+    yield* Console.log(welcome({ address, folder: folder.path, hub, isSampleHub, kubeconfig, isLocalCluster, missing }))
     yield* parentGone
   }).pipe(Effect.provideContext(context))
 }).pipe(Effect.scoped)

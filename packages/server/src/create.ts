@@ -16,7 +16,7 @@ import { engines } from "@seatrial/engines"
 import { Billing, type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { inputHash } from "./canonicalJson.ts"
+import { inputHash } from "./inputHash.ts"
 import { decodeBody, readJson } from "./jsonBody.ts"
 import {
   firstPurchaseRequired,

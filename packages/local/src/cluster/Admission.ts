@@ -228,24 +228,23 @@ export const admit = (kind: Kind, object: JsonObject): Admitted => {
   }
 }
 
+/** The initial status of new objects of built-in kinds. */
+type FirstStatus = (object: JsonObject, time: string) => Json | undefined
+const firstStatuses: ReadonlyMap<string, FirstStatus> = new Map<string, FirstStatus>([
+  ["Pod", () => ({ phase: "Pending", qosClass: "Burstable" })],
+  ["Namespace", () => ({ phase: "Active" })],
+  ["PersistentVolumeClaim", () => ({ phase: "Pending" })],
+  ["CustomResourceDefinition", (object, time) => definitionStatus(object, time)],
+  // A kubelet registers its node with a status.
+  ["Node", (object) => object.status]
+])
+
 /** The initial status of a new object. */
 export const firstStatus = (kind: Kind, object: JsonObject, time: string): Json | undefined => {
   if (kind.custom) return hasStatus(kind) ? undefined : object.status
-  switch (kind.kind) {
-    case "Pod":
-      return { phase: "Pending", qosClass: "Burstable" }
-    case "Namespace":
-      return { phase: "Active" }
-    case "PersistentVolumeClaim":
-      return { phase: "Pending" }
-    case "CustomResourceDefinition":
-      return definitionStatus(object, time)
-    // A kubelet registers its node with a status.
-    case "Node":
-      return object.status
-    default:
-      return hasStatus(kind) ? {} : object.status
-  }
+  const first = firstStatuses.get(kind.kind)
+  if (first !== undefined) return first(object, time)
+  return hasStatus(kind) ? {} : object.status
 }
 
 /** A definition is served as soon as it is stored. */
@@ -269,26 +268,32 @@ const podFixed = (spec: JsonObject): JsonObject => {
   }
 }
 
+const podChanges = (was: JsonObject, is: JsonObject): ReadonlyArray<Cause> =>
+  equal(podFixed(was), podFixed(is))
+    ? []
+    : [
+        {
+          reason: "FieldValueForbidden",
+          field: "spec",
+          message:
+            "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+        }
+      ]
+
+const jobChanges = (was: JsonObject, is: JsonObject): ReadonlyArray<Cause> =>
+  ["selector", "template", "completions", "completionMode"].filter((name) => !equal(was[name], is[name])).map((name) => immutable(`spec.${name}`))
+
+const dataChanges = (before: JsonObject, after: JsonObject): ReadonlyArray<Cause> =>
+  before.immutable === true && !equal(before.data, after.data) ? [immutable("data")] : []
+
+const typeChanges = (before: JsonObject, after: JsonObject): ReadonlyArray<Cause> => (equal(before.type, after.type) ? [] : [immutable("type")])
+
 /** Changes to immutable fields. */
 export const fixedCauses = (kind: Kind, before: JsonObject, after: JsonObject): ReadonlyArray<Cause> => {
   const [was, is] = [fieldsAt(before, "spec"), fieldsAt(after, "spec")]
-  if (kind.kind === "Pod" && !kind.custom && !equal(podFixed(was), podFixed(is))) {
-    return [
-      {
-        reason: "FieldValueForbidden",
-        field: "spec",
-        message:
-          "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
-      }
-    ]
-  }
-  if (kind.kind === "Job" && kind.group === "batch") {
-    return ["selector", "template", "completions", "completionMode"].filter((name) => !equal(was[name], is[name])).map((name) => immutable(`spec.${name}`))
-  }
-  if ((kind.kind === "Secret" || kind.kind === "ConfigMap") && !kind.custom) {
-    const frozen = before.immutable === true && !equal(before.data, after.data)
-    const type = kind.kind === "Secret" && !equal(before.type, after.type)
-    return [...(frozen ? [immutable("data")] : []), ...(type ? [immutable("type")] : [])]
-  }
-  return []
+  if (kind.kind === "Job" && kind.group === "batch") return jobChanges(was, is)
+  if (kind.custom) return []
+  if (kind.kind === "Pod") return podChanges(was, is)
+  if (kind.kind === "ConfigMap") return dataChanges(before, after)
+  return kind.kind === "Secret" ? [...dataChanges(before, after), ...typeChanges(before, after)] : []
 }

@@ -89,26 +89,40 @@ export const deletion = Effect.fnUntraced(function* (target: DeletionTarget, cur
 
 const policies = ["Background", "Foreground", "Orphan"]
 
+/** What is wrong with a propagation policy, or null. */
+const policyProblem = (policy: string, body: Json | undefined): { readonly reason: string; readonly message: string } | null => {
+  if (policy !== "" && !policies.includes(policy)) {
+    const message = `Unsupported value: "${policy}": supported values: ${policies.map((one) => `"${one}"`).join(", ")}, "nil"`
+    return { reason: "FieldValueNotSupported", message }
+  }
+  if (policy === "" || typeof at(body, "orphanDependents") !== "boolean") return null
+  return { reason: "FieldValueInvalid", message: `Invalid value: "${policy}": orphanDependents and deletionPropagation cannot be both set` }
+}
+
+const requestedGrace = (body: Json | undefined, query: URLSearchParams): number | undefined => {
+  const grace = at(body, "gracePeriodSeconds") ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined)
+  return typeof grace === "number" ? grace : undefined
+}
+
+/** By default jobs keep their pods. Kubernetes preserves this behavior from before the option existed. */
+const defaultPolicy = (kind: Kind, body: Json | undefined): string => {
+  const orphan = at(body, "orphanDependents")
+  return orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background"
+}
+
 /** Reads `DeleteOptions` from the body and the query of a request; 422 if they contradict each other. */
 export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSearchParams): Result.Result<DeleteOptions, KubeStatus> => {
   const policy = textAt(body, "propagationPolicy") || (query.get("propagationPolicy") ?? "")
-  const refused = (field: string, message: string, reason = "FieldValueInvalid") =>
-    Result.fail(KubeStatus.invalid({ ...kind, kind: "DeleteOptions", group: "meta.k8s.io" }, "", [{ reason, field, message }]))
-  if (policy !== "" && !policies.includes(policy)) {
-    const message = `Unsupported value: "${policy}": supported values: ${policies.map((one) => `"${one}"`).join(", ")}, "nil"`
-    return refused("propagationPolicy", message, "FieldValueNotSupported")
+  const problem = policyProblem(policy, body)
+  if (problem !== null) {
+    const options = { ...kind, kind: "DeleteOptions", group: "meta.k8s.io" }
+    return Result.fail(KubeStatus.invalid(options, "", [{ ...problem, field: "propagationPolicy" }]))
   }
-  if (policy !== "" && typeof at(body, "orphanDependents") === "boolean") {
-    return refused("propagationPolicy", `Invalid value: "${policy}": orphanDependents and deletionPropagation cannot be both set`)
-  }
-  const grace = at(body, "gracePeriodSeconds") ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined)
-  const orphan = at(body, "orphanDependents")
   return Result.succeed({
     dryRun: query.get("dryRun") === "All" || listAt(body, "dryRun").includes("All"),
     uid: textAt(body, "preconditions", "uid"),
     resourceVersion: textAt(body, "preconditions", "resourceVersion"),
-    grace: typeof grace === "number" ? grace : undefined,
-    // By default jobs keep their pods. Kubernetes preserves this behavior from before the option existed.
-    propagation: policy || (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
+    grace: requestedGrace(body, query),
+    propagation: policy || defaultPolicy(kind, body)
   })
 }

@@ -59,21 +59,28 @@ const groupOf = (name: string, kinds: ReadonlyArray<Kind>): JsonObject => {
 
 const nonResource = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
 
-/** The discovery document at a path; undefined if there is none. */
-export const discovery = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind>): Json | undefined => {
-  const [root, group, version, ...more] = path
-  const groups = [...new Set(kinds.map((kind) => kind.group))].filter((name) => name !== "")
-  if (root === undefined) return { paths: [...nonResource, ...groups.map((name) => `/apis/${name}`)].sort() }
-  if (more.length > 0) return undefined
-  if (root === "api") {
-    if (group === undefined) return { kind: "APIVersions", versions: ["v1"], serverAddressByClientCIDRs: [] }
-    const core = kinds.filter((kind) => kind.group === "" && kind.version === group)
-    return version === undefined && core.length > 0 ? resourceList(group, core) : undefined
-  }
-  if (root !== "apis") return undefined
+/** The document of the core group: its versions, or the resources of one. */
+const coreDocument = (kinds: ReadonlyArray<Kind>, version: string | undefined): Json | undefined => {
+  if (version === undefined) return { kind: "APIVersions", versions: ["v1"], serverAddressByClientCIDRs: [] }
+  const core = kinds.filter((kind) => kind.group === "" && kind.version === version)
+  return core.length > 0 ? resourceList(version, core) : undefined
+}
+
+/** The document of the named groups: their list, one group, or the resources of one version. */
+const groupDocument = (kinds: ReadonlyArray<Kind>, groups: ReadonlyArray<string>, group: string | undefined, version: string | undefined): Json | undefined => {
   if (group === undefined) return { kind: "APIGroupList", apiVersion: "v1", groups: groups.map((name) => groupOf(name, kinds)) }
   if (!groups.includes(group)) return undefined
   if (version === undefined) return { kind: "APIGroup", apiVersion: "v1", ...groupOf(group, kinds) }
   const served = kinds.filter((kind) => kind.group === group && kind.version === version)
   return served.length > 0 ? resourceList(`${group}/${version}`, served) : undefined
+}
+
+/** The discovery document at a path; undefined if there is none. */
+export const discovery = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind>): Json | undefined => {
+  const [root, first, second, ...more] = path
+  const groups = [...new Set(kinds.map((kind) => kind.group))].filter((name) => name !== "")
+  if (root === undefined) return { paths: [...nonResource, ...groups.map((name) => `/apis/${name}`)].sort() }
+  if (more.length > 0) return undefined
+  if (root === "api") return second === undefined ? coreDocument(kinds, first) : undefined
+  return root === "apis" ? groupDocument(kinds, groups, first, second) : undefined
 }

@@ -32,35 +32,38 @@ const mergedList = (current: ReadonlyArray<Json>, patch: ReadonlyArray<Json>, ke
   return merged
 }
 
+const isDirective = (item: Json, directive: string) => textAt(item, "$patch") === directive
+
+/** A patched list: elements with a merge key are merged, and the elements of all other lists are replaced. */
+const strategicList = (value: Json | undefined, patch: ReadonlyArray<Json>, name: string, parent: string): ReadonlyArray<Json> => {
+  if (name === "finalizers" && isList(value)) return [...value, ...patch.filter((one) => !value.some((known) => equal(known, one)))]
+  const key = patchKey(name, parent)
+  const replaces = key === undefined || !isList(value) || patch.some((one) => isDirective(one, "replace"))
+  return replaces ? patch.filter((one) => textAt(one, "$patch") === "") : mergedList(value, patch, key)
+}
+
+const deletedPrefix = "$deleteFromPrimitiveList/"
+
+/** Applies one member of a patch to an object with this name. */
+const strategicMember = (object: JsonObject, field: string, change: Json, name: string): JsonObject => {
+  if (directives.has(field) || field.startsWith("$setElementOrder/")) return object
+  if (!field.startsWith(deletedPrefix)) return put(object, [field], change === null ? undefined : strategicMerge(object[field], change, field, name))
+  const list = field.slice(deletedPrefix.length)
+  const current = object[list]
+  if (!isList(current) || !isList(change)) return object
+  const remaining = current.filter((one) => !change.some((gone) => equal(gone, one)))
+  return put(object, [list], remaining)
+}
+
 /** Kubernetes' strategic merge: lists with a merge key are merged by element, all other lists are replaced. */
 const strategicMerge = (value: Json | undefined, patch: Json, name = "", parent = "object"): Json => {
-  if (isList(patch)) {
-    if (name === "finalizers" && isList(value)) return [...value, ...patch.filter((one) => !value.some((known) => equal(known, one)))]
-    const key = patchKey(name, parent)
-    if (key === undefined || !isList(value)) return patch.filter((one) => textAt(one, "$patch") === "")
-    return patch.some((one) => textAt(one, "$patch") === "replace") ? patch.filter((one) => textAt(one, "$patch") === "") : mergedList(value, patch, key)
-  }
+  if (isList(patch)) return strategicList(value, patch, name, parent)
   if (!isObject(patch)) return patch
-  const how = textAt(patch, "$patch")
-  if (how === "delete") return {}
-  const start: JsonObject = isObject(value) && how !== "replace" ? value : {}
+  if (isDirective(patch, "delete")) return {}
+  const start: JsonObject = isObject(value) && !isDirective(patch, "replace") ? value : {}
   const retained = patch.$retainKeys
   const initial = isList(retained) ? Object.fromEntries(Object.entries(start).filter(([field]) => retained.includes(field))) : start
-  return Object.entries(patch).reduce<JsonObject>((object, [field, change]) => {
-    if (directives.has(field) || field.startsWith("$setElementOrder/")) return object
-    if (field.startsWith("$deleteFromPrimitiveList/")) {
-      const list = field.slice("$deleteFromPrimitiveList/".length)
-      const current = object[list]
-      return isList(current) && isList(change)
-        ? put(
-            object,
-            [list],
-            current.filter((one) => !change.some((gone) => equal(gone, one)))
-          )
-        : object
-    }
-    return put(object, [field], change === null ? undefined : strategicMerge(object[field], change, field, name))
-  }, initial)
+  return Object.entries(patch).reduce<JsonObject>((object, [field, change]) => strategicMember(object, field, change, name), initial)
 }
 
 const pointer = (path: string): ReadonlyArray<string> =>
@@ -74,23 +77,50 @@ const lookUp = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>)
 
 type Edit = "add" | "replace" | "remove"
 
+/** A list with one element edited; undefined if the path does not exist. */
+const editedList = (list: ReadonlyArray<Json>, step: string, rest: ReadonlyArray<string>, edit: Edit, operand: Json): Json | undefined => {
+  const position = step === "-" ? list.length : Number(step)
+  const adds = edit === "add" && rest.length === 0
+  if (!Number.isInteger(position) || position < 0 || position > (adds ? list.length : list.length - 1)) return undefined
+  if (adds) return list.toSpliced(position, 0, operand)
+  if (edit === "remove" && rest.length === 0) return list.toSpliced(position, 1)
+  const inner = edited(list[position], rest, edit, operand)
+  return inner === undefined ? undefined : list.with(position, inner)
+}
+
+/** An object with one field edited; undefined if the path does not exist. */
+const editedObject = (object: JsonObject, step: string, rest: ReadonlyArray<string>, edit: Edit, operand: Json): Json | undefined => {
+  const isLast = rest.length === 0
+  if (!Object.hasOwn(object, step) && !(edit === "add" && isLast)) return undefined
+  if (isLast) return put(object, [step], edit === "remove" ? undefined : operand)
+  const inner = edited(object[step], rest, edit, operand)
+  return inner === undefined ? undefined : put(object, [step], inner)
+}
+
 /** The value with one field edited; undefined if the path does not exist. */
 const edited = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>, edit: Edit, operand: Json): Json | undefined => {
   if (step === undefined) return operand
-  if (isList(value)) {
-    const position = step === "-" ? value.length : Number(step)
-    const last = edit === "add" && rest.length === 0 ? value.length : value.length - 1
-    if (!Number.isInteger(position) || position < 0 || position > last) return undefined
-    if (rest.length === 0 && edit === "add") return value.toSpliced(position, 0, operand)
-    if (rest.length === 0 && edit === "remove") return value.toSpliced(position, 1)
-    const inner = edited(value[position], rest, edit, operand)
-    return inner === undefined ? undefined : value.with(position, inner)
-  }
-  if (!isObject(value) || (!Object.hasOwn(value, step) && !(edit === "add" && rest.length === 0))) return undefined
-  if (rest.length === 0) return put(value, [step], edit === "remove" ? undefined : operand)
-  const inner = edited(value[step], rest, edit, operand)
-  return inner === undefined ? undefined : put(value, [step], inner)
+  if (isList(value)) return editedList(value, step, rest, edit, operand)
+  return isObject(value) ? editedObject(value, step, rest, edit, operand) : undefined
 }
+
+/** The value with `operand` at a path; undefined if either does not exist. */
+const placed = (value: Json | undefined, path: string, edit: "add" | "replace", operand: Json | undefined): Json | undefined =>
+  operand === undefined ? undefined : edited(value, pointer(path), edit, operand)
+
+/** An operation of a JSON patch. Undefined if it cannot be applied. */
+type Operation = (value: Json, path: string, operation: Json) => Json | undefined
+
+const sourceOf = (operation: Json) => pointer(textAt(operation, "from"))
+
+const operations: ReadonlyMap<string, Operation> = new Map<string, Operation>([
+  ["add", (value, path, operation) => placed(value, path, "add", at(operation, "value"))],
+  ["replace", (value, path, operation) => placed(value, path, "replace", at(operation, "value"))],
+  ["remove", (value, path) => edited(value, pointer(path), "remove", null)],
+  ["copy", (value, path, operation) => placed(value, path, "add", lookUp(value, sourceOf(operation)))],
+  ["move", (value, path, operation) => placed(edited(value, sourceOf(operation), "remove", null), path, "add", lookUp(value, sourceOf(operation)))],
+  ["test", (value, path, operation) => (equal(lookUp(value, pointer(path)) ?? null, at(operation, "value") ?? null) ? value : undefined)]
+])
 
 /** RFC 6902. 422 if an operation cannot be applied, as in Kubernetes. */
 const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch: Json): Effect.fn.Return<JsonObject, KubeStatus> {
@@ -99,21 +129,14 @@ const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch: Json):
   for (const operation of patch) {
     const op = textAt(operation, "op")
     const path = textAt(operation, "path")
-    const from = textAt(operation, "from")
-    const refused = new KubeStatus({
-      code: 422,
-      reason: "Invalid",
-      message: `the server rejected our request due to an error in our request: ${op} operation does not apply: ${path}`
-    })
-    if (op === "test") {
-      if (!equal(lookUp(value, pointer(path)) ?? null, at(operation, "value") ?? null)) return yield* refused
-      continue
+    const next: Json | undefined = operations.get(op)?.(value, path, operation)
+    if (next === undefined) {
+      return yield* new KubeStatus({
+        code: 422,
+        reason: "Invalid",
+        message: `the server rejected our request due to an error in our request: ${op} operation does not apply: ${path}`
+      })
     }
-    const operand: Json | undefined = op === "move" || op === "copy" ? lookUp(value, pointer(from)) : op === "remove" ? null : at(operation, "value")
-    const source: Json | undefined = op === "move" ? edited(value, pointer(from), "remove", null) : value
-    if (operand === undefined || !["add", "replace", "remove", "move", "copy"].includes(op)) return yield* refused
-    const next: Json | undefined = edited(source, pointer(path), op === "replace" || op === "remove" ? op : "add", operand)
-    if (next === undefined) return yield* refused
     value = next
   }
   return isObject(value) ? value : yield* KubeStatus.badRequest("the patch does not leave an object")

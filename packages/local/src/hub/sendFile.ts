@@ -51,44 +51,58 @@ export const sendSlowly = (response: ServerResponse, body: Uint8Array, every: nu
   }, every)
 }
 
-/** Sends a file or the requested range with the headers that the hub's clients read. */
-export const sendFile = async (
-  request: IncomingMessage,
-  response: ServerResponse,
-  options: { readonly commit: string; readonly file: SampleFile; readonly fault: HubFault | undefined }
-): Promise<void> => {
-  const { commit, fault, file } = options
+interface FileAnswer {
+  readonly commit: string
+  readonly file: SampleFile
+  readonly fault: HubFault | undefined
+}
+
+const headersOf = ({ commit, file }: FileAnswer): Record<string, string | number> => {
   const etag = `"${file.lfs?.sha256 ?? file.blobId}"`
-  const headers: Record<string, string | number> = {
+  return {
     "content-type": file.path.endsWith(".json") ? "application/json; charset=utf-8" : "application/octet-stream",
     "accept-ranges": "bytes",
     etag,
     "x-repo-commit": commit,
     ...(file.lfs === null ? {} : { "x-linked-etag": etag, "x-linked-size": file.size })
   }
+}
+
+/** The bytes that a fault lets through. */
+const faultyContent = (content: Iterable<Uint8Array>, from: number, fault: HubFault | undefined): Iterable<Uint8Array> => {
+  if (fault?.kind === "cut" || fault?.kind === "stall") return first(content, fault.after)
+  return fault?.kind === "corrupt" ? spoil(content, from, fault.offset) : content
+}
+
+/** Sends the bytes from `from` to before `end`. */
+const sendContent = async (response: ServerResponse, { fault, file }: FileAnswer, from: number, end: number): Promise<void> => {
+  const content = readContent(file, from, end)
+  if (fault?.kind === "drip") return sendSlowly(response, Buffer.concat([...content]), fault.every)
+  const sent = faultyContent(content, from, fault)
+  if (fault?.kind !== "cut" && fault?.kind !== "stall") return pipeline(Readable.from(sent), response)
+  response.flushHeaders()
+  for (const piece of sent) await new Promise((resume) => response.write(piece, resume))
+  if (fault.kind === "cut") response.destroy()
+}
+
+/** Sends a file or the requested range with the headers that the hub's clients read. */
+export const sendFile = async (request: IncomingMessage, response: ServerResponse, options: FileAnswer): Promise<void> => {
+  const { fault, file } = options
+  const headers = headersOf(options)
   const range = fault?.kind === "whole" ? null : parseRange(request.headers.range, file.size)
   if (range === "unsatisfiable") {
     response.writeHead(416, { ...headers, "content-range": `bytes */${file.size}` }).end()
     return
   }
   const shift = fault?.kind === "shift" ? fault.by : 0
-  const from = (range?.[0] ?? 0) + shift
-  const to = Math.min((range?.[1] ?? file.size - 1) + shift, file.size - 1)
+  const [first, last] = range ?? [0, file.size - 1]
+  const from = first + shift
+  const to = Math.min(last + shift, file.size - 1)
   response.writeHead(range === null ? 200 : 206, {
     ...headers,
     "content-length": Math.max(0, to - from + 1),
     ...(range === null ? {} : { "content-range": `bytes ${from}-${to}/${file.size}` })
   })
-  if (request.method === "HEAD") {
-    response.end()
-    return
-  }
-  const pieces = readContent(file, from, to + 1)
-  if (fault?.kind === "drip") return sendSlowly(response, Buffer.concat([...pieces]), fault.every)
-  const limited = fault?.kind === "cut" || fault?.kind === "stall" ? first(pieces, fault.after) : pieces
-  const sent = fault?.kind === "corrupt" ? spoil(limited, from, fault.offset) : limited
-  if (fault?.kind !== "cut" && fault?.kind !== "stall") return pipeline(Readable.from(sent), response)
-  response.flushHeaders()
-  for (const piece of sent) await new Promise((resume) => response.write(piece, resume))
-  if (fault.kind === "cut") response.destroy()
+  if (request.method === "HEAD") response.end()
+  else await sendContent(response, options, from, to + 1)
 }

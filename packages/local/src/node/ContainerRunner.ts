@@ -1,13 +1,13 @@
 import { mkdir, readFile } from "node:fs/promises"
 import { delimiter } from "node:path"
 import type { KubeClient } from "@seatrial/kube"
-import { Clock, Deferred, Duration, Effect } from "effect"
+import { Clock, Deferred, Duration, Effect, Result } from "effect"
 import { lastWords } from "./ContainerLog.ts"
 import { type ContainerExit, type ContainerProcess, start, stop } from "./ContainerProcess.ts"
 import { execute, type ProbeTarget } from "./checkProbe.ts"
 import { clusterEnvironment } from "./clusterAccess.ts"
 import { seconds } from "./kubeTime.ts"
-import { expand, localWord } from "./localWords.ts"
+import { expand, type LocalMount, localWord } from "./localWords.ts"
 import { mountsOf, type PodFolder } from "./PodFolder.ts"
 import type { BoundPod, Container, Terminated } from "./PodObject.ts"
 import { PodProblem } from "./PodProblem.ts"
@@ -67,12 +67,33 @@ const imageIdOf = (image: string, { digest }: LocalImage): string => (digest ===
 
 const asksForGpus = ({ resources }: Container) => Object.keys(resources?.limits ?? {}).some((name) => name.endsWith("/gpu"))
 
+/** The variables of a container: those of the node, of its image, and of its pod. */
+const environmentOf = (
+  host: ContainerHost,
+  container: Container,
+  image: LocalImage,
+  mounts: ReadonlyArray<LocalMount>,
+  podVariables: ReadonlyMap<string, string>
+) => ({
+  HOME: host.folder.home,
+  TMPDIR: host.folder.temporary,
+  LANG: "C.UTF-8",
+  ...(host.gpuMemoryMiB === undefined || !asksForGpus(container) ? {} : { SEATRIAL_SIMULATED_GPU_BYTES: String(host.gpuMemoryMiB * 2 ** 20) }),
+  ...image.environment,
+  ...clusterEnvironment(host, mounts),
+  ...Object.fromEntries([...podVariables].map(([name, value]) => [name, localWord(value, mounts)])),
+  PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
+  // When this agent dies, the standard input of the container closes and the container stops.
+  SEATRIAL_PARENT_PIPE: "1"
+})
+
 const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Container) {
-  const image = imageOf(host.images, container.image ?? "")
+  const { args = [], image: imageName = "" } = container
+  const image = imageOf(host.images, imageName)
   if (image === undefined) {
     return yield* new PodProblem({
       reason: "ErrImagePull",
-      message: `this node runs local programs and has no program for image "${container.image ?? ""}"; it has ${Object.keys(host.images).join(", ")}`
+      message: `this node runs local programs and has no program for image "${imageName}"; it has ${Object.keys(host.images).join(", ")}`
     })
   }
   const mounts = mountsOf(container, host.volumes, host.folder)
@@ -80,32 +101,16 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   const local = (word: string) => localWord(word, mounts)
   const command = container.command ?? image.entrypoint ?? []
   if (command.length === 0) return yield* new PodProblem({ reason: "CreateContainerError", message: "no command specified" })
-  const environment = {
-    HOME: host.folder.home,
-    TMPDIR: host.folder.temporary,
-    LANG: "C.UTF-8",
-    ...(host.gpuMemoryMiB === undefined || !asksForGpus(container) ? {} : { SEATRIAL_SIMULATED_GPU_BYTES: String(host.gpuMemoryMiB * 2 ** 20) }),
-    ...image.environment,
-    ...clusterEnvironment(host, mounts),
-    ...Object.fromEntries([...podVariables].map(([name, value]) => [name, local(value)])),
-    PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
-    // When this agent dies, the standard input of the container closes and the container stops.
-    SEATRIAL_PARENT_PIPE: "1"
-  }
   const target: ProbeTarget = {
     container,
     podIP: host.podIP,
-    environment,
+    environment: environmentOf(host, container, image, mounts, podVariables),
     workingDirectory: container.workingDir === undefined ? host.folder.home : local(container.workingDir),
     words: (words) => words.map(local)
   }
   const folders = mounts.slice(0, -1).map((mount) => mount.local)
   yield* Effect.promise(() => Promise.all(folders.map((path) => mkdir(path, { recursive: true }).catch(() => {}))))
-  return {
-    imageId: imageIdOf(container.image ?? "", image),
-    target,
-    words: [...command, ...(container.args ?? [])].map((word) => local(expand(word, podVariables)))
-  }
+  return { imageId: imageIdOf(imageName, image), target, words: [...command, ...args].map((word) => local(expand(word, podVariables))) }
 })
 
 const messageOf = Effect.fnUntraced(function* (host: ContainerHost, container: Container, exitCode: number) {
@@ -174,41 +179,50 @@ const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   return { result, ranFor: (yield* Clock.currentTimeMillis) - startedAt }
 }, Effect.scoped)
 
+/** Waits, at most until the pod must end. */
+const pause = (host: ContainerHost, duration: Duration.Input) => Effect.raceFirst(Effect.sleep(duration), Effect.asVoid(Deferred.await(host.terminating)))
+
+/** Reports why a container cannot be created, and waits before the next attempt. */
+const reportProblem = Effect.fnUntraced(function* (host: ContainerHost, name: string, { message, reason }: PodProblem) {
+  yield* host.event("Warning", "Failed", `Error: ${reason}: ${message}`)
+  yield* host.update(name, { phase: { _tag: "Waiting", reason, message }, ready: false, started: false })
+  yield* pause(host, configAgain)
+  if (reason !== "ErrImagePull") return
+  // The images of a node never change while it runs.
+  yield* host.update(name, { phase: { _tag: "Waiting", reason: "ImagePullBackOff", message } })
+  yield* Deferred.await(host.terminating)
+})
+
+/** The result of a run, also of one whose process could not be started. */
+const resultOf = Effect.fnUntraced(function* (outcome: Result.Result<{ readonly result: Terminated }, PodProblem>) {
+  if (Result.isSuccess(outcome)) return outcome.success.result
+  const at = seconds(yield* Clock.currentTimeMillis)
+  const result: Terminated = { exitCode: 128, reason: "StartError", message: outcome.failure.message, startedAt: at, finishedAt: at }
+  return result
+})
+
 /** Runs a container by the restart policy of its pod until no restart is due or the pod ends. */
 export const runContainer = Effect.fnUntraced(function* (host: ContainerHost, container: Container, policy: string): Effect.fn.Return<void> {
   const { name } = container
   const ended = Deferred.isDone(host.terminating)
-  const pause = (duration: Duration.Input) => Effect.raceFirst(Effect.sleep(duration), Effect.asVoid(Deferred.await(host.terminating)))
   let delay = backOff.first
   while (!(yield* ended)) {
     const outcome = yield* runOnce(host, container).pipe(Effect.result)
-    if (outcome._tag === "Failure" && outcome.failure.reason !== "RunContainerError") {
-      const { reason, message } = outcome.failure
-      yield* host.event("Warning", "Failed", `Error: ${reason}: ${message}`)
-      yield* host.update(name, { phase: { _tag: "Waiting", reason, message }, ready: false, started: false })
-      yield* pause(configAgain)
-      if (reason === "ErrImagePull") {
-        // The images of a node never change while it runs.
-        yield* host.update(name, { phase: { _tag: "Waiting", reason: "ImagePullBackOff", message } })
-        yield* Deferred.await(host.terminating)
-      }
+    if (Result.isFailure(outcome) && outcome.failure.reason !== "RunContainerError") {
+      yield* reportProblem(host, name, outcome.failure)
       continue
     }
-    const at = seconds(yield* Clock.currentTimeMillis)
-    const result: Terminated =
-      outcome._tag === "Success"
-        ? outcome.success.result
-        : { exitCode: 128, reason: "StartError", message: outcome.failure.message, startedAt: at, finishedAt: at }
+    const result = yield* resultOf(outcome)
     const again = policy === "Always" || (policy === "OnFailure" && result.exitCode !== 0)
     if (!again || (yield* ended)) {
       yield* host.update(name, { phase: { _tag: "Terminated", terminated: result }, ready: false, started: false, over: true })
       return
     }
-    if (outcome._tag === "Success" && outcome.success.ranFor > backOff.forgotten) delay = backOff.first
+    if (Result.isSuccess(outcome) && outcome.success.ranFor > backOff.forgotten) delay = backOff.first
     const message = `back-off ${delay / 1_000}s restarting failed container=${name} pod=${host.pod.metadata.name}`
     yield* host.update(name, { phase: { _tag: "Waiting", reason: "CrashLoopBackOff", message }, last: result, ready: false, started: false })
     yield* host.event("Warning", "BackOff", `Back-off restarting failed container ${name}`)
-    yield* pause(delay)
+    yield* pause(host, delay)
     delay = Math.min(delay * 2, backOff.most)
     if (!(yield* ended)) yield* host.update(name, { restartCount: host.record(name).restartCount + 1 })
   }

@@ -1,4 +1,4 @@
-import { optionalNullable } from "@seatrial/domain"
+import { optionalNullable, sortedJson } from "@seatrial/domain"
 import { defineResource, fromKey, KubeClient, type KubeError, objectSchema, Reflector, toKey, WorkQueue } from "@seatrial/kube"
 import { Clock, Duration, Effect, Layer, Option, Schema, Stream } from "effect"
 import { type Attempt, decideJob, type JobSeen, type JobStatus } from "./decideJob.ts"
@@ -113,11 +113,6 @@ const statusJson = (job: Job, status: JobStatus, now: number) => ({
       })
 })
 
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_, each: unknown) =>
-    typeof each === "object" && each !== null && !Array.isArray(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each
-  )
-
 const podOf = (job: Job, name: string) => {
   const uid = job.metadata.uid ?? ""
   const { metadata, spec } = job.spec.template
@@ -141,10 +136,73 @@ const podOf = (job: Job, name: string) => {
   }
 }
 
+const expire = (kube: KubeClient["Service"], { metadata: { name, namespace, uid } }: Job) =>
+  kube.remove(Job, name, namespace, { propagation: "Background", ...(uid === undefined ? {} : { uid }) })
+
+const createPod = (kube: KubeClient["Service"], job: Job, name: string) =>
+  kube.create(PodToMake, podOf(job, name)).pipe(
+    Effect.catchIf(
+      ({ reason }) => reason === "Conflict",
+      // An earlier pass created it, but the watch has not delivered it yet.
+      () => Effect.void
+    )
+  )
+
+const writeStatus = Effect.fnUntraced(function* (kube: KubeClient["Service"], job: Job, decided: JobStatus, now: number) {
+  const status = statusJson(job, decided, now)
+  if (sortedJson(status) === sortedJson(job.status ?? {})) return
+  const { name, namespace, resourceVersion } = job.metadata
+  const version = resourceVersion === undefined ? {} : { resourceVersion }
+  const object = { apiVersion: "batch/v1", kind: "Job", metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...version }, status }
+  yield* kube.applyStatus(Job, object).pipe(
+    Effect.catchIf(
+      // The object changed after the last write. The watch delivers the new version.
+      ({ reason }) => reason === "NotFound" || reason === "Conflict",
+      () => Effect.void
+    )
+  )
+})
+
+/** Carries out what the rules decide about a job. Returns when the next pass is due. */
+const reconcileJob = Effect.fnUntraced(function* (kube: KubeClient["Service"], job: Job, pods: ReadonlyArray<BoundPod>) {
+  const now = yield* Clock.currentTimeMillis
+  const decision = decideJob(seenOf(job, pods), now)
+  if (decision.expire) {
+    yield* expire(kube, job)
+    return Option.none()
+  }
+  for (const pod of pods.filter(({ metadata }) => decision.remove.includes(metadata.name))) {
+    yield* kube.remove(BoundPod, pod.metadata.name, job.metadata.namespace, { uid: uidOf(pod) })
+  }
+  for (const name of decision.create) yield* createPod(kube, job, name)
+  if (decision.status !== undefined) yield* writeStatus(kube, job, decision.status, now)
+  return Option.map(Option.fromUndefinedOr(decision.again), Duration.millis)
+})
+
+const jobLabel = "batch.kubernetes.io/job-name"
+
+/** The keys of the jobs whose pods change. A deleted pod no longer shows its job, which must be reconciled as well. */
+const ownerChanges = (pods: Reflector<BoundPod>) => {
+  const jobOf = new Map<string, string>()
+  return pods.changes.pipe(
+    Stream.mapEffect(
+      Effect.fnUntraced(function* (key: string) {
+        const { name, namespace } = fromKey(key)
+        const job = Option.getOrUndefined(yield* pods.get(name, namespace))?.metadata.labels?.[jobLabel]
+        const known = jobOf.get(key)
+        if (job === undefined) jobOf.delete(key)
+        else jobOf.set(key, toKey(job, namespace))
+        return job === undefined ? known : toKey(job, namespace)
+      })
+    ),
+    Stream.filter((key) => key !== undefined)
+  )
+}
+
 const make = Effect.gen(function* () {
   const kube = yield* KubeClient
   const jobs = yield* Reflector.make(Job, {})
-  const pods = yield* Reflector.make(BoundPod, {}, { indexLabels: ["batch.kubernetes.io/job-name"] })
+  const pods = yield* Reflector.make(BoundPod, {}, { indexLabels: [jobLabel] })
   yield* jobs.synced
   yield* pods.synced
 
@@ -152,62 +210,12 @@ const make = Effect.gen(function* () {
     const wanted = fromKey(key)
     const job = Option.getOrUndefined(yield* jobs.get(wanted.name, wanted.namespace))
     if (job === undefined || job.metadata.deletionTimestamp !== undefined) return Option.none()
-    const { name, namespace, uid } = job.metadata
-    const own = (yield* pods.listByLabel("batch.kubernetes.io/job-name", name)).filter((pod) => ownedBy(pod, uid))
-    const now = yield* Clock.currentTimeMillis
-    const decision = decideJob(seenOf(job, own), now)
-    if (decision.expire) {
-      yield* kube.remove(Job, name, namespace, { propagation: "Background", ...(uid === undefined ? {} : { uid }) })
-      return Option.none()
-    }
-    for (const pod of own.filter(({ metadata }) => decision.remove.includes(metadata.name))) {
-      yield* kube.remove(BoundPod, pod.metadata.name, namespace, { uid: uidOf(pod) })
-    }
-    for (const pod of decision.create) {
-      yield* kube.create(PodToMake, podOf(job, pod)).pipe(
-        Effect.catchIf(
-          ({ reason }) => reason === "Conflict",
-          // An earlier pass created it, but the watch has not delivered it yet.
-          () => Effect.void
-        )
-      )
-    }
-    if (decision.status !== undefined) {
-      const status = statusJson(job, decision.status, now)
-      if (canonical(status) !== canonical(job.status ?? {})) {
-        const { resourceVersion } = job.metadata
-        const version = resourceVersion === undefined ? {} : { resourceVersion }
-        const object = { apiVersion: "batch/v1", kind: "Job", metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...version }, status }
-        yield* kube.applyStatus(Job, object).pipe(
-          Effect.catchIf(
-            // The object changed after the last write. The watch delivers the new version.
-            ({ reason }) => reason === "NotFound" || reason === "Conflict",
-            () => Effect.void
-          )
-        )
-      }
-    }
-    return decision.again === undefined ? Option.none() : Option.some(Duration.millis(decision.again))
+    const own = (yield* pods.listByLabel(jobLabel, wanted.name)).filter((pod) => ownedBy(pod, job.metadata.uid))
+    return yield* reconcileJob(kube, job, own)
   })
 
   const queue = yield* WorkQueue.make({ concurrency: 4, work: reconcile })
-  // The job of each pod. A deleted pod no longer shows its job, which must be reconciled as well.
-  const jobOf = new Map<string, string>()
-  const owners = pods.changes.pipe(
-    Stream.mapEffect(
-      Effect.fnUntraced(function* (key: string) {
-        const { name, namespace } = fromKey(key)
-        const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
-        const job = pod?.metadata.labels?.["batch.kubernetes.io/job-name"]
-        const known = jobOf.get(key)
-        if (job !== undefined) jobOf.set(key, toKey(job, namespace))
-        else jobOf.delete(key)
-        return job === undefined ? known : toKey(job, namespace)
-      })
-    ),
-    Stream.filter((key) => key !== undefined)
-  )
-  yield* Stream.merge(jobs.changes, owners).pipe(
+  yield* Stream.merge(jobs.changes, ownerChanges(pods)).pipe(
     Stream.runForEach(queue.add),
     Effect.tapError((error) => Effect.logError(`The job controller cannot watch: ${error.message}`)),
     Effect.forkScoped

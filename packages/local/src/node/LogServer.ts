@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createSecureServer } from "node:https"
 import { Data, Effect, type Scope } from "effect"
 import { readLog } from "./ContainerLog.ts"
-import { type PodFolder, podFolder } from "./PodFolder.ts"
+import { podFolder } from "./PodFolder.ts"
 
 export class LogServerError extends Data.TaggedError("LogServerError")<{ readonly message: string; readonly cause: unknown }> {}
 
@@ -64,27 +64,42 @@ const follow = async (path: string, response: ServerResponse, running: () => boo
   response.end()
 }
 
+/** The parts of a log that a request asks for. */
+const logQuery = ({ searchParams: query }: URL) => {
+  const tailLines = query.get("tailLines")
+  const limit = Number.parseInt(query.get("limitBytes") ?? "", 10)
+  return {
+    isPrevious: query.get("previous") === "true",
+    isFollowing: query.get("follow") === "true",
+    tailLines: tailLines === null ? undefined : Number.parseInt(tailLines, 10) || 0,
+    limitBytes: Number.isInteger(limit) ? limit : undefined
+  }
+}
+
+const containerName = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/
+
+const answerLog = async (options: LogServerOptions, url: URL, response: ServerResponse) => {
+  const [, , namespace = "", name = "", container = ""] = url.pathname.split("/").map(decodeURIComponent)
+  const uid = options.uidOf(namespace, name)
+  if (uid === undefined || !containerName.test(container)) return refuse(response, 404, `pod "${name}" is not on this node`)
+  const { isFollowing, isPrevious, limitBytes, tailLines } = logQuery(url)
+  const folder = podFolder(options.state, uid)
+  const path = isPrevious ? folder.previousLog(container) : folder.log(container)
+  const read = await readLog(path, tailLines).catch(() => undefined)
+  if (read === undefined) return refuse(response, 400, `container "${container}" in pod "${name}" has no log yet`)
+  response.writeHead(200, { "content-type": "text/plain; charset=utf-8" })
+  response.write(Buffer.from(read.text).subarray(0, limitBytes))
+  if (!isFollowing) return response.end()
+  response.flushHeaders()
+  return follow(path, response, () => options.running(namespace, name, container), read.size)
+}
+
 const answer = async (options: LogServerOptions, request: IncomingMessage, response: ServerResponse) => {
   const url = new URL(request.url ?? "/", "http://localhost")
-  const [, kind, namespace = "", name = "", container = ""] = url.pathname.split("/").map(decodeURIComponent)
+  const [, kind] = url.pathname.split("/")
   if (request.method !== "GET") return refuse(response, 405, "only GET")
   if (kind === "healthz") return refuse(response, 200, "ok")
-  if (kind !== "containerLogs") return refuse(response, 404, "not found")
-  const uid = options.uidOf(namespace, name)
-  if (uid === undefined || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(container)) return refuse(response, 404, `pod "${name}" is not on this node`)
-  const folder: PodFolder = podFolder(options.state, uid)
-  const path = url.searchParams.get("previous") === "true" ? folder.previousLog(container) : folder.log(container)
-  const tailLines = url.searchParams.get("tailLines")
-  const read = await readLog(path, tailLines === null ? undefined : Number.parseInt(tailLines, 10) || 0).catch(() => undefined)
-  if (read === undefined) return refuse(response, 400, `container "${container}" in pod "${name}" has no log yet`)
-  const { size, text } = read
-  const limit = Number.parseInt(url.searchParams.get("limitBytes") ?? "", 10)
-  response.writeHead(200, { "content-type": "text/plain; charset=utf-8" })
-  const body = Buffer.from(text)
-  response.write(Number.isInteger(limit) ? body.subarray(0, limit) : body)
-  if (url.searchParams.get("follow") !== "true") return response.end()
-  response.flushHeaders()
-  return follow(path, response, () => options.running(namespace, name, container), size)
+  return kind === "containerLogs" ? answerLog(options, url, response) : refuse(response, 404, "not found")
 }
 
 /**

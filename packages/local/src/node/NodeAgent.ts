@@ -8,7 +8,7 @@ import { registerNode, type SimulatedNode } from "./NodeRegistration.ts"
 import { PodAddresses } from "./PodAddresses.ts"
 import { removeFolder } from "./PodFolder.ts"
 import { BoundPod, isFinished, namespaceOf, uidOf } from "./PodObject.ts"
-import { type PodNews, runPod } from "./PodWorker.ts"
+import { type PodNews, type PodWorkerShared, runPod } from "./PodWorker.ts"
 import { endStale, knownPods } from "./staleProcesses.ts"
 
 export interface NodeAgentOptions {
@@ -42,28 +42,13 @@ interface Worker {
   readonly inbox: Queue.Queue<PodNews>
 }
 
-const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
-  const kube = yield* KubeClient
-  const state = resolve(options.directory)
-  yield* Effect.tryPromise({
-    try: () => mkdir(state, { recursive: true }),
-    catch: (cause) => new NodeAgentError({ message: `The state folder ${state} cannot be created. Give the node agent a writable folder.`, cause })
-  })
-  yield* endStale(state)
-
-  const addresses = new PodAddresses(options.network)
+/** The workers of the pods on this agent's nodes. */
+const makeWorkers = Effect.fnUntraced(function* (shared: PodWorkerShared) {
   const workers = new Map<string, Worker>()
   const fibers = yield* FiberMap.make<string>()
-  const shared = { kube, state, hostIP, images: options.images, addresses, apiServer: options.apiServer, nodes: options.nodes }
 
-  const tell = Effect.fnUntraced(function* (pod: BoundPod) {
+  const startWorker = Effect.fnUntraced(function* (pod: BoundPod) {
     const uid = uidOf(pod)
-    const known = workers.get(uid)
-    if (known !== undefined) {
-      known.pod = pod
-      yield* Queue.offer(known.inbox, { _tag: "Pod", pod })
-      return
-    }
     const worker: Worker = { namespace: namespaceOf(pod), name: pod.metadata.name, pod, inbox: yield* Queue.sliding<PodNews>(1) }
     workers.set(uid, worker)
     const work = runPod(shared, pod, worker.inbox).pipe(
@@ -72,50 +57,78 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
     )
     yield* FiberMap.run(fibers, uid, work)
   })
-  const gone = (uid: string) => {
+  const changed = Effect.fnUntraced(function* (pod: BoundPod) {
+    const known = workers.get(uidOf(pod))
+    if (known === undefined) return yield* startWorker(pod)
+    known.pod = pod
+    yield* Queue.offer(known.inbox, { _tag: "Pod", pod })
+  })
+  const removed = (uid: string) => {
     const worker = workers.get(uid)
     return worker === undefined ? Effect.void : Effect.asVoid(Queue.offer(worker.inbox, { _tag: "Gone" }))
   }
-  const hear = (node: string) =>
-    Effect.fnUntraced(function* (event: WatchEvent<BoundPod>) {
-      switch (event._tag) {
-        case "Changed":
-          return yield* tell(event.object)
-        case "Removed":
-          return yield* gone(uidOf(event.object))
-        case "RemovedUnreadable":
-          return yield* gone(event.uid ?? "")
-        case "Synced": {
-          const present = new Set([...event.items.map(uidOf), ...(event.unreadable ?? []).map(({ uid }) => uid ?? "")])
-          for (const [uid, worker] of workers) if (worker.pod.spec.nodeName === node && !present.has(uid)) yield* gone(uid)
-          for (const pod of event.items) yield* tell(pod)
-        }
-      }
-    })
-
-  const selection = (node: SimulatedNode) => ({ fieldSelector: `spec.nodeName=${node.name}` })
-  const bound = (yield* Effect.forEach(options.nodes, (node) => kube.list(BoundPod, selection(node)))).flat()
-  const alive = new Set(bound.map(uidOf))
-  for (const uid of yield* knownPods(state)) if (!alive.has(uid)) yield* removeFolder(state, uid)
-  // Addresses of existing pods are reserved before any new one is assigned.
-  for (const pod of bound) if (!isFinished(pod) && pod.status?.podIP !== undefined) addresses.keep(uidOf(pod), pod.status.podIP)
-
   const find = (namespace: string, name: string) => [...workers].find(([, worker]) => worker.namespace === namespace && worker.name === name)
-  const port = yield* serveLogs({
-    state,
-    address: hostIP,
-    ...(options.tls === undefined ? {} : { tls: options.tls }),
-    uidOf: (namespace, name) => find(namespace, name)?.[0],
-    running: (namespace, name) => {
+  return {
+    changed,
+    removed,
+    /** Removes the workers of a node whose pods are not in a complete list. */
+    keepOnly: Effect.fnUntraced(function* (node: string, present: ReadonlySet<string>) {
+      for (const [uid, worker] of workers) if (worker.pod.spec.nodeName === node && !present.has(uid)) yield* removed(uid)
+    }),
+    uidOf: (namespace: string, name: string) => find(namespace, name)?.[0],
+    isRunning: (namespace: string, name: string) => {
       const worker = find(namespace, name)?.[1]
       return worker !== undefined && !isFinished(worker.pod)
     }
+  }
+})
+type Workers = Effect.Success<ReturnType<typeof makeWorkers>>
+
+/** Passes a change of the pods of a node to their workers. */
+const passOn = (workers: Workers, node: string) =>
+  Effect.fnUntraced(function* (event: WatchEvent<BoundPod>) {
+    switch (event._tag) {
+      case "Changed":
+        return yield* workers.changed(event.object)
+      case "Removed":
+        return yield* workers.removed(uidOf(event.object))
+      case "RemovedUnreadable":
+        return yield* workers.removed(event.uid ?? "")
+      case "Synced": {
+        yield* workers.keepOnly(node, new Set([...event.items.map(uidOf), ...(event.unreadable ?? []).map(({ uid }) => uid ?? "")]))
+        for (const pod of event.items) yield* workers.changed(pod)
+      }
+    }
   })
 
-  for (const node of options.nodes) {
+const selection = (node: SimulatedNode) => ({ fieldSelector: `spec.nodeName=${node.name}` })
+
+/** Removes what pods that no longer exist have left, and reserves the addresses of existing ones before any new one is assigned. */
+const restore = Effect.fnUntraced(function* ({ addresses, kube, nodes, state }: PodWorkerShared) {
+  yield* endStale(state)
+  const bound = (yield* Effect.forEach(nodes, (node) => kube.list(BoundPod, selection(node)))).flat()
+  const alive = new Set(bound.map(uidOf))
+  for (const uid of yield* knownPods(state)) if (!alive.has(uid)) yield* removeFolder(state, uid)
+  for (const pod of bound) if (!isFinished(pod) && pod.status?.podIP !== undefined) addresses.keep(uidOf(pod), pod.status.podIP)
+})
+
+const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
+  const kube = yield* KubeClient
+  const { apiServer, images, nodes, tls } = options
+  const state = resolve(options.directory)
+  yield* Effect.tryPromise({
+    try: () => mkdir(state, { recursive: true }),
+    catch: (cause) => new NodeAgentError({ message: `The state folder ${state} cannot be created. Give the node agent a writable folder.`, cause })
+  })
+  const shared: PodWorkerShared = { kube, state, hostIP, images, addresses: new PodAddresses(options.network), apiServer, nodes }
+  yield* restore(shared)
+
+  const workers = yield* makeWorkers(shared)
+  const port = yield* serveLogs({ state, address: hostIP, ...(tls === undefined ? {} : { tls }), uidOf: workers.uidOf, running: workers.isRunning })
+  for (const node of nodes) {
     yield* registerNode(kube, node, hostIP, port)
     yield* kube.watch(BoundPod, selection(node)).pipe(
-      Stream.runForEach(hear(node.name)),
+      Stream.runForEach(passOn(workers, node.name)),
       Effect.tapError((error) => Effect.logError(`Node ${node.name} cannot watch its pods: ${error.message}`)),
       Effect.retry(Schedule.spaced("5 seconds")),
       Effect.forkScoped

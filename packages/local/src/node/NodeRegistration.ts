@@ -24,10 +24,13 @@ const leaseSeconds = 40
 const renewSeconds = 10
 const rounds = 6
 
+const operatingSystem = process.platform === "darwin" ? "darwin" : "linux"
+const architecture = process.arch === "x64" ? "amd64" : process.arch
+
 const labelsOf = (node: SimulatedNode) => ({
   "kubernetes.io/hostname": node.name,
-  "kubernetes.io/os": process.platform === "darwin" ? "darwin" : "linux",
-  "kubernetes.io/arch": process.arch === "x64" ? "amd64" : process.arch,
+  "kubernetes.io/os": operatingSystem,
+  "kubernetes.io/arch": architecture,
   "seatrial.dev/simulated": "true",
   "nvidia.com/gpu.present": String(node.gpus > 0),
   "nvidia.com/gpu.count": String(node.gpus),
@@ -42,6 +45,54 @@ const resourcesOf = (node: SimulatedNode) => ({
   "ephemeral-storage": "100Gi",
   pods: "110",
   "nvidia.com/gpu": String(node.gpus)
+})
+
+/** The status of a ready node. `since`: when it became ready. */
+const statusOf = (node: SimulatedNode, address: string, logPort: number, at: string, since: string) => {
+  const resources = resourcesOf(node)
+  return {
+    capacity: resources,
+    allocatable: resources,
+    addresses: [
+      { type: "InternalIP", address },
+      { type: "Hostname", address: node.name }
+    ],
+    daemonEndpoints: { kubeletEndpoint: { Port: logPort } },
+    conditions: [
+      {
+        type: "Ready",
+        status: "True",
+        reason: "KubeletReady",
+        message: "the node agent is posting ready status",
+        lastHeartbeatTime: at,
+        lastTransitionTime: since
+      }
+    ],
+    nodeInfo: {
+      machineID: node.name,
+      systemUUID: node.name,
+      bootID: node.name,
+      kernelVersion: "",
+      osImage: "simulated",
+      containerRuntimeVersion: "process://1",
+      kubeletVersion: "v1.34.0-seatrial",
+      kubeProxyVersion: "",
+      operatingSystem,
+      architecture
+    }
+  }
+}
+
+/** Renews the lease of a node. */
+const renewLease = Effect.fnUntraced(function* (kube: KubeClient["Service"], { name }: SimulatedNode) {
+  const millis = yield* Clock.currentTimeMillis
+  const lease = {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: { name, namespace: leaseNamespace },
+    spec: { holderIdentity: name, leaseDurationSeconds: leaseSeconds, renewTime: micros(millis) }
+  }
+  yield* kube.apply(Lease, lease)
 })
 
 /**
@@ -62,55 +113,11 @@ export const registerNode = Effect.fn("registerNode")(function* (
     const stored = yield* kube.get(Node, node.name)
     const before = Option.getOrUndefined(stored)?.status?.conditions?.find(({ type }) => type === "Ready")
     const at = yield* now
-    const resources = resourcesOf(node)
-    const status = {
-      apiVersion: "v1",
-      kind: "Node",
-      metadata: { name: node.name },
-      status: {
-        capacity: resources,
-        allocatable: resources,
-        addresses: [
-          { type: "InternalIP", address },
-          { type: "Hostname", address: node.name }
-        ],
-        daemonEndpoints: { kubeletEndpoint: { Port: logPort } },
-        conditions: [
-          {
-            type: "Ready",
-            status: "True",
-            reason: "KubeletReady",
-            message: "the node agent is posting ready status",
-            lastHeartbeatTime: at,
-            lastTransitionTime: before?.status === "True" ? (before.lastTransitionTime ?? since) : at
-          }
-        ],
-        nodeInfo: {
-          machineID: node.name,
-          systemUUID: node.name,
-          bootID: node.name,
-          kernelVersion: "",
-          osImage: "simulated",
-          containerRuntimeVersion: "process://1",
-          kubeletVersion: "v1.34.0-seatrial",
-          kubeProxyVersion: "",
-          operatingSystem: process.platform === "darwin" ? "darwin" : "linux",
-          architecture: process.arch === "x64" ? "amd64" : process.arch
-        }
-      }
-    }
-    yield* kube.applyStatus(Node, status)
+    const status = statusOf(node, address, logPort, at, before?.status === "True" ? (before.lastTransitionTime ?? since) : at)
+    const object = { apiVersion: "v1", kind: "Node", metadata: { name: node.name }, status }
+    yield* kube.applyStatus(Node, object)
   })
-  const renew = Effect.gen(function* () {
-    const millis = yield* Clock.currentTimeMillis
-    const lease = {
-      apiVersion: "coordination.k8s.io/v1",
-      kind: "Lease",
-      metadata: { name: node.name, namespace: leaseNamespace },
-      spec: { holderIdentity: node.name, leaseDurationSeconds: leaseSeconds, renewTime: micros(millis) }
-    }
-    yield* kube.apply(Lease, lease)
-  })
+  const renew = renewLease(kube, node)
 
   yield* ready
   yield* Effect.gen(function* () {

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import type { LocalMount } from "./localWords.ts"
 import { type BoundPod, type Container, namespaceOf, uidOf, type Volume } from "./PodObject.ts"
 import { PodProblem } from "./PodProblem.ts"
-import { readSource } from "./PodSources.ts"
+import { readFiles } from "./PodSources.ts"
 import { type PodIps, readProjected } from "./readProjected.ts"
 
 /** The folders of a pod on this machine. */
@@ -50,40 +50,45 @@ const writeWhole = async (target: string, content: string | Buffer) => {
   await rename(`${target}.new`, target)
 }
 
-const materialize = Effect.fnUntraced(function* (
-  kube: KubeClient["Service"],
-  state: string,
-  pod: BoundPod,
-  folder: PodFolder,
-  volume: Volume,
-  addresses: PodIps
-) {
+/** The pod whose volumes are created. */
+interface VolumeOwner {
+  readonly kube: KubeClient["Service"]
+  readonly state: string
+  readonly pod: BoundPod
+  readonly addresses: PodIps
+}
+
+/** The files of a volume, by path. */
+const volumeFiles = Effect.fnUntraced(function* ({ addresses, kube, pod }: VolumeOwner, { configMap, projected, secret }: Volume) {
+  const files = new Map<string, string | Buffer>()
+  for (const source of projected?.sources ?? []) {
+    for (const [path, content] of yield* readProjected(kube, pod, source, addresses)) files.set(path, content)
+  }
+  const reference =
+    secret !== undefined
+      ? ({ ...secret, kind: "secret", name: secret.secretName } as const)
+      : configMap !== undefined
+        ? ({ ...configMap, kind: "configmap" } as const)
+        : undefined
+  if (reference === undefined) return files
+  for (const [path, content] of yield* readFiles(kube, namespaceOf(pod), reference)) files.set(path, content)
+  return files
+})
+
+/** The folder of a volume that is not a folder of the host. */
+const volumeFolder = ({ pod, state }: VolumeOwner, { name, persistentVolumeClaim: claim }: Volume): string =>
+  claim === undefined
+    ? inside(join(podFolder(state, uidOf(pod)).path, "volumes"), name)
+    : inside(join(state, "volumes"), `${namespaceOf(pod)}-${claim.claimName}`)
+
+/** Creates a volume and its files. Returns its path. */
+const materialize = Effect.fnUntraced(function* (owner: VolumeOwner, volume: Volume) {
   if (volume.hostPath !== undefined) return volume.hostPath.path
-  if (volume.persistentVolumeClaim !== undefined) {
-    const path = inside(join(state, "volumes"), `${namespaceOf(pod)}-${volume.persistentVolumeClaim.claimName}`)
-    yield* disk(`volume ${volume.name}`, () => mkdir(path, { recursive: true, mode: 0o700 }))
-    return path
-  }
-  const path = inside(join(folder.path, "volumes"), volume.name)
+  const path = volumeFolder(owner, volume)
   yield* disk(`volume ${volume.name}`, () => mkdir(path, { recursive: true, mode: 0o700 }))
-  for (const source of volume.projected?.sources ?? []) {
-    for (const [file, content] of yield* readProjected(kube, pod, source, addresses)) {
-      yield* disk(`volume ${volume.name}`, () => writeWhole(inside(path, file), content))
-    }
-  }
-  const source = volume.secret ?? volume.configMap
-  if (source === undefined) return path
-  const name = "secretName" in source ? source.secretName : source.name
-  const kind = volume.secret === undefined ? "configmap" : "secret"
-  const data = yield* readSource(kube, kind, namespaceOf(pod), name, source.optional)
-  for (const { key, path: file } of source.items ?? [...data.keys()].map((key) => ({ key, path: key }))) {
-    const value = data.get(key)
-    if (value === undefined) {
-      if (source.optional === true) continue
-      return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `references non-existent ${kind} key: ${key}` })
-    }
-    const target = inside(path, file)
-    yield* disk(`volume ${volume.name}`, () => writeWhole(target, value))
+  if (volume.persistentVolumeClaim !== undefined) return path
+  for (const [file, content] of yield* volumeFiles(owner, volume)) {
+    yield* disk(`volume ${volume.name}`, () => writeWhole(inside(path, file), content))
   }
   return path
 })
@@ -104,7 +109,7 @@ export const prepare = Effect.fnUntraced(function* (
     await mkdir(folder.temporary, { recursive: true, mode: 0o700 })
   })
   const volumes = new Map<string, string>()
-  for (const volume of pod.spec.volumes ?? []) volumes.set(volume.name, yield* materialize(kube, state, pod, folder, volume, addresses))
+  for (const volume of pod.spec.volumes ?? []) volumes.set(volume.name, yield* materialize({ kube, state, pod, addresses }, volume))
   return volumes
 })
 

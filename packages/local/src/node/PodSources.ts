@@ -41,3 +41,27 @@ export const readSource = Effect.fnUntraced(function* (
   if (optional === true) return new Map()
   return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `${kind} "${name}" not found` })
 })
+
+/** A reference of a volume to a Secret or ConfigMap. Without `items`, all keys are files of their names. */
+interface FilesReference {
+  readonly kind: SourceKind
+  readonly name: string
+  readonly items?: ReadonlyArray<{ readonly key: string; readonly path: string }> | undefined
+  readonly optional?: boolean | undefined
+}
+
+/** The files of a Secret or ConfigMap in a volume, by path. */
+export const readFiles = Effect.fnUntraced(function* (
+  kube: KubeClient["Service"],
+  namespace: string,
+  { items, kind, name, optional }: FilesReference
+): Effect.fn.Return<ReadonlyMap<string, Buffer>, PodProblem> {
+  const data = yield* readSource(kube, kind, namespace, name, optional)
+  const files = new Map<string, Buffer>()
+  for (const { key, path } of items ?? [...data.keys()].map((key) => ({ key, path: key }))) {
+    const value = data.get(key)
+    if (value !== undefined) files.set(path, value)
+    else if (optional !== true) return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `references non-existent ${kind} key: ${key}` })
+  }
+  return files
+})

@@ -23,51 +23,62 @@ const bindingOf = (pod: string) =>
 
 const component = "seatrial-scheduler"
 
+const recordPodEvent = (kube: KubeClient["Service"], pod: BoundPod, type: "Normal" | "Warning", reason: string, message: string) =>
+  recordEvent(kube, { object: { apiVersion: "v1", kind: "Pod", metadata: pod.metadata }, component, type, reason, message })
+
+/** Binds a pod to a node. `onBound` runs as soon as the server has accepted the binding. */
+const bind = Effect.fnUntraced(function* (kube: KubeClient["Service"], pod: BoundPod, node: string, onBound: () => void) {
+  const { name, uid } = pod.metadata
+  const namespace = namespaceOf(pod)
+  const metadata = { name, namespace, ...(uid === undefined ? {} : { uid }) }
+  yield* kube.create(bindingOf(name), { apiVersion: "v1", kind: "Binding", metadata, target: { apiVersion: "v1", kind: "Node", name: node } })
+  onBound()
+  yield* recordPodEvent(kube, pod, "Normal", "Scheduled", `Successfully assigned ${namespace}/${name} to ${node}`)
+})
+
+/** Records on a pod why it stays pending, unless it says so already. */
+const markUnschedulable = Effect.fnUntraced(function* (kube: KubeClient["Service"], pod: BoundPod, message: string) {
+  const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
+  if (before?.status === "False" && before.message === message) return
+  const lastTransitionTime = before?.status === "False" ? (before.lastTransitionTime ?? (yield* now)) : yield* now
+  const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message, lastTransitionTime }
+  const metadata = { name: pod.metadata.name, namespace: namespaceOf(pod) }
+  const object = { apiVersion: "v1", kind: "Pod", metadata, status: { phase: "Pending", conditions: [condition] } }
+  yield* kube.applyStatus(BoundPod, object)
+  yield* recordPodEvent(kube, pod, "Warning", "FailedScheduling", message)
+})
+
+/** Accepted bindings that the watch has not delivered yet, by the uid of the pod. Their GPUs count as used. */
+type AssumedNodes = Map<string, string>
+
+/** The pods with their assumed nodes. Forgets the bindings that the watch has delivered. */
+const withAssumed = (pods: ReadonlyArray<BoundPod>, assumed: AssumedNodes): ReadonlyArray<BoundPod> => {
+  const alive = new Set(pods.map(uidOf))
+  for (const uid of assumed.keys()) if (!alive.has(uid)) assumed.delete(uid)
+  return pods.map((pod) => {
+    const uid = uidOf(pod)
+    if (pod.spec.nodeName !== undefined) assumed.delete(uid)
+    const node = assumed.get(uid)
+    return node === undefined ? pod : { ...pod, spec: { ...pod.spec, nodeName: node } }
+  })
+}
+
 const make = Effect.gen(function* () {
   const kube = yield* KubeClient
   const pods = yield* Reflector.make(BoundPod, {})
   const nodes = yield* Reflector.make(Node, {})
   yield* pods.synced
   yield* nodes.synced
-  /** Accepted bindings that the watch has not delivered yet, by the uid of the pod. Their GPUs count as used. */
-  const assumed = new Map<string, string>()
+  const assumed: AssumedNodes = new Map()
 
-  const event = (pod: BoundPod, type: "Normal" | "Warning", reason: string, message: string) =>
-    recordEvent(kube, { object: { apiVersion: "v1", kind: "Pod", metadata: pod.metadata }, component, type, reason, message })
-
-  const carryOut = Effect.fnUntraced(function* (placement: Placement): Effect.fn.Return<void, KubeError> {
-    const { pod } = placement
-    const { name } = pod.metadata
-    const namespace = namespaceOf(pod)
-    if (placement._tag === "Bind") {
-      const metadata = { name, namespace, ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }) }
-      const binding = { apiVersion: "v1", kind: "Binding", metadata, target: { apiVersion: "v1", kind: "Node", name: placement.node } }
-      yield* kube.create(bindingOf(name), binding)
-      assumed.set(uidOf(pod), placement.node)
-      return yield* event(pod, "Normal", "Scheduled", `Successfully assigned ${namespace}/${name} to ${placement.node}`)
-    }
-    const before = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
-    if (before?.status === "False" && before.message === placement.message) return
-    const lastTransitionTime = before?.status === "False" ? (before.lastTransitionTime ?? (yield* now)) : yield* now
-    const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: placement.message, lastTransitionTime }
-    const object = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace }, status: { phase: "Pending", conditions: [condition] } }
-    yield* kube.applyStatus(BoundPod, object)
-    yield* event(pod, "Warning", "FailedScheduling", placement.message)
-  })
+  const carryOut = (placement: Placement): Effect.Effect<void, KubeError> =>
+    placement._tag === "Bind"
+      ? bind(kube, placement.pod, placement.node, () => assumed.set(uidOf(placement.pod), placement.node))
+      : markUnschedulable(kube, placement.pod, placement.message)
 
   const pass = Effect.gen(function* () {
-    const known = yield* pods.list()
-    const alive = new Set<string>()
-    const withAssumed = known.map((pod): BoundPod => {
-      const uid = uidOf(pod)
-      alive.add(uid)
-      if (pod.spec.nodeName !== undefined) assumed.delete(uid)
-      const node = assumed.get(uid)
-      return node === undefined ? pod : { ...pod, spec: { ...pod.spec, nodeName: node } }
-    })
-    for (const uid of assumed.keys()) if (!alive.has(uid)) assumed.delete(uid)
     let failure: KubeError | undefined
-    for (const placement of placePods(withAssumed, yield* nodes.list())) {
+    for (const placement of placePods(withAssumed(yield* pods.list(), assumed), yield* nodes.list())) {
       yield* carryOut(placement).pipe(
         // The pod was deleted or changed. The watch delivers the new state.
         Effect.catchIf(

@@ -84,56 +84,94 @@ const verdict = (job: JobSeen, failures: number, startedAt: number, now: number)
   return failures > job.backoffLimit ? { reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit" } : undefined
 }
 
+/** The pods of a job by their state. */
+interface Tally {
+  /** Pods that have not ended, and those of them that are not being deleted. */
+  readonly running: ReadonlyArray<Attempt>
+  readonly active: ReadonlyArray<Attempt>
+  readonly failed: ReadonlyArray<Attempt>
+  readonly succeeded: number
+  readonly startedAt: number
+}
+
+const tallyOf = ({ attempts, startedAt }: JobSeen, now: number): Tally => {
+  const running = attempts.filter(({ phase }) => phase !== "Succeeded" && phase !== "Failed")
+  return {
+    running,
+    active: running.filter(({ deleting }) => !deleting),
+    failed: attempts.filter(({ phase, ignored }) => phase === "Failed" && !ignored),
+    succeeded: attempts.filter(({ phase }) => phase === "Succeeded").length,
+    startedAt: startedAt ?? now
+  }
+}
+
+/** A job that has ended is removed after its time to live. */
+const afterEnd = (job: JobSeen, now: number): JobDecision | null => {
+  const end = finished(job.conditions)
+  if (end === undefined) return null
+  if (job.ttl === undefined) return nothing
+  const left = Date.parse(end.lastTransitionTime ?? "") + job.ttl - now
+  return left > 0 ? { ...nothing, again: left } : { ...nothing, expire: true }
+}
+
+/** Ends the active pods of a job and sets its conditions. */
+const stopped = ({ active, failed, succeeded, startedAt }: Tally, status: Partial<JobStatus> & Pick<JobStatus, "conditions">): JobDecision => ({
+  ...nothing,
+  remove: active.map(({ name }) => name),
+  status: { active: 0, succeeded, failed: failed.length, startedAt, ...status }
+})
+
+const whenSuspended = (job: JobSeen, { active, failed, succeeded }: Tally): JobDecision | null => {
+  if (!job.suspended) return null
+  const conditions = [{ type: "Suspended", reason: "JobSuspended", message: "Job suspended" }]
+  return { ...nothing, remove: active.map(({ name }) => name), status: { active: 0, succeeded, failed: failed.length, conditions } }
+}
+
+const whenComplete = (job: JobSeen, tally: Tally, now: number): JobDecision | null => {
+  if (tally.succeeded < job.completions) return null
+  const completedAt = Math.max(0, ...job.attempts.map(({ phase, finishedAt }) => (phase === "Succeeded" ? (finishedAt ?? now) : 0)))
+  return stopped(tally, { completedAt, conditions: [{ type: "Complete", reason: "CompletionsReached", message: "Reached expected number of succeeded pods" }] })
+}
+
+const whenFailed = (job: JobSeen, tally: Tally, now: number): JobDecision | null => {
+  const failures = tally.failed.length + tally.active.reduce((sum, { restarts }) => sum + restarts, 0)
+  const target = job.conditions.find(({ type, status }) => type === "FailureTarget" && status === "True")
+  const why = target === undefined ? verdict(job, failures, tally.startedAt, now) : { reason: target.reason ?? "", message: target.message ?? "" }
+  if (why === undefined) return null
+  // As in Kubernetes, a job has only failed when none of its pods runs any more.
+  const types = tally.running.length === 0 ? ["FailureTarget", "Failed"] : ["FailureTarget"]
+  return stopped(tally, { conditions: types.map((type) => ({ type, ...why })) })
+}
+
+/** Milliseconds until the next pod may start after a failure. */
+const pauseAfter = (failed: ReadonlyArray<Attempt>, now: number): number => {
+  if (failed.length === 0) return 0
+  const last = Math.max(0, ...failed.map(({ finishedAt }) => finishedAt ?? 0))
+  return Math.max(0, last + Math.min(firstBackOff * 2 ** (failed.length - 1), longestBackOff) - now)
+}
+
+/** Creates the missing pods, after a pause if the last one failed. */
+const whenRunning = (job: JobSeen, { active, failed, running, startedAt, succeeded }: Tally, now: number): JobDecision => {
+  const deadline = job.activeDeadline === undefined ? undefined : startedAt + job.activeDeadline - now
+  const wait = pauseAfter(failed, now)
+  const missing = Math.max(0, Math.min(job.parallelism, job.completions - succeeded) - running.length)
+  const isPaused = wait > 0 && missing > 0
+  const create = isPaused ? [] : nextNames(job, missing)
+  const again = [deadline, isPaused ? wait : undefined].filter((each) => each !== undefined)
+  return {
+    create,
+    remove: [],
+    expire: false,
+    status: { active: active.length + create.length, succeeded, failed: failed.length, startedAt, conditions: [] },
+    ...(again.length === 0 ? {} : { again: Math.min(...again) })
+  }
+}
+
 /**
  * The rules of a `batch/v1` Job as a pure function. In contrast to Kubernetes, the pause after a failure begins at one
  * second and is limited to one minute.
  */
 export const decideJob = (job: JobSeen, now: number): JobDecision => {
-  const end = finished(job.conditions)
-  if (end !== undefined) {
-    if (job.ttl === undefined) return nothing
-    const left = Date.parse(end.lastTransitionTime ?? "") + job.ttl - now
-    return left > 0 ? { ...nothing, again: left } : { ...nothing, expire: true }
-  }
-  const running = job.attempts.filter(({ phase }) => phase !== "Succeeded" && phase !== "Failed")
-  const active = running.filter(({ deleting }) => !deleting)
-  const succeeded = job.attempts.filter(({ phase }) => phase === "Succeeded").length
-  const failed = job.attempts.filter(({ phase, ignored }) => phase === "Failed" && !ignored)
-  const failures = failed.length + active.reduce((sum, { restarts }) => sum + restarts, 0)
-  if (job.suspended) {
-    const suspended = { active: 0, succeeded, failed: failed.length, conditions: [{ type: "Suspended", reason: "JobSuspended", message: "Job suspended" }] }
-    return { ...nothing, remove: active.map(({ name }) => name), status: suspended }
-  }
-  const startedAt = job.startedAt ?? now
-  const counts = { active: active.length, succeeded, failed: failed.length, startedAt }
-
-  if (succeeded >= job.completions) {
-    const conditions = [{ type: "Complete", reason: "CompletionsReached", message: "Reached expected number of succeeded pods" }]
-    const completedAt = Math.max(0, ...job.attempts.map(({ phase, finishedAt }) => (phase === "Succeeded" ? (finishedAt ?? now) : 0)))
-    return { ...nothing, remove: active.map(({ name }) => name), status: { ...counts, active: 0, completedAt, conditions } }
-  }
-  const refused = job.conditions.find(({ type, status }) => type === "FailureTarget" && status === "True")
-  const why = refused === undefined ? verdict(job, failures, startedAt, now) : { reason: refused.reason ?? "", message: refused.message ?? "" }
-  if (why !== undefined) {
-    // As in Kubernetes, a job has only failed when none of its pods runs any more.
-    const types = running.length === 0 ? ["FailureTarget", "Failed"] : ["FailureTarget"]
-    const conditions = types.map((type) => ({ type, ...why }))
-    return { ...nothing, remove: active.map(({ name }) => name), status: { ...counts, active: 0, failed: failed.length, conditions } }
-  }
-  const deadline = job.activeDeadline === undefined ? undefined : startedAt + job.activeDeadline - now
-  const wait = Math.max(
-    0,
-    Math.max(...failed.map(({ finishedAt }) => finishedAt ?? 0), 0) + Math.min(firstBackOff * 2 ** Math.max(0, failed.length - 1), longestBackOff) - now
-  )
-  const missing = Math.max(0, Math.min(job.parallelism, job.completions - succeeded) - running.length)
-  const paused = failed.length > 0 && wait > 0 && missing > 0
-  const create = paused ? [] : nextNames(job, missing)
-  const again = [deadline, paused ? wait : undefined].filter((each) => each !== undefined)
-  return {
-    create,
-    remove: [],
-    expire: false,
-    status: { ...counts, active: active.length + create.length, conditions: [] },
-    ...(again.length === 0 ? {} : { again: Math.min(...again) })
-  }
+  const tally = tallyOf(job, now)
+  return afterEnd(job, now) ?? whenSuspended(job, tally) ?? whenComplete(job, tally, now) ?? whenFailed(job, tally, now) ?? whenRunning(job, tally, now)
 }

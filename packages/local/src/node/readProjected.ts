@@ -2,7 +2,7 @@ import { defineResource, type KubeClient, objectSchema } from "@seatrial/kube"
 import { Effect, Schema } from "effect"
 import { type BoundPod, namespaceOf, type ProjectedSource, uidOf } from "./PodObject.ts"
 import { PodProblem } from "./PodProblem.ts"
-import { readSource, type SourceKind } from "./PodSources.ts"
+import { readFiles } from "./PodSources.ts"
 import { podField } from "./podEnvironment.ts"
 
 /** The addresses of the pod and its node. */
@@ -60,12 +60,6 @@ export const readProjected = Effect.fnUntraced(function* (
   }
   const object = source.secret ?? source.configMap
   if (object === undefined) return files
-  const kind: SourceKind = source.secret === undefined ? "configmap" : "secret"
-  const data = yield* readSource(kube, kind, namespaceOf(pod), object.name, object.optional)
-  for (const { key, path } of object.items ?? [...data.keys()].map((key) => ({ key, path: key }))) {
-    const value = data.get(key)
-    if (value !== undefined) files.set(path, value)
-    else if (object.optional !== true) return yield* problem(`references non-existent ${kind} key: ${key}`)
-  }
-  return files
+  const kind = source.secret === undefined ? "configmap" : "secret"
+  return new Map([...files, ...(yield* readFiles(kube, namespaceOf(pod), { ...object, kind }))])
 })

@@ -8,6 +8,9 @@ export interface ProbeReport {
   readonly unhealthy: (kind: "Startup" | "Readiness" | "Liveness", message: string) => Effect.Effect<void>
 }
 
+/** Kubernetes' defaults for the fields that a probe leaves out. */
+const probeDefaults = { initialDelaySeconds: 0, successThreshold: 1, failureThreshold: 3, periodSeconds: 10 }
+
 /** Repeats a probe and reports each time a threshold is crossed. Ends when `heard` returns true. */
 const watch = Effect.fnUntraced(function* (
   target: ProbeTarget,
@@ -16,7 +19,8 @@ const watch = Effect.fnUntraced(function* (
   report: ProbeReport,
   heard: (passed: boolean, message: string) => Effect.Effect<boolean>
 ) {
-  yield* Effect.sleep(`${probe.initialDelaySeconds ?? 0} seconds`)
+  const { failureThreshold, initialDelaySeconds, periodSeconds, successThreshold } = { ...probeDefaults, ...probe }
+  yield* Effect.sleep(`${initialDelaySeconds} seconds`)
   let passes = 0
   let failures = 0
   while (true) {
@@ -27,9 +31,9 @@ const watch = Effect.fnUntraced(function* (
     passes = message === undefined ? passes + 1 : 0
     failures = message === undefined ? 0 : failures + 1
     if (message !== undefined) yield* report.unhealthy(kind, message)
-    if (passes === (probe.successThreshold ?? 1) && (yield* heard(true, ""))) return
-    if (failures === (probe.failureThreshold ?? 3) && (yield* heard(false, message ?? ""))) return
-    yield* Effect.sleep(`${probe.periodSeconds ?? 10} seconds`)
+    if (passes === successThreshold && (yield* heard(true, ""))) return
+    if (failures === failureThreshold && (yield* heard(false, message ?? ""))) return
+    yield* Effect.sleep(`${periodSeconds} seconds`)
   }
 })
 

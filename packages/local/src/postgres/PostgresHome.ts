@@ -122,6 +122,67 @@ const password = (state: string, fresh: boolean) =>
     return password
   })
 
+const exists = (path: string) =>
+  Effect.promise(() =>
+    stat(path).then(
+      () => true,
+      () => false
+    )
+  )
+
+/** What the state folder stores, without a folder outside that no longer exists. */
+const readPresentMemory = Effect.fnUntraced(function* (state: string): Effect.fn.Return<Memory, PostgresError> {
+  const memory = yield* readMemory(state)
+  if (memory.outside === undefined || (yield* exists(memory.outside))) return memory
+  return memory.port === undefined ? {} : { port: memory.port }
+})
+
+const claimData = (directory: string, who: PostgresAccount | undefined) =>
+  onDisk("create its data folder", async () => {
+    const data = join(directory, "data")
+    await mkdir(data, { recursive: true, mode: 0o700 })
+    if (who !== undefined) await chown(data, who.uid, who.gid)
+    return data
+  })
+
+/** Where the server runs. */
+interface Place {
+  readonly memory: Memory
+  /** The folder of `data`. */
+  readonly directory: string
+  readonly data: string
+}
+
+/**
+ * Decides where the data are: in `state`, or in a folder under `/var/tmp` if the account of Postgres cannot enter
+ * `state`.
+ */
+const placeData = Effect.fnUntraced(function* (state: string, who: PostgresAccount | undefined) {
+  const memory = yield* readPresentMemory(state)
+  const place: Place = { memory, directory: memory.outside ?? state, data: yield* claimData(memory.outside ?? state, who) }
+  if (who === undefined || place.directory !== state || (yield* canRun(who, "true", place.data))) return place
+  yield* onDisk("remove a folder", () => rm(place.data, { recursive: true, force: true }))
+  const directory = yield* makeOutside(state, memory)
+  const outside: Place = { memory: { ...memory, outside: directory }, directory, data: yield* claimData(directory, who) }
+  return outside
+})
+
+/** The programs that the account of Postgres can run: the installed ones, or copies of them in `directory`. */
+const runnableBinaries = Effect.fnUntraced(function* (installed: PostgresBinaries, who: PostgresAccount | undefined, { data, directory }: Place) {
+  if (who === undefined || (yield* canRun(who, binary(installed, "postgres"), data))) return installed
+  return yield* copyBinaries(installed, directory)
+})
+
+/** Fails if other programs wrote the data. */
+const checkVersion = Effect.fnUntraced(function* (state: string, data: string, { version }: PostgresBinaries) {
+  const major = (yield* onDisk("read its version", () => readFile(join(data, "PG_VERSION"), "utf8"))).trim()
+  if (version.startsWith(`${major}.`)) return
+  return yield* new PostgresError({
+    reason: "State",
+    message: `The data in ${data} were written by Postgres ${major}, and the installed one is ${version}. Delete ${state} to start over, or dump them with Postgres ${major} first.`
+  })
+})
+
 /**
  * Prepares `state` (the folder that the embedded Postgres owns) and decides where the server can run. As root it runs
  * with another account. If this account cannot enter `state` or run the installed programs, data and programs are moved
@@ -132,67 +193,20 @@ export const openHome = Effect.fn("openHome")(function* (state: string): Effect.
   yield* lock(state)
   const who = yield* account
   const installed = yield* findBinaries
-  let memory = yield* readMemory(state)
-
-  const claimData = (directory: string) =>
-    onDisk("create its data folder", async () => {
-      const data = join(directory, "data")
-      await mkdir(data, { recursive: true, mode: 0o700 })
-      if (who !== undefined) await chown(data, who.uid, who.gid)
-      return data
-    })
-
   if (who !== undefined) yield* sweep
-  if (
-    memory.outside !== undefined &&
-    !(yield* Effect.promise(() =>
-      stat(memory.outside ?? "").then(
-        () => true,
-        () => false
-      )
-    ))
-  ) {
-    memory = memory.port === undefined ? {} : { port: memory.port }
-  }
-  let directory = memory.outside ?? state
-  let data = yield* claimData(directory)
-  let binaries = installed
-  if (who !== undefined) {
-    if (directory === state && !(yield* canRun(who, "true", data))) {
-      yield* onDisk("remove a folder", () => rm(data, { recursive: true, force: true }))
-      directory = yield* makeOutside(state, memory)
-      memory = { ...memory, outside: directory }
-      data = yield* claimData(directory)
-    }
-    if (!(yield* canRun(who, binary(installed, "postgres"), data))) {
-      binaries = yield* copyBinaries(installed, directory)
-    }
-  }
-
-  const fresh = yield* Effect.promise(() =>
-    stat(join(data, "PG_VERSION")).then(
-      () => false,
-      () => true
-    )
-  )
-  if (!fresh) {
-    const major = (yield* onDisk("read its version", () => readFile(join(data, "PG_VERSION"), "utf8"))).trim()
-    if (!binaries.version.startsWith(`${major}.`)) {
-      return yield* new PostgresError({
-        reason: "State",
-        message: `The data in ${data} were written by Postgres ${major}, and the installed one is ${binaries.version}. Delete ${state} to start over, or dump them with Postgres ${major} first.`
-      })
-    }
-  }
-  const remembered = memory
+  const place = yield* placeData(state, who)
+  const { data, directory, memory } = place
+  const binaries = yield* runnableBinaries(installed, who, place)
+  const isFresh = !(yield* exists(join(data, "PG_VERSION")))
+  if (!isFresh) yield* checkVersion(state, data, binaries)
   return {
     binaries,
     account: who,
-    password: yield* password(state, fresh),
+    password: yield* password(state, isFresh),
     directory,
     data,
     port: memory.port,
-    rememberPort: (port) => writeMemory(state, { ...remembered, port }),
+    rememberPort: (port) => writeMemory(state, { ...memory, port }),
     lock: lockOf(state),
     folders: directory === state ? [state] : [directory, state],
     destroy: onDisk("remove its data", async () => {
