@@ -1,6 +1,7 @@
 import { startsDiffer } from "@seatrial/domain"
 import { backoff, trialAttempts } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
+import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import { endedOf } from "../observation/work.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 
@@ -30,38 +31,40 @@ export const withheld = ({ boot, pod, run }: Pick<Observation, "boot" | "pod" | 
   return boot.verdict === null ? "EngineNotReady" : boot.verdict.outcome === "differs" ? "AnswersDiffer" : null
 }
 
+/** Runs the comparison, or waits for its next attempt. Null if it could not run. */
+const compare = (observation: Observation, now: number): Decision | null => {
+  const ended = endedOf(observation, "boot")
+  if (ended !== null && ended.attempts >= trialAttempts) return null
+  const next = ended === null ? now : ended.at + backoff(ended.attempts)
+  if (observation.work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
+  return { ...wait("Compares the engine's answers with the verified ones."), work: "boot" }
+}
+
+/** Keeps an engine with other answers without traffic: on another node, in a new pod, or until someone acts. */
+const withhold = (observation: Observation, { uid }: ObservedPod, { failures, verdict }: ObservedBoot): Decision => {
+  const message = describeDifference(observation)
+  const event = Action.Tell({ reason: "FingerprintsDiffer", about: uid, message })
+  if (failures < mostStarts && observation.elsewhere)
+    return act(`${message} Another node is tried.`, event, Action.NoteNodeFault({ code: "fingerprints_differ" }), Action.RemovePod({ uid, force: false }))
+  const replacement = replaceRestarted(observation)
+  if (replacement !== null) return replacement
+  // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
+  const isNoted = observation.run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (verdict?.at ?? 0))
+  return act(
+    `${message} Deploy it again, or delete its pod to start a new comparison.`,
+    ...(isNoted ? [] : [event, Action.NoteNodeFault({ code: startsDiffer })])
+  )
+}
+
 /**
  * Compares a restarted engine with the verified answers before it gets traffic. Null if the answers match or the
  * comparison could not run: a fault of the operator does not take a model out of service.
  */
 export const compareFirst = (observation: Observation, now: number): Decision | null => {
-  const { boot, elsewhere, pod, run, work } = observation
+  const { boot, pod } = observation
   if (boot === null || pod === null) return null
-  if (boot.verdict === null) {
-    const ended = endedOf(observation, "boot")
-    if (ended !== null && ended.attempts >= trialAttempts) return null
-    const next = ended === null ? now : ended.at + backoff(ended.attempts)
-    if (work.running === null && now < next) return wait(`${ended?.message} It is retried.`, next)
-    return { ...wait("Compares the engine's answers with the verified ones."), work: "boot" }
-  }
-  if (boot.verdict.outcome !== "differs") return null
-  const message = describeDifference(observation)
-  const event = Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message })
-  if (boot.failures < mostStarts && elsewhere)
-    return act(
-      `${message} Another node is tried.`,
-      event,
-      Action.NoteNodeFault({ code: "fingerprints_differ" }),
-      Action.RemovePod({ uid: pod.uid, force: false })
-    )
-  const replacement = replaceRestarted(observation)
-  if (replacement !== null) return replacement
-  // Recorded once for each start. Later deployments then no longer reuse the revision as verified.
-  const noted = run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (boot.verdict?.at ?? 0))
-  return act(
-    `${message} Deploy it again, or delete its pod to start a new comparison.`,
-    ...(noted ? [] : [event, Action.NoteNodeFault({ code: startsDiffer })])
-  )
+  if (boot.verdict === null) return compare(observation, now)
+  return boot.verdict.outcome === "differs" ? withhold(observation, pod, boot) : null
 }
 
 /** Events to record when a restarted engine gets its first traffic. */

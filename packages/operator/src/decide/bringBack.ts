@@ -1,5 +1,6 @@
 import { fetchAgain } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
+import { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { replaceFetch, waitForDownload } from "./materializing.ts"
 
@@ -13,33 +14,30 @@ export const lostWeights = ({ pod, podClass }: Observation): boolean => {
   return copy.failure.code === "weights_missing" || (copy.checks === true && copy.failure.code === "weights_mismatch")
 }
 
+type FailedFetch = Extract<ObservedFetch, { readonly _tag: "Failed" }>
+
+/** Retries a failed download after a pause. */
+const retryDownload = (lost: string, { endedAt, failure }: FailedFetch, now: number): Decision => {
+  const again = (endedAt ?? now) + fetchAgain
+  const message = `${lost} They could not be downloaded: ${failure.text}`
+  return now < again ? wait(`${message} The download is retried later.`, again) : act(`${message} The download is retried now.`, Action.RemoveFetch())
+}
+
 /**
  * Downloads the weights of the serving revision again if its store has lost or changed them. Its engine waits for them,
  * and no one else deploys the model again. Null if the engine does not wait for its weights.
  */
 export const bringBack = (observation: Observation, now: number): Decision | null => {
   const { fetch, pod, weights } = observation
-  const failure = pod?.copy?.failure ?? null
-  if (pod === null || failure === null || !lostWeights(observation)) return null
+  const failure = lostWeights(observation) ? (pod?.copy?.failure ?? null) : null
+  if (pod === null || failure === null) return null
   const lost = `The engine cannot use its weights: ${failure.text}`
-  switch (fetch._tag) {
-    case "Absent":
-      return act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())
-    case "Active":
-      return fetch.outdated === true ? replaceFetch : waitForDownload(observation, fetch, now, `${lost} `)
-    case "Leaving":
-      return wait(`${lost} Waits for an earlier download to end.`)
-    case "Failed": {
-      const again = (fetch.endedAt ?? now) + fetchAgain
-      const message = `${lost} They could not be downloaded: ${fetch.failure.text}`
-      return now < again ? wait(`${message} The download is retried later.`, again) : act(`${message} The download is retried now.`, Action.RemoveFetch())
-    }
-    case "Succeeded":
-      return act(
-        "The weights are available again. Restarts the engine.",
-        Action.RemovePod({ uid: pod.uid, force: false }),
-        Action.NoteWeights(),
-        Action.RemoveFetch()
-      )
-  }
+  return ObservedFetch.$match(fetch, {
+    Absent: () => act(`${lost} They are downloaded again.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch()),
+    Active: (active) => (active.outdated === true ? replaceFetch : waitForDownload(observation, active, now, `${lost} `)),
+    Leaving: () => wait(`${lost} Waits for an earlier download to end.`),
+    Failed: (failed) => retryDownload(lost, failed, now),
+    Succeeded: () =>
+      act("The weights are available again. Restarts the engine.", Action.RemovePod({ uid: pod.uid, force: false }), Action.NoteWeights(), Action.RemoveFetch())
+  })
 }

@@ -1,7 +1,7 @@
 import { sizeInWords } from "@seatrial/domain"
 import { bootRestarts, copyDeadline, fetchInterval } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
-import type { ObservedCopy } from "../observation/ObservedPod.ts"
+import type { ObservedCopy, ObservedPod } from "../observation/ObservedPod.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { type Decision, fail, wait } from "./Decision.ts"
 import { describeProgress } from "./describeProgress.ts"
@@ -35,31 +35,38 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
   )
 }
 
+/** Fails the run, or downloads its weights again, if another attempt of the copy cannot help. Otherwise null. */
+const failedCopy = (observation: Observation, copy: ObservedCopy, now: number): Decision | null => {
+  if (copy.failure === null || !(copy.final || copy.failures > bootRestarts)) return null
+  const { code, text } = copy.failure
+  const isLost = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch")
+  const redownload = isLost ? redownloadWeights(observation, now) : null
+  if (redownload !== null) return redownload
+  return fail(
+    code,
+    copy.checks === true
+      ? `${text} Deploy it again to download the changed files, and find out what writes to the weights store.`
+      : `${text} The weights could not be copied to a node of host class ${observation.podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`
+  )
+}
+
+/** Waits for the copy, at the latest until its deadline. */
+const awaitCopy = (observation: Observation, pod: ObservedPod, description: string, now: number): Decision => {
+  const deadline = countedFrom(observation, observation.run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
+  if (now < deadline) return wait(description, Math.min(deadline, now + fetchInterval))
+  return fail(
+    "provisioning_timeout",
+    `The weights were not copied to the node within ${copyDeadline / 3_600_000} hours. Deploy again, or choose another host class.`
+  )
+}
+
 /** The decision while the weights are copied to the pod's node. Null once they are complete. */
 export const copying = (observation: Observation, now: number): Decision | null => {
-  const { pod, podClass, run } = observation
+  const { pod } = observation
   const copy = pod?.copy ?? null
   if (pod === null || copy === null || copy.done) return null
-  if (copy.failure !== null && (copy.final || copy.failures > bootRestarts)) {
-    const { code, text } = copy.failure
-    const redownload = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch") ? redownloadWeights(observation, now) : null
-    if (copy.checks === true)
-      return redownload ?? fail(code, `${text} Deploy it again to download the changed files, and find out what writes to the weights store.`)
-    return (
-      redownload ??
-      fail(
-        code,
-        `${text} The weights could not be copied to a node of host class ${podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`
-      )
-    )
-  }
+  const failed = failedCopy(observation, copy, now)
+  if (failed !== null) return failed
   const description = describeCopy(copy)
-  if (description === null) return null
-  const deadline = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
-  if (now >= deadline)
-    return fail(
-      "provisioning_timeout",
-      `The weights were not copied to the node within ${copyDeadline / 3_600_000} hours. Deploy again, or choose another host class.`
-    )
-  return wait(description, Math.min(deadline, now + fetchInterval))
+  return description === null ? null : awaitCopy(observation, pod, description, now)
 }

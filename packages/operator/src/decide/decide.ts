@@ -1,13 +1,14 @@
 import { isFinished, type Phase } from "@seatrial/domain"
 import { admissionInterval, fundingInterval, nodePatience, placeInterval, usedUpInterval } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
+import { activating } from "./activating.ts"
 import { Action, act, type Decision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
 import { materializing } from "./materializing.ts"
-import { queued, waiting } from "./placement.ts"
+import { queued, waiting } from "./queues.ts"
 import { screening } from "./screening.ts"
-import { activating, benchmarking, checking, measuring } from "./trial.ts"
+import { benchmarking, checking, measuring } from "./trial.ts"
 
 const rules: Record<Phase, (observation: Observation, now: number) => Decision> = {
   screening,

@@ -1,4 +1,4 @@
-import { type FailureCode, maxRequeues } from "@seatrial/domain"
+import { type FailureCode, maxRequeues, type NamedFailure } from "@seatrial/domain"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "../limits.ts"
 import { countedFrom, type Observation } from "../observation/Observation.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
@@ -9,6 +9,7 @@ import { leaveFailedCard } from "./elsewhere.ts"
 import { redownloadWeights } from "./materializing.ts"
 import { merging, preparedAt } from "./merging.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
+import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
 import { reuses } from "./reuse.ts"
 
 const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
@@ -67,22 +68,21 @@ const unplaced = (observation: Observation, { message, since }: { readonly messa
   return wait(`No node can take the engine yet: ${message}`, now < patience ? patience : null, "No node can take the engine yet.")
 }
 
-/** Creates the engine's pod and waits until its container runs. */
-export const provisioning = (observation: Observation, now: number): Decision => {
-  const { pod, podClass, run } = observation
-  if (pod === null) {
-    return podClass === null ? classMissing(observation) : (tooLargeToCopy(observation) ?? act("Requests a GPU pod.", Action.EnsurePod()))
-  }
-  if (pod.deleting) return leaving(pod)
-  if (pod.lost !== null) return requeue(observation, `The engine was evicted: ${pod.lost}.`)
-  if (pod.started) return enter("booting", "The engine's container runs.")
-  if (observation.outdated) return replaceOutdated(pod)
-  if (pod.gated) return requeue(observation, "Its GPUs were taken, and it waits in Kueue's queue again.")
-  if (pod.unschedulable !== null) return unplaced(observation, pod.unschedulable, now)
-  const copied = copying(observation, now)
-  if (copied !== null) return copied
-  const merged = merging(observation, now)
-  if (merged !== null) return merged
+const beingDeleted: Rule = ({ pod }) => (pod.deleting ? leaving(pod) : null)
+
+const evicted: Rule = (observation) => (observation.pod.lost === null ? null : requeue(observation, `The engine was evicted: ${observation.pod.lost}.`))
+
+const running: Rule = ({ pod }) => (pod.started ? enter("booting", "The engine's container runs.") : null)
+
+const outdated: Rule = ({ outdated, pod }) => (outdated ? replaceOutdated(pod) : null)
+
+const gatedAgain: Rule = (observation) => (observation.pod.gated ? requeue(observation, "Its GPUs were taken, and it waits in Kueue's queue again.") : null)
+
+const unschedulable: Rule = (observation, now) => (observation.pod.unschedulable === null ? null : unplaced(observation, observation.pod.unschedulable, now))
+
+/** Waits until the node runs the container, at the latest until the deadline. */
+const awaitContainer = (observation: EngineObservation, now: number): Decision => {
+  const { pod, run } = observation
   const since = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod))
   const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline)
@@ -96,6 +96,15 @@ export const provisioning = (observation: Observation, now: number): Decision =>
   )
 }
 
+/** Creates the engine's pod and waits until its container runs. */
+export const provisioning = (observation: Observation, now: number): Decision => {
+  if (!hasPod(observation)) {
+    if (observation.podClass === null) return classMissing(observation)
+    return tooLargeToCopy(observation) ?? act("Requests a GPU pod.", Action.EnsurePod())
+  }
+  return firstOf([beingDeleted, evicted, running, outdated, gatedAgain, unschedulable, copying, merging], observation, now) ?? awaitContainer(observation, now)
+}
+
 /** The reasons that a node reports for containers that it lost when it restarted. */
 const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
 export const endedWithItsNode = ({ lastExit }: ObservedPod) => lastExit !== null && lostByNode.has(lastExit.reason)
@@ -106,27 +115,43 @@ export const moreMemory = "Choose a host class with more memory, or ask the clus
 /** Start failures that missing weights may cause. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
 
-/** Waits until the engine reports that it accepts requests. */
-export const booting = (observation: Observation, now: number): Decision => {
-  const { engine, pod, podClass, run } = observation
-  if (pod === null) return requeue(observation, "The engine's pod was deleted before it was ready.")
-  if (pod.lost !== null) return requeue(observation, `The engine was evicted: ${pod.lost}.`)
-  if (pod.deleting) return wait("Waits for an earlier engine to end.")
-  if (pod.ready) return reuses(observation) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
-  if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
-    if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine exceeded its host memory while it started and was killed. ${moreMemory}`)
-    const failure = engine?.bootFailure(observation.bootLog ?? "") ?? {
-      code: "engine_start_failed",
-      text: "The engine ended before it was ready. Choose another runtime or revision."
-    }
-    // A cause that the engine names takes precedence over a failed GPU of the node.
-    if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(observation)
-    return (ofWeights.has(failure.code) ? redownloadWeights(observation, now) : null) ?? fail(failure.code, failure.text)
-  }
+const ending: Rule = ({ pod }) => (pod.deleting ? wait("Waits for an earlier engine to end.") : null)
+
+const ready: Rule = (observation) => {
+  if (!observation.pod.ready) return null
+  return reuses(observation) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
+}
+
+const unknownStartFailure: NamedFailure = {
+  code: "engine_start_failed",
+  text: "The engine ended before it was ready. Choose another runtime or revision."
+}
+
+/** An engine that ended repeatedly while it started. */
+const failedStart: Rule = (observation, now) => {
+  const { engine, pod } = observation
+  if (pod.restarts < bootRestarts || endedWithItsNode(pod)) return null
+  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine exceeded its host memory while it started and was killed. ${moreMemory}`)
+  const failure = engine?.bootFailure(observation.bootLog ?? "") ?? unknownStartFailure
+  // A cause that the engine names takes precedence over a failed GPU of the node.
+  if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(observation)
+  const redownload = ofWeights.has(failure.code) ? redownloadWeights(observation, now) : null
+  return redownload ?? fail(failure.code, failure.text)
+}
+
+/** Waits until the engine has loaded the model, at the latest until the deadline of its host class. */
+const awaitLoaded = (observation: EngineObservation, now: number): Decision => {
+  const { pod, podClass, run } = observation
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(observation, run.phaseSince, pod.startedAt) + seconds * 1_000
   if (now >= deadline)
     return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class with a longer bootDeadlineSeconds.`)
   const restarted = pod.restarts === 0 ? "" : ` It ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
   return wait(`The engine loads the model.${restarted}`, deadline)
+}
+
+/** Waits until the engine reports that it accepts requests. */
+export const booting = (observation: Observation, now: number): Decision => {
+  if (!hasPod(observation)) return requeue(observation, "The engine's pod was deleted before it was ready.")
+  return firstOf([evicted, ending, ready, failedStart], observation, now) ?? awaitLoaded(observation, now)
 }

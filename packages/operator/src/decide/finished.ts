@@ -1,21 +1,15 @@
-import { bootRestarts, drainInterval, drainLimit, drainTime, idleInterval } from "../limits.ts"
+import { drainInterval, drainLimit, drainTime, idleInterval } from "../limits.ts"
 import { heldUntil } from "../observation/heldUntil.ts"
 import { countedAs, type Observation } from "../observation/Observation.ts"
-import type { ObservedPod } from "../observation/ObservedPod.ts"
-import { goesOn } from "../observation/work.ts"
-import { bootEvents, compareFirst, describeDifference, withheld } from "./bootCheck.ts"
-import { bringBack, lostWeights } from "./bringBack.ts"
-import { chosenClass } from "./classMissing.ts"
-import { describeCopy } from "./copying.ts"
+import { describeDifference, withheld } from "./bootCheck.ts"
+import { lostWeights } from "./bringBack.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import { noteImage, replaceChanged } from "./engineImage.ts"
 import { isUnpaid, releasedUnpaid } from "./funding.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
-import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
-
-const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
+import { classGone, isUp, serving, whyNotReady } from "./servingEngine.ts"
+import { withdraw } from "./withdraw.ts"
 
 /**
  * The pod is deleted once. If it is already being deleted on a node that is gone, no kubelet confirms that it ended, so
@@ -35,80 +29,6 @@ const ended = (observation: Observation): Decision => {
   const pod = unmirrored ? [Action.RemovePod({ uid: null, force: observation.pod !== null && observation.pod.lost !== null })] : removePod(observation)
   const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
   return act(message, ...withdraw(observation), ...pod, ...download)
-}
-
-const classGone = (observation: Observation): string =>
-  `The host class ${chosenClass(observation)} does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one.`
-
-const isUp = (pod: ObservedPod): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
-
-/** Why an existing engine does not serve. */
-const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: ObservedPod): string =>
-  pod.gated
-    ? `It waits in Kueue's queue${admission === null ? "." : `: ${admission}`}`
-    : pod.deleting
-      ? "Its pod is being deleted."
-      : (pod.unschedulable?.message ??
-        pod.blocked ??
-        describeCopy(pod.copy) ??
-        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`))
-
-/** The same for API callers, without quotations of the scheduler, Kueue or the node. */
-const whyNotReadyInPublic = (pod: ObservedPod): string => {
-  if (pod.gated) return "It waits in the cluster's queue."
-  if (pod.deleting) return "It is being replaced."
-  if (pod.unschedulable !== null) return "It waits for a node with free GPUs."
-  if (pod.blocked !== null) return "The cluster cannot start it yet."
-  return describeCopy(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`)
-}
-
-const notReady = (observation: Observation, pod: ObservedPod): Decision => ({
-  ...act(`The engine is not ready: ${whyNotReady(observation, pod)}`, ...withdraw(observation)),
-  publicMessage: `The engine is not ready: ${whyNotReadyInPublic(pod)}`
-})
-
-/** The serving revision. Its engine exists, and is published exactly while it is ready. */
-const serving = (observation: Observation, now: number): Decision => {
-  const { pod, podClass, run } = observation
-  if (pod === null) {
-    return podClass === null
-      ? act(classGone(observation), ...withdraw(observation))
-      : act("Starts the engine again.", ...withdraw(observation), Action.EnsurePod())
-  }
-  if (pod.lost !== null)
-    return {
-      ...act(`The engine was evicted: ${pod.lost}. It is replaced.`, ...withdraw(observation), Action.RemovePod({ uid: pod.uid, force: true })),
-      publicMessage: "The engine was evicted and is replaced."
-    }
-  if (!pod.deleting && !pod.ready && pod.gpuFault && pod.restarts >= bootRestarts)
-    return act(
-      "A GPU of the engine failed, and the engine does not restart on it. It is replaced.",
-      ...withdraw(observation),
-      Action.NoteNodeFault({ code: "gpu_fault" }),
-      Action.RemovePod({ uid: pod.uid, force: false })
-    )
-  if (observation.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(observation))
-  const changed = pod.deleting ? null : replaceChanged(observation)
-  if (changed !== null) return act(changed.message, ...withdraw(observation), ...changed.actions)
-  if (pod.deleting) return notReady(observation, pod)
-  const brought = bringBack(observation, now)
-  if (brought !== null) return { ...brought, actions: [...withdraw(observation), ...brought.actions] }
-  if (!pod.ready || pod.url === null) return { ...notReady(observation, pod), work: goesOn(observation, "boot") }
-  const [published, ...others] = run.endpoints
-  const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
-  // A published endpoint may still respond, and gateways turn away from one that does not. Nothing new gets traffic
-  // because of a status from before the node became unresponsive.
-  if (!current && pod.nodeDownSince !== null) return act("The engine's node does not respond.", ...withdraw(observation))
-  // An engine with traffic was compared before it got any.
-  const known = run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
-  const first = known ? null : compareFirst(observation, now)
-  if (first !== null) return { ...first, actions: [...withdraw(observation), ...first.actions] }
-  return act(
-    "Serves.",
-    ...(current ? [] : [...(known ? [] : bootEvents(observation)), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
-    // The image of an old revision may not be recorded yet.
-    ...noteImage(observation)
-  )
 }
 
 /**
@@ -238,17 +158,29 @@ const budget = (observation: Observation, now: number): ReadonlyArray<Action> =>
   return wanted === observation.budget ? [] : [wanted ? Action.EnsureBudget() : Action.RemoveBudget()]
 }
 
+/** Deletes a download that an activated run does not need. */
+const strayDownload = (observation: Observation): ReadonlyArray<Action> => {
+  const { fetch, run } = observation
+  const hasDownload = fetch._tag !== "Absent" && fetch._tag !== "Leaving"
+  const isNeeded = isServed(observation) && lostWeights(observation)
+  return run.phase === "activated" && hasDownload && !isNeeded ? [Action.RemoveFetch()] : []
+}
+
+/** Whether the custom resource shows the end of a run whose model was deleted. */
+const showsDeletion = (observation: Observation): boolean => {
+  const { resource, run } = observation
+  return resource !== null && run.modelDeleted && resource.shownPhase === run.phase && isBare(observation)
+}
+
 /** A finished run never changes. Only its engine is left to handle. */
 export const finished = (observation: Observation, now: number): Decision => {
-  const { run } = observation
   const decision = rule(observation, now)
-  const fetches = observation.fetch._tag !== "Absent" && observation.fetch._tag !== "Leaving"
-  const stray = run.phase === "activated" && fetches && !(isServed(observation) && lostWeights(observation)) ? [Action.RemoveFetch()] : []
-  const shown = observation.resource !== null && run.modelDeleted && observation.resource.shownPhase === run.phase && isBare(observation)
-  const left = [...budget(observation, now), ...decision.actions, ...stray]
+  const left = [...budget(observation, now), ...decision.actions, ...strayDownload(observation)]
   const at = forgottenAt(observation)
-  const old = at !== null && now >= at
-  const actions = [...left, ...(shown || (old && left.length === 0) ? [Action.RemoveResource()] : [])]
-  const requeueAt = at === null || old ? decision.requeueAt : Math.min(at, decision.requeueAt ?? at)
-  return { ...decision, requeueAt, actions: actions.length === 0 && decision.requeueAt === null && isGone(observation) ? [Action.Release()] : actions }
+  const isExpired = at !== null && now >= at
+  const isForgotten = showsDeletion(observation) || (isExpired && left.length === 0)
+  const actions = isForgotten ? [...left, Action.RemoveResource()] : left
+  const requeueAt = at === null || isExpired ? decision.requeueAt : Math.min(at, decision.requeueAt ?? at)
+  const isDone = actions.length === 0 && decision.requeueAt === null && isGone(observation)
+  return { ...decision, requeueAt, actions: isDone ? [Action.Release()] : actions }
 }

@@ -2,7 +2,7 @@ import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
 import { fetchInterval, fetchStart } from "../limits.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { ObservedFetch } from "../observation/ObservedFetch.ts"
+import { ObservedFetch } from "../observation/ObservedFetch.ts"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
@@ -85,36 +85,37 @@ export const materializing = (observation: Observation, now: number): Decision =
   }
 }
 
+const startRedownload = (observation: Observation): Decision =>
+  act(
+    `The engine did not start. Checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
+    ...(observation.weights === null ? [] : [Action.ForgetWeights()]),
+    Action.EnsureFetch()
+  )
+
+const restartEngine = ({ pod }: Observation): Decision =>
+  act(
+    "The weights are complete. Starts the engine again.",
+    ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
+    Action.NoteWeights(),
+    Action.RemoveFetch()
+  )
+
+/** Whether this run downloaded its weights itself. */
+const hasOwnDownload = ({ run, weights }: Observation): boolean => weights?.own === true || run.history.some(({ phase }) => phase === "materializing")
+
 /**
  * Downloads the weights again if an engine did not start with weights that an earlier run downloaded: the store may
  * have lost them. The download checks them and fetches what is missing before the engine starts again. Null if the
  * run's own download fetched them.
  */
 export const redownloadWeights = (observation: Observation, now: number): Decision | null => {
-  const { fetch, pod, run } = observation
-  const own = observation.weights?.own === true || run.history.some(({ phase }) => phase === "materializing")
-  if (observation.podClass === null && !own && (fetch._tag === "Absent" || fetch._tag === "Succeeded")) return classMissing(observation)
-  switch (fetch._tag) {
-    case "Absent":
-      return own
-        ? null
-        : act(
-            `The engine did not start. Checks whether all ${sizeOf(observation)} of its weights are still in the store.`,
-            ...(observation.weights === null ? [] : [Action.ForgetWeights()]),
-            Action.EnsureFetch()
-          )
-    case "Active":
-      return waitForDownload(observation, fetch, now)
-    case "Leaving":
-      return own ? null : wait("Waits for an earlier download to end.")
-    case "Failed":
-      return fail(fetch.failure.code, fetch.failure.text)
-    case "Succeeded":
-      return act(
-        "The weights are complete. Starts the engine again.",
-        ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
-        Action.NoteWeights(),
-        Action.RemoveFetch()
-      )
-  }
+  const isOwn = hasOwnDownload(observation)
+  const lacksClass = observation.podClass === null && !isOwn
+  return ObservedFetch.$match(observation.fetch, {
+    Absent: () => (lacksClass ? classMissing(observation) : isOwn ? null : startRedownload(observation)),
+    Active: (fetch) => waitForDownload(observation, fetch, now),
+    Leaving: () => (isOwn ? null : wait("Waits for an earlier download to end.")),
+    Failed: ({ failure }) => fail(failure.code, failure.text),
+    Succeeded: () => (lacksClass ? classMissing(observation) : restartEngine(observation))
+  })
 }

@@ -9,18 +9,23 @@ export const preparedAt = ({ copy, merge }: ObservedPod): number | null => {
   return times.length === 0 ? null : Math.max(...times)
 }
 
+/** Waits for the merge, at the latest until its deadline. */
+const awaitMerge = (observation: Observation, pod: ObservedPod, now: number): Decision => {
+  const deadline = countedFrom(observation, observation.run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
+  if (now < deadline) return wait("Merges the adapter into its base, to compare the adapter with the merged model.", deadline)
+  return fail(
+    "fidelity_not_run",
+    `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours. Deploy again; if the problem persists, use a repository with the adapter merged into its base.`
+  )
+}
+
 /** The decision while an adapter is merged into its base. Null if the merge is done or has not started. */
 export const merging = (observation: Observation, now: number): Decision | null => {
-  const { pod, run } = observation
+  const { pod } = observation
   const merge = pod?.merge ?? null
   if (pod === null || merge === null || merge.done) return null
-  if (merge.failure !== null && (merge.final === true || merge.failures > bootRestarts)) return fail(merge.failure.code, merge.failure.text)
-  if (!merge.running) return merge.failure === null ? null : wait(`The adapter could not be merged into its base: ${merge.failure.text} It is retried.`)
-  const deadline = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
-  if (now >= deadline)
-    return fail(
-      "fidelity_not_run",
-      `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours. Deploy again; if the problem persists, use a repository with the adapter merged into its base.`
-    )
-  return wait("Merges the adapter into its base, to compare the adapter with the merged model.", deadline)
+  const { failure } = merge
+  if (failure !== null && (merge.final === true || merge.failures > bootRestarts)) return fail(failure.code, failure.text)
+  if (merge.running) return awaitMerge(observation, pod, now)
+  return failure === null ? null : wait(`The adapter could not be merged into its base: ${failure.text} It is retried.`)
 }

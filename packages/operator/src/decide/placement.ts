@@ -1,12 +1,11 @@
-import { choiceInWords, classesInWords, classOrder, freeInWords, isClassChoice, otherClassInWords } from "@seatrial/domain"
+import { choiceInWords, classesInWords, classOrder, freeInWords, type HostClass, isClassChoice, otherClassInWords } from "@seatrial/domain"
 import type { ServingPlan } from "@seatrial/store"
-import { maxQueueWakeUps, placeInterval } from "../limits.ts"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
+import type { PodClass } from "../resources/HostClassResource.ts"
 import { classMissing } from "./classMissing.ts"
-import { Action, act, type Decision, enter, wait } from "./Decision.ts"
+import { Action, act, type Decision } from "./Decision.ts"
 import { waitsForFunds } from "./funding.ts"
 import { describeCandidates } from "./heldCandidates.ts"
-import { leaving, replaceOutdated } from "./outdated.ts"
 import { canReplace, describePredecessor } from "./replacement.ts"
 
 /** The next phase of a run whose weights are available, and the reason. */
@@ -65,40 +64,80 @@ const otherClass = ({ options, podClass, roomOn, run }: Observation): string => 
   return ` ${otherClassInWords(roomOn, run.applied === null ? `cancel this run and deploy with ${choice}` : `set spec.serving.${field}`)}`
 }
 
+interface ClassObservation extends Observation {
+  readonly podClass: PodClass
+}
+
+const hasClass = (observation: Observation): observation is ClassObservation => observation.podClass !== null
+
+/** One reason for the next phase of a run on its host class, or null. */
+type PlacementRule = (observation: ClassObservation) => Placement | null
+
+const gpusInWords = ({ gpu_count, gpu_pool }: HostClass): string => `${count(gpu_count, "GPU")} of ${gpu_pool}`
+
+/** Whether another engine would exceed the limit of the host class. */
+const isFull = ({ classGpus, podClass: { hostClass, maxGpus } }: ClassObservation): boolean => maxGpus !== null && classGpus + hostClass.gpu_count > maxGpus
+
+const severalNodes: PlacementRule = ({ podClass: { hostClass, nodes } }) =>
+  nodes > 1 ? goes("queued", `Waits for the host class ${hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`) : null
+
+const kueue: PlacementRule = ({ podClass: { queueName } }) => (queueName === null ? null : goes("queued", `Requests its GPUs from Kueue's queue ${queueName}.`))
+
+const freeGpus: PlacementRule = ({ ahead, freeSlots, podClass: { hostClass } }) =>
+  freeSlots > ahead ? goes("provisioning", `${gpusInWords(hostClass)} ${hostClass.gpu_count === 1 ? "is" : "are"} free.`) : null
+
+/** Requests a node, one engine at a time. */
+const newNode: PlacementRule = (observation) => {
+  const { ahead, podClass, requestedEngines } = observation
+  return podClass.autoscaling && ahead === 0 && requestedEngines === 0 && !isFull(observation)
+    ? goes("provisioning", `Requests a node: none has ${gpusInWords(podClass.hostClass)} free.`)
+    : null
+}
+
+const gpusOfPredecessor: PlacementRule = (observation) =>
+  canReplace(observation) ? takesOver(observation, `No spare ${gpusInWords(observation.podClass.hostClass)}.`) : null
+
+/** In the order of their precedence. */
+const placementRules: ReadonlyArray<PlacementRule> = [severalNodes, kueue, freeGpus, newNode, gpusOfPredecessor]
+
+/** Who holds the GPUs for which the run waits, and where it would start at once. */
+const describeHolders = (observation: ClassObservation): string => {
+  const { name } = observation.podClass.hostClass
+  const elsewhere =
+    observation.roomOn === null ? "" : ` Class ${name} has ${observation.freeGpus} of ${observation.nodeGpus} GPUs free.${otherClass(observation)}`
+  return `${describePredecessor(observation)}${describeCandidates(observation)}${elsewhere}`
+}
+
+/** Why a run does not start although it may be the first in the queue; empty if the GPUs are only taken. */
+const whyNoSlot = (observation: ClassObservation): string => {
+  const { podClass, requestedEngines, setAside } = observation
+  if (!podClass.autoscaling) return setAside ? " The free GPUs are reserved for other organizations." : ""
+  if (isFull(observation)) return ` The host class is limited to ${podClass.maxGpus} GPUs.`
+  if (requestedEngines === 0) return ""
+  return ` ${count(requestedEngines, "engine has", "engines have")} requested a node and ${requestedEngines === 1 ? "gets" : "get"} one first.`
+}
+
+const placeInQueue = (ahead: number): string => (ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`)
+
+const waitsForGpus = (observation: ClassObservation): Placement => {
+  const { ahead, podClass, shortage } = observation
+  const gpus = gpusInWords(podClass.hostClass)
+  const holders = describeHolders(observation)
+  if (shortage === null) return goes("queued", `Waits for ${gpus}: ${placeInQueue(ahead)}${whyNoSlot(observation)}${holders}`)
+  const publicReason = `Waits for ${gpus}: no node of the host class can provide them now.${holders}`
+  return { ...goes("queued", `Waits for ${gpus}: ${shortage}.${holders}`), publicReason }
+}
+
 /** The next phase of a run on its host class: its organization's queue, the queue of the pool, or provisioning. */
 const placementOn = (observation: Observation): Placement => {
-  const { ahead, requestedEngines, classGpus, freeSlots, podClass, shortage } = observation
   const held = heldBack(observation)
   if (held !== null) return held
-  if (podClass === null) return goes("queued", classMissing(observation).message)
-  const { autoscaling, maxGpus, nodes, queueName } = podClass
-  if (nodes > 1)
-    return goes("queued", `Waits for the host class ${podClass.hostClass.name} to change: its engines span ${nodes} nodes, which no engine supports yet.`)
-  if (queueName !== null) return goes("queued", `Requests its GPUs from Kueue's queue ${queueName}.`)
-  const { gpu_count, gpu_pool } = podClass.hostClass
-  const gpus = `${count(gpu_count, "GPU")} of ${gpu_pool}`
-  if (freeSlots > ahead) return goes("provisioning", `${gpus} ${gpu_count === 1 ? "is" : "are"} free.`)
-  const full = maxGpus !== null && classGpus + gpu_count > maxGpus
-  if (autoscaling && ahead === 0 && requestedEngines === 0 && !full) return goes("provisioning", `Requests a node: none has ${gpus} free.`)
-  if (canReplace(observation)) return takesOver(observation, `No spare ${gpus}.`)
-  const capacity = { name: podClass.hostClass.name, gpus: observation.nodeGpus, freeGpus: observation.freeGpus }
-  const other = observation.roomOn === null ? "" : ` Class ${capacity.name} has ${capacity.freeGpus} of ${capacity.gpus} GPUs free.${otherClass(observation)}`
-  const inTheWay = `${describePredecessor(observation)}${describeCandidates(observation)}${other}`
-  if (shortage !== null) {
-    const publicReason = `Waits for ${gpus}: no node of the host class can provide them now.${inTheWay}`
-    return { ...goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`), publicReason }
+  if (!hasClass(observation)) return goes("queued", classMissing(observation).message)
+  for (const rule of placementRules) {
+    const place = rule(observation)
+    if (place !== null) return place
   }
-  const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
-  const why = !autoscaling
-    ? observation.setAside
-      ? " The free GPUs are reserved for other organizations."
-      : ""
-    : full
-      ? ` The host class is limited to ${maxGpus} GPUs.`
-      : requestedEngines > 0
-        ? ` ${count(requestedEngines, "engine has", "engines have")} requested a node and ${requestedEngines === 1 ? "gets" : "get"} one first.`
-        : ""
-  return goes("queued", `Waits for ${gpus}: ${place}${why}${inTheWay}`)
+  return waitsForGpus(observation)
 }
 
 const gpusOf = ({ plan }: ClassOption): number => plan.estimate.gpu_count
@@ -128,8 +167,7 @@ export const openClasses = (observation: Observation): { readonly classes: Reado
 /** The message of a run that several host classes could take. */
 const waitsForOptions = (observation: Observation, open: ReadonlyArray<ClassOption>): Placement => {
   const names = open.map(({ freeGpus, nodeGpus, podClass }) => freeInWords({ name: podClass.hostClass.name, gpus: nodeGpus, freeGpus }))
-  const ahead = leastAhead(observation)
-  const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
+  const place = placeInQueue(leastAhead(observation))
   const publicReason = `Waits for GPUs of class ${classesInWords(names)}: ${place}${describePredecessor(observation)}${describeCandidates(observation)}${otherClass(observation)}`
   const shortages = open.flatMap(({ podClass, shortage }) => (shortage === null ? [] : [` ${podClass.hostClass.name}: ${shortage}.`]))
   return shortages.length === 0 ? goes("queued", publicReason) : { ...goes("queued", `${publicReason}${shortages.join("")}`), publicReason }
@@ -175,54 +213,3 @@ export const goTo = ({ phase, plan, publicReason, reason, replaces }: Placement,
   ...act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces, ...(plan === undefined ? {} : { plan }) })),
   ...(publicReason === undefined ? {} : { publicMessage: publicReason })
 })
-
-/**
- * Deletes a pod that a run without a place must not have, left by a crash between two writes. A pod that the run reuses
- * is its place, unless its answers differ from the verified ones.
- */
-const withoutPod = (observation: Observation, decision: Decision): Decision =>
-  observation.pod === null || (observation.pod.deleting && observation.pod.lost === null)
-    ? decision
-    : observation.run.engineRun !== observation.run.id &&
-        observation.pod.lost === null &&
-        (observation.boot?.verdict?.outcome !== "differs" || observation.run.endpoints.length > 0)
-      ? enter("provisioning", "Its engine already exists.")
-      : act("Deletes an engine that was evicted.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null }))
-
-/** The queue within the organization. */
-export const waiting = (observation: Observation): Decision => {
-  const place = placement(observation)
-  return withoutPod(observation, place.phase === "waiting" ? wait(place.reason, null, place.publicReason) : goTo(place))
-}
-
-/** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
-const admission = (observation: Observation, queue: string): Decision => {
-  const { admission, outdated, pod, run } = observation
-  if (pod === null) return act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod())
-  if (pod.lost !== null) return act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true }))
-  if (outdated) return replaceOutdated(pod)
-  // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes
-  // times are whole seconds.
-  if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
-    return act("Deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false }))
-  }
-  if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} admitted the run.`)
-  const waits = `Waits in Kueue's queue ${queue}`
-  const description = `${waits}${admission === null ? "." : `: ${admission}`}`
-  const inTheWay = describeCandidates(observation)
-  return wait(inTheWay === "" || description.endsWith(".") ? `${description}${inTheWay}` : `${description}.${inTheWay}`, null, `${waits}.${inTheWay}`)
-}
-
-/**
- * The queue of the pool. No older run of the model can appear any more, and a lowered limit applies only to later runs.
- */
-export const queued = (observation: Observation, now: number): Decision => {
-  // A terminating engine still holds its GPUs and its name.
-  if (observation.pod?.deleting === true) return leaving(observation.pod)
-  const { options, podClass, run } = observation
-  const place = placement({ ...observation, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
-  const queue = podClass?.queueName ?? null
-  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined && observation.funding === null) return admission(observation, queue)
-  const later = leastAhead(observation) < maxQueueWakeUps ? null : now + placeInterval
-  return withoutPod(observation, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
-}

@@ -1,17 +1,13 @@
-import { benchmarkFault, kvCapacityFault, type Measured } from "@seatrial/domain"
-import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "../limits.ts"
-import { countedFrom, type Observation } from "../observation/Observation.ts"
+import { benchmarkFault, type CheckReport, kvCapacityFault, type Measured } from "@seatrial/domain"
+import { backoff, trialAttempts } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
 import { endedOf, goesOn, type WorkEnded, type WorkKind } from "../observation/work.ts"
-import { bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
 import { classMissing } from "./classMissing.ts"
-import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
-import { judge, leaveFailedCard, onceElsewhere } from "./elsewhere.ts"
-import { noteImage, replaceChanged } from "./engineImage.ts"
-import { endedWithItsNode, moreMemory } from "./engineStart.ts"
+import { judge, onceElsewhere } from "./elsewhere.ts"
+import { noteImage } from "./engineImage.ts"
+import { engineFirst } from "./engineInTrial.ts"
 import { failedChecks } from "./failedChecks.ts"
-import { merging, preparedAt } from "./merging.ts"
-import { replaceOutdated } from "./outdated.ts"
 
 const names = {
   boot: "comparison",
@@ -21,63 +17,6 @@ const names = {
   benchmarking: "benchmark",
   screening: "screening"
 } as const satisfies Record<WorkKind, string>
-
-/** Decides about an engine that crashed repeatedly during the trial. Null if it has not. */
-const crashed = (observation: Observation): Decision | null => {
-  const { engine, pod, run } = observation
-  if (pod === null || pod.restarts < bootRestarts || pod.startedAt === null || pod.startedAt <= run.phaseSince || endedWithItsNode(pod)) return null
-  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine exceeded its host memory during the trial and was killed. ${moreMemory}`)
-  const startFailure = engine?.bootFailure(observation.bootLog ?? "") ?? null
-  if (startFailure !== null && startFailure.code !== "engine_start_failed") return fail(startFailure.code, startFailure.text)
-  if (pod.gpuFault) return leaveFailedCard(observation)
-  return judge(
-    observation,
-    "engine_crashed",
-    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was restarted, the last time in ${run.phase}. Choose another runtime, or a smaller max_num_seqs.`
-  )
-}
-
-/**
- * The decision if the engine, which was ready when the trial began, is not ready now. Null if it is ready. `kind`: the
- * work that needs it.
- */
-const engineFirst = (observation: Observation, now: number, kind: WorkKind): Decision | null => {
-  const { pod, podClass, run } = observation
-  if (pod === null) {
-    return podClass === null ? classMissing(observation) : act("Requests the engine again.", Action.EnsurePod())
-  }
-  if (pod.lost !== null) return act(`The engine was evicted: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
-  if (pod.deleting) return wait("Waits for an earlier engine to end.")
-  const changed = replaceChanged(observation)
-  if (changed !== null) return act(changed.message, ...changed.actions)
-  const stopped = crashed(observation)
-  if (stopped !== null) return stopped
-  if (pod.ready && pod.url !== null) return null
-  if (observation.outdated) return replaceOutdated(pod)
-  // The pod lost its place and Kueue or an autoscaler may give it another: it has not failed.
-  if (!pod.scheduled && pod.gated) return wait("Waits in Kueue's queue for other GPUs.")
-  if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node can take the engine yet, but one may be on its way.")
-  const copied = copying(observation, now)
-  if (copied !== null) return copied
-  const merged = merging(observation, now)
-  if (merged !== null) return merged
-  const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = countedFrom(observation, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
-  const work = goesOn(observation, kind)
-  // The work's own requests show whether the engine still computes. A busy engine may answer no probe, and the work has
-  // its own time limit.
-  if (work !== null) return { ...wait("Waits for the engine, which is busy with its trial and answers its probes late."), work }
-  if (now >= deadline) {
-    const alive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
-    if (alive)
-      return fail("engine_hung", `The engine hung during the trial: its process runs, but it has not responded for ${seconds} seconds. Try another runtime.`)
-    return fail(
-      "engine_lost",
-      `The engine stopped responding during the trial and was not ready again within ${seconds} seconds. Try again, or choose another host class.`
-    )
-  }
-  return wait("Waits for the engine to be ready again.", deadline)
-}
 
 /**
  * The failure after the last attempt of a work. By default the trial was unavailable and the model is not at fault. The
@@ -126,6 +65,21 @@ const mergedFirst = (observation: Observation, now: number): Decision | null => 
   return null
 }
 
+/** Warnings about a trial that passed: answers that drifted, and capabilities that are not served. */
+const reportEvents = (about: string, { drifted = 0, fingerprints, withdrawn = [] }: CheckReport): ReadonlyArray<Action> => {
+  const drift = Action.Tell({
+    reason: "FingerprintDrift",
+    about,
+    message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not.`
+  })
+  const withdrawal = Action.Tell({
+    reason: "CapabilitiesWithdrawn",
+    about,
+    message: `These capabilities failed their checks and are not served: ${withdrawn.join(", ")}.`
+  })
+  return [...(drifted === 0 ? [] : [drift]), ...(withdrawn.length === 0 ? [] : [withdrawal])]
+}
+
 export const checking = (observation: Observation, now: number): Decision => {
   const report = observation.run.revision?.checks ?? null
   if (report === null) return mergedFirst(observation, now) ?? run("checking", observation, now, "Checks the engine's answers.")
@@ -133,29 +87,13 @@ export const checking = (observation: Observation, now: number): Decision => {
     const { code, text } = failedChecks(report)
     return judge(observation, code, text)
   }
-  const { drifted = 0, fingerprints, withdrawn = [] } = report
+  const { withdrawn = [] } = report
   const passed = report.checks.filter(({ name, passed }) => passed && name !== "suite").length
-  const events = [
-    ...(drifted === 0
-      ? []
-      : [
-          Action.Tell({
-            reason: "FingerprintDrift",
-            about: observation.run.id,
-            message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, GPU type, engine and settings; the likelihood of texts does not.`
-          })
-        ]),
-    ...(withdrawn.length === 0
-      ? []
-      : [
-          Action.Tell({
-            reason: "CapabilitiesWithdrawn",
-            about: observation.run.id,
-            message: `These capabilities failed their checks and are not served: ${withdrawn.join(", ")}.`
-          })
-        ])
-  ]
-  return enter("measuring", `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`, ...events)
+  return enter(
+    "measuring",
+    `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`,
+    ...reportEvents(observation.run.id, report)
+  )
 }
 
 /**
@@ -202,49 +140,4 @@ export const benchmarking = (observation: Observation, now: number): Decision =>
       ? answered
       : `${answered} Their figures are not valid, but the model is not at fault: benchmark_missing (${benchmark.missing}).`
   )
-}
-
-/**
- * Publishes the engine to the gateways, and activates it once a gateway reached it. The serving revision is not touched
- * before.
- */
-export const activating = (observation: Observation, now: number): Decision => {
-  const { pod, run } = observation
-  // Only a run that reuses the serving revision gets here with an active revision. Traffic and engine stay as they are.
-  if (run.revision?.status === "active") return act("Its revision already serves.", Action.Activate())
-  const first = engineFirst(observation, now, "boot")
-  if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
-  // The pod's status and the gateways' observations may be from before the node became unresponsive, so the engine
-  // takes no traffic from the serving revision. Either the node returns or the pod is lost.
-  if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not respond.")
-  const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
-  const alone = published !== undefined && run.endpoints.length === 1
-  // A published engine may have restarted since.
-  const boot = observation.boot?.verdict?.outcome === "differs" ? describeDifference(observation) : null
-  if (boot !== null) {
-    const replacement = replaceRestarted(observation)
-    const withdrawn = replacement === null || run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })]
-    return (
-      onceElsewhere(observation, "fingerprints_differ", `${boot} Another node is tried.`) ??
-      (replacement === null ? fail("nondeterministic_output", boot) : { ...replacement, actions: [...withdrawn, ...replacement.actions] })
-    )
-  }
-  const compared = compareFirst(observation, now)
-  if (compared !== null) return compared
-  if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())
-  // The deadline of the gateways starts when the engine can be published, which is after its comparison.
-  const comparedAt = [observation.boot?.verdict?.at ?? null, endedOf(observation, "boot")?.at ?? null]
-  const deadline = countedFrom(observation, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
-  if (now >= deadline)
-    return fail(
-      "gateway_unreachable",
-      "No gateway reached the new revision within 2 minutes. The previous revision continues to serve. Deploy again; if the problem persists, contact the cluster's operator."
-    )
-  if (!alone) {
-    return {
-      ...act("Publishes the engine to the gateways.", ...bootEvents(observation), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
-      requeueAt: deadline
-    }
-  }
-  return wait("Waits until a gateway has reached the engine.", deadline)
 }

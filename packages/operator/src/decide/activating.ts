@@ -1,0 +1,68 @@
+import { gatewayDeadline } from "../limits.ts"
+import { countedFrom, type Observation } from "../observation/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { endedOf } from "../observation/work.ts"
+import { bootEvents, compareFirst, describeDifference, replaceRestarted } from "./bootCheck.ts"
+import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { onceElsewhere } from "./elsewhere.ts"
+import { engineFirst } from "./engineInTrial.ts"
+import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
+
+const isPublished = (pod: ObservedPod, { pod: name, url }: { readonly pod: string; readonly url: string }): boolean => url === pod.url && name === pod.name
+
+/** The endpoint of the engine, if the gateways route to it alone. */
+const soleEndpoint = ({ pod, run }: EngineObservation) => {
+  const [endpoint, ...others] = run.endpoints
+  return endpoint !== undefined && others.length === 0 && isPublished(pod, endpoint) ? endpoint : null
+}
+
+/**
+ * The pod's status and the gateways' observations may be from before the node became unresponsive, so the engine takes
+ * no traffic from the serving revision. Either the node returns or the pod is lost.
+ */
+const silentNode: Rule = ({ pod }) => (pod.nodeDownSince === null ? null : wait("Waits for the engine's node, which does not respond."))
+
+/** A published engine may have restarted since, and may answer differently. */
+const otherAnswers: Rule = (observation) => {
+  if (observation.boot?.verdict?.outcome !== "differs") return null
+  const difference = describeDifference(observation)
+  const retry = onceElsewhere(observation, "fingerprints_differ", `${difference} Another node is tried.`)
+  if (retry !== null) return retry
+  const replacement = replaceRestarted(observation)
+  if (replacement === null) return fail("nondeterministic_output", difference)
+  const withdrawal = observation.run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })]
+  return { ...replacement, actions: [...withdrawal, ...replacement.actions] }
+}
+
+const reached: Rule = (observation) => (soleEndpoint(observation)?.reachable === true ? act("A gateway reached the engine.", Action.Activate()) : null)
+
+/** Publishes the engine, and waits until a gateway reaches it, at the latest until the deadline. */
+const publish = (observation: EngineObservation, url: string, now: number): Decision => {
+  const { pod, run } = observation
+  // The deadline of the gateways starts when the engine can be published, which is after its comparison.
+  const comparedAt = [observation.boot?.verdict?.at ?? null, endedOf(observation, "boot")?.at ?? null]
+  const deadline = countedFrom(observation, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
+  if (now >= deadline)
+    return fail(
+      "gateway_unreachable",
+      "No gateway reached the new revision within 2 minutes. The previous revision continues to serve. Deploy again; if the problem persists, contact the cluster's operator."
+    )
+  if (soleEndpoint(observation) !== null) return wait("Waits until a gateway has reached the engine.", deadline)
+  return {
+    ...act("Publishes the engine to the gateways.", ...bootEvents(observation), Action.Publish({ endpoints: [{ url, pod: pod.name }] })),
+    requeueAt: deadline
+  }
+}
+
+/**
+ * Publishes the engine to the gateways, and activates it once a gateway reached it. The serving revision is not touched
+ * before.
+ */
+export const activating = (observation: Observation, now: number): Decision => {
+  // Only a run that reuses the serving revision gets here with an active revision. Traffic and engine stay as they are.
+  if (observation.run.revision?.status === "active") return act("Its revision already serves.", Action.Activate())
+  const first = engineFirst(observation, now, "boot")
+  if (first !== null) return first
+  if (!hasPod(observation) || observation.pod.url === null) return wait("Waits for the engine's address.")
+  return firstOf([silentNode, otherAnswers, compareFirst, reached], observation, now) ?? publish(observation, observation.pod.url, now)
+}

@@ -1,0 +1,57 @@
+import { maxQueueWakeUps, placeInterval } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
+import { Action, act, type Decision, enter, wait } from "./Decision.ts"
+import { describeCandidates } from "./heldCandidates.ts"
+import { leaving, replaceOutdated } from "./outdated.ts"
+import { goTo, leastAhead, placement } from "./placement.ts"
+
+/**
+ * Deletes a pod that a run without a place must not have, left by a crash between two writes. A pod that the run reuses
+ * is its place, unless its answers differ from the verified ones.
+ */
+const withoutPod = (observation: Observation, decision: Decision): Decision =>
+  observation.pod === null || (observation.pod.deleting && observation.pod.lost === null)
+    ? decision
+    : observation.run.engineRun !== observation.run.id &&
+        observation.pod.lost === null &&
+        (observation.boot?.verdict?.outcome !== "differs" || observation.run.endpoints.length > 0)
+      ? enter("provisioning", "Its engine already exists.")
+      : act("Deletes an engine that was evicted.", Action.RemovePod({ uid: observation.pod.uid, force: observation.pod.lost !== null }))
+
+/** The queue within the organization. */
+export const waiting = (observation: Observation): Decision => {
+  const place = placement(observation)
+  return withoutPod(observation, place.phase === "waiting" ? wait(place.reason, null, place.publicReason) : goTo(place))
+}
+
+/** Kueue's queue. Kueue holds the pod back until it has quota, and reports why. */
+const admission = (observation: Observation, queue: string): Decision => {
+  const { admission, outdated, pod, run } = observation
+  if (pod === null) return act(`Requests its GPUs from Kueue's queue ${queue}.`, Action.EnsurePod())
+  if (pod.lost !== null) return act("Deletes an engine that was evicted.", Action.RemovePod({ uid: pod.uid, force: true }))
+  if (outdated) return replaceOutdated(pod)
+  // The pod ran before the run returned to the queue: a fault of its node sends the run to another one. Kubernetes
+  // times are whole seconds.
+  if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
+    return act("Deletes the engine of the previous attempt.", Action.RemovePod({ uid: pod.uid, force: false }))
+  }
+  if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} admitted the run.`)
+  const waits = `Waits in Kueue's queue ${queue}`
+  const description = `${waits}${admission === null ? "." : `: ${admission}`}`
+  const inTheWay = describeCandidates(observation)
+  return wait(inTheWay === "" || description.endsWith(".") ? `${description}${inTheWay}` : `${description}.${inTheWay}`, null, `${waits}.${inTheWay}`)
+}
+
+/**
+ * The queue of the pool. No older run of the model can appear any more, and a lowered limit applies only to later runs.
+ */
+export const queued = (observation: Observation, now: number): Decision => {
+  // A terminating engine still holds its GPUs and its name.
+  if (observation.pod?.deleting === true) return leaving(observation.pod)
+  const { options, podClass, run } = observation
+  const place = placement({ ...observation, run: { ...run, olderRun: null, gpuLimit: options.length === 0 ? null : run.gpuLimit } })
+  const queue = podClass?.queueName ?? null
+  if (queue !== null && podClass?.nodes === 1 && place.plan === undefined && observation.funding === null) return admission(observation, queue)
+  const later = leastAhead(observation) < maxQueueWakeUps ? null : now + placeInterval
+  return withoutPod(observation, place.phase === "provisioning" ? goTo(place) : wait(place.reason, later, place.publicReason))
+}

@@ -1,0 +1,115 @@
+import { bootRestarts } from "../limits.ts"
+import type { Observation } from "../observation/Observation.ts"
+import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { goesOn } from "../observation/work.ts"
+import { bootEvents, compareFirst } from "./bootCheck.ts"
+import { bringBack } from "./bringBack.ts"
+import { chosenClass } from "./classMissing.ts"
+import { describeCopy } from "./copying.ts"
+import { Action, act, type Decision } from "./Decision.ts"
+import { noteImage, replaceChanged } from "./engineImage.ts"
+import { replaceOutdated } from "./outdated.ts"
+import { type EngineObservation, firstOf, hasPod, type Rule } from "./Rule.ts"
+import { withdrawn } from "./withdraw.ts"
+
+export const classGone = (observation: Observation): string =>
+  `The host class ${chosenClass(observation)} does not exist, so the engine cannot be restarted. Create the class again, or deploy the model on another one.`
+
+export const isUp = (pod: ObservedPod): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
+
+/** Why an existing engine does not serve. */
+export const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: ObservedPod): string =>
+  pod.gated
+    ? `It waits in Kueue's queue${admission === null ? "." : `: ${admission}`}`
+    : pod.deleting
+      ? "Its pod is being deleted."
+      : (pod.unschedulable?.message ??
+        pod.blocked ??
+        describeCopy(pod.copy) ??
+        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`))
+
+/** The same for API callers, without quotations of the scheduler, Kueue or the node. */
+const whyNotReadyInPublic = (pod: ObservedPod): string => {
+  if (pod.gated) return "It waits in the cluster's queue."
+  if (pod.deleting) return "It is being replaced."
+  if (pod.unschedulable !== null) return "It waits for a node with free GPUs."
+  if (pod.blocked !== null) return "The cluster cannot start it yet."
+  return describeCopy(pod.copy) ?? (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and is restarting.`)
+}
+
+const notReady = ({ admission, pod }: EngineObservation): Decision => ({
+  ...act(`The engine is not ready: ${whyNotReady({ admission }, pod)}`),
+  publicMessage: `The engine is not ready: ${whyNotReadyInPublic(pod)}`
+})
+
+const evicted: Rule = ({ pod }) =>
+  pod.lost === null
+    ? null
+    : {
+        ...act(`The engine was evicted: ${pod.lost}. It is replaced.`, Action.RemovePod({ uid: pod.uid, force: true })),
+        publicMessage: "The engine was evicted and is replaced."
+      }
+
+const failedCard: Rule = ({ pod }) => {
+  if (pod.ready || !pod.gpuFault || pod.restarts < bootRestarts) return null
+  return act(
+    "A GPU of the engine failed, and the engine does not restart on it. It is replaced.",
+    Action.NoteNodeFault({ code: "gpu_fault" }),
+    Action.RemovePod({ uid: pod.uid, force: false })
+  )
+}
+
+const outdated: Rule = ({ outdated, pod }) => (outdated ? replaceOutdated(pod) : null)
+
+const otherImage: Rule = (observation) => {
+  const changed = replaceChanged(observation)
+  return changed === null ? null : act(changed.message, ...changed.actions)
+}
+
+const beingDeleted: Rule = (observation) => (observation.pod.deleting ? notReady(observation) : null)
+
+const starting: Rule = (observation) =>
+  observation.pod.ready && observation.pod.url !== null ? null : { ...notReady(observation), work: goesOn(observation, "boot") }
+
+/** The endpoint of the engine if gateways route to it, and whether they route to nothing else. */
+const publication = ({ pod, run }: EngineObservation) => {
+  const isPublished = run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
+  return { isPublished, isCurrent: isPublished && run.endpoints.length === 1 }
+}
+
+/**
+ * A published endpoint may still respond, and gateways turn away from one that does not. Nothing new gets traffic
+ * because of a status from before the node became unresponsive.
+ */
+const silentNode: Rule = (observation) =>
+  observation.pod.nodeDownSince === null || publication(observation).isCurrent ? null : act("The engine's node does not respond.")
+
+/** An engine with traffic was compared before it got any. */
+const comparison: Rule = (observation, now) => (publication(observation).isPublished ? null : compareFirst(observation, now))
+
+/** Why the engine gets no traffic, in the order of precedence. An engine that is being deleted is not replaced. */
+const replacements: ReadonlyArray<Rule> = [failedCard, outdated, otherImage]
+const obstacles: ReadonlyArray<Rule> = [beingDeleted, bringBack, starting, silentNode, comparison]
+
+const withheldFrom = (observation: EngineObservation, now: number): Decision | null =>
+  evicted(observation, now) ?? (observation.pod.deleting ? null : firstOf(replacements, observation, now)) ?? firstOf(obstacles, observation, now)
+
+const publish = (observation: EngineObservation): ReadonlyArray<Action> => {
+  const { name, url } = observation.pod
+  const { isCurrent, isPublished } = publication(observation)
+  if (isCurrent || url === null) return []
+  return [...(isPublished ? [] : bootEvents(observation)), Action.Publish({ endpoints: [{ url, pod: name }] })]
+}
+
+/** The serving revision has no engine. */
+const withoutEngine = (observation: Observation): Decision =>
+  observation.podClass === null ? act(classGone(observation)) : act("Starts the engine again.", Action.EnsurePod())
+
+/** The serving revision. Its engine exists, and is published exactly while it is ready. */
+export const serving = (observation: Observation, now: number): Decision => {
+  if (!hasPod(observation)) return withdrawn(observation, withoutEngine(observation))
+  const withheld = withheldFrom(observation, now)
+  if (withheld !== null) return withdrawn(observation, withheld)
+  // The image of an old revision may not be recorded yet.
+  return act("Serves.", ...publish(observation), ...noteImage(observation))
+}
