@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
+import { chunkGuardOf } from "@seatrial/http"
 import { Cause, Effect } from "effect"
-import { chunkGuardOf, closeUnread } from "./ChunkGuard.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import type { Observer } from "./observability/Observer.ts"
 import { pathOf } from "./pathOf.ts"
@@ -39,8 +39,8 @@ export const makeAnswerErrors = (observer: Observer["Service"]) => {
   const answerRefusal = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal): void => {
     observer.refused({ id, endpoint, traceparent: traceparentOf(request), startedAt }, error)
     writeRefusal(response, error, id, dialectOf(pathOf(request.url)))
-    if (chunkGuardOf(request)?.isTripped === true) closeUnread(request, response)
-    else discardRest(request)
+    // The guard itself closes the connection of a body that tripped it.
+    if (chunkGuardOf(request)?.isTripped !== true) discardRest(request)
   }
 
   const answerFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>): Effect.Effect<void> => {

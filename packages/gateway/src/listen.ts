@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer } from "node:net"
+import { guardChunks } from "@seatrial/http"
 import { Data, Effect, type Scope } from "effect"
-import { guardChunks } from "./ChunkGuard.ts"
 import { refuseMalformedRequests } from "./malformedRequests.ts"
 
 /** The address cannot be listened on. */

@@ -1,8 +1,8 @@
 import { isAscii } from "node:buffer"
 import type { IncomingMessage } from "node:http"
+import { chunkGuardOf, tooManySmallChunks } from "@seatrial/http"
 import { Effect } from "effect"
 import type { BodyShare } from "./BodyBudget.ts"
-import { chunkGuardOf, tooFine } from "./ChunkGuard.ts"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
 
 /** Whether a content type is JSON in UTF-8. */
@@ -16,6 +16,7 @@ const isJson = (given: string): boolean => {
   return type === "application/json" && (charset === undefined || /^charset="?utf-?8"?$/.test(charset))
 }
 
+const smallChunks = invalidBody(tooManySmallChunks)
 const late = invalidBody("The body did not arrive in time.")
 const tooSlow = invalidBody("The body arrived too slowly.")
 
@@ -117,8 +118,8 @@ export const readBody = (
     awaitWindow()
     if (request.destroyed && !request.complete) return onClose()
     const guard = chunkGuardOf(request)
-    if (guard?.isTripped === true) return settle(Effect.fail(tooFine))
-    guard?.onTrip(() => settle(Effect.fail(tooFine)))
+    if (guard?.isTripped === true) return settle(Effect.fail(smallChunks))
+    guard?.onTrip(() => settle(Effect.fail(smallChunks)))
     if (!(Number(request.headers["content-length"]) <= shortBody)) paceReads(request)
     request.on("data", onData).on("end", onEnd).on("close", onClose)
     return Effect.sync(onClose)

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Refusal } from "../src/refusals.ts"
-import { parseBody } from "../src/vocabulary/parseBody.ts"
-import { jsonLimits } from "../src/vocabulary/scanJson.ts"
+import { jsonLimits, parseBody } from "../src/vocabulary/parseBody.ts"
 
 const parsed = (a: string) => parseBody(Buffer.from(`{"model":"m","a":${a}}`))
 const written = (a: string) => {
@@ -46,7 +45,13 @@ describe("a body", () => {
     it(`with ${text.slice(0, 60)} is serialized as ${expected.slice(0, 60)}`, () => assert.strictEqual(written(text), expected))
   }
 
-  const { containers, depth, longIntegers, members, parts } = jsonLimits
+  const {
+    containers,
+    depth,
+    members,
+    numbers: { longIntegers },
+    parts
+  } = jsonLimits
   const beyond: ReadonlyArray<readonly [what: string, within: string, beyond: string, limit: string]> = [
     [
       "levels",

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { Duplex } from "node:stream"
 import type { ErrorObject } from "@seatrial/api"
 import { encodeIdBody } from "@seatrial/domain"
+import { guardChunks } from "@seatrial/http"
 import { Duration } from "effect"
 
 /** Timeouts for slow clients. */
@@ -115,6 +116,7 @@ export const makeNodeServer = (timeouts: ClientTimeouts = defaultClientTimeouts)
     // The app checks Host itself, to respond with an Error object.
     requireHostHeader: false
   })
+  server.on("request", guardChunks)
   server.timeout = Duration.toMillis(timeouts.stalled)
   const exchanges = new WeakMap<Duplex, Exchange>()
   server.on("request", (message, response) => {

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from "node:buffer"
 import { randomBytes } from "node:crypto"
-import { invalidBody, invalidParameter, Refusal } from "../refusals.ts"
-import { scanJson } from "./scanJson.ts"
+import { JsonExcess, type JsonLimits, scanJson } from "@seatrial/http"
+import { invalidBody, invalidParameter, type Refusal } from "../refusals.ts"
 
 declare global {
   // Supported by Node, but missing in the type library: a value that serializes as exactly this text.
@@ -10,6 +10,15 @@ declare global {
     isRawJSON(value: unknown): boolean
   }
 }
+
+/** Limits of a body, and of each JSON text inside of one. */
+export const jsonLimits = {
+  depth: 64,
+  containers: 100_000,
+  parts: 1_000_000,
+  members: 250_000,
+  numbers: { numberLength: 1_024, longIntegers: 10_000 }
+} as const satisfies JsonLimits
 
 /** A body with a valid model name. Its other members are unchecked. */
 export interface ParsedBody {
@@ -64,8 +73,8 @@ const parseJson = (bytes: Buffer, longIntegers: ReadonlyArray<number>): unknown 
 
 /** Parses a body and checks the name of its model. */
 export const parseBody = (bytes: Buffer): ParsedBody | Refusal => {
-  const longIntegers = scanJson(bytes)
-  if (longIntegers instanceof Refusal) return longIntegers
+  const longIntegers = scanJson(bytes, jsonLimits)
+  if (longIntegers instanceof JsonExcess) return invalidBody(longIntegers.message)
   if (!isUtf8(bytes)) return invalidBody("The body is not valid UTF-8.")
   let members: unknown
   try {

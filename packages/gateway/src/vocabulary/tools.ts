@@ -1,9 +1,8 @@
+import { JsonExcess, scanJson } from "@seatrial/http"
 import { parseJson } from "../dialects/json.ts"
-import { Refusal } from "../refusals.ts"
 import { anyMembers, boolean, type Check, list, type Members, members, never, only, sentBack, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
-import { isMembers } from "./parseBody.ts"
-import { scanJson } from "./scanJson.ts"
+import { isMembers, jsonLimits } from "./parseBody.ts"
 
 const mostTools = 128
 
@@ -96,7 +95,7 @@ export const parallelToolCalls: Check = (value, at) => {
 export const pastArguments: Check = (value, at) => {
   if (value === "") return "{}"
   // The scan of the body does not look into strings.
-  const read = typeof value === "string" && !(scanJson(Buffer.from(value)) instanceof Refusal) ? parseJson(value) : undefined
+  const read = typeof value === "string" && !(scanJson(Buffer.from(value), jsonLimits) instanceof JsonExcess) ? parseJson(value) : undefined
   return isMembers(read) ? value : at.invalid("expected a JSON object as a string")
 }
 

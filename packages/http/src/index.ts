@@ -1,0 +1,2 @@
+export * from "./chunkGuard.ts"
+export * from "./scanJson.ts"
