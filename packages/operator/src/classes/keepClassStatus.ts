@@ -3,7 +3,8 @@ import { KubeClient, type KubeError, WorkQueue } from "@seatrial/kube"
 import { HostClasses } from "@seatrial/store"
 import { Clock, Duration, Effect, Equal, Option, type Scope } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
-import { HostClassResource, toPodClass } from "../resources/HostClassResource.ts"
+import type { GpuLedger } from "../gather/GpuLedger.ts"
+import { HostClassResource, type HostClassStatus, type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import { hostClassStatus, modelsByClass } from "./hostClassStatus.ts"
 
 /** Changes within this time are written together. */
@@ -17,36 +18,53 @@ const noCapacity = { nodes: 0, openNodes: 0, gpus: 0, freeGpus: 0, engines: 0 }
  */
 const isPassing = ({ reason }: KubeError) => reason === "Conflict" || reason === "NotFound" || reason === "Denied"
 
-/** Writes the statuses that have changed. Returns true if one could not be written and must be tried again. */
-const writeStatuses = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger, namespace }: Cluster) {
+/** The capacity of a class for the API. */
+const classCapacity = (ledger: GpuLedger, podClass: PodClass): ClassCapacity => {
+  const { freeGpus, gpus } = ledger.gpus(podClass)
+  return { gpus, free_gpus: freeGpus, free_engines: Math.max(0, ledger.freeSlots(podClass, "")) }
+}
+
+/**
+ * Whether this installation writes the status. If several installations share the class, one of them does: each knows
+ * only its own pods and models.
+ */
+const isWriter = ({ metadata, status }: HostClassResource, namespace: string): boolean =>
+  (status?.writtenBy ?? namespace) === namespace && metadata.deletionTimestamp === undefined
+
+/** Writes the status if it has changed. Returns true if it could not be written and must be tried again. */
+const writeStatus = Effect.fnUntraced(function* ({ metadata: { name, resourceVersion }, status: before }: HostClassResource, status: HostClassStatus) {
+  if (before !== undefined && Equal.equals(before, status)) return false
   const kube = yield* KubeClient
+  const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }
+  const patch = { apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata, status }
+  const failed = yield* kube.applyStatus(HostClassResource, patch).pipe(
+    Effect.as(null),
+    Effect.catchIf(isPassing, (error) => Effect.succeed(error))
+  )
+  if (failed?.reason === "Denied") yield* Effect.logDebug(`the status of the host class ${name} cannot be written: ${failed.message}`)
+  return failed !== null && failed.reason !== "Denied"
+})
+
+/**
+ * Writes the statuses that have changed, and records the capacities. Returns true if a status could not be written and
+ * must be tried again.
+ */
+const writeStatuses = Effect.fnUntraced(function* ({ deployments, hostClasses, ledger, namespace }: Cluster) {
   const now = yield* Clock.currentTimeMillis
   const users = modelsByClass(yield* deployments.list())
-  let again = false
   const capacities = new Map<string, ClassCapacity>()
+  let isIncomplete = false
   for (const object of yield* hostClasses.list()) {
+    const { name } = object.metadata
     const podClass = Option.getOrNull(toPodClass(object))
-    if (podClass !== null) {
-      const { freeGpus, gpus } = ledger.gpus(podClass)
-      capacities.set(object.metadata.name, { gpus, free_gpus: freeGpus, free_engines: Math.max(0, ledger.freeSlots(podClass, "")) })
-    }
-    // If several installations share the class, one of them writes the status: each knows only its own pods and models.
-    if ((object.status?.writtenBy ?? namespace) !== namespace || object.metadata.deletionTimestamp !== undefined) continue
-    const { name, resourceVersion } = object.metadata
+    if (podClass !== null) capacities.set(name, classCapacity(ledger, podClass))
+    if (!isWriter(object, namespace)) continue
     const capacity = podClass === null ? noCapacity : ledger.capacity(podClass)
-    const status = hostClassStatus({ object, capacity, models: users.get(name) ?? [], namespace, now })
-    if (object.status !== undefined && Equal.equals(object.status, status)) continue
-    const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) }
-    const patch = { apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata, status }
-    const failed = yield* kube.applyStatus(HostClassResource, patch).pipe(
-      Effect.as(null),
-      Effect.catchIf(isPassing, (error) => Effect.succeed(error))
-    )
-    if (failed?.reason === "Denied") yield* Effect.logDebug(`the status of the host class ${name} cannot be written: ${failed.message}`)
-    else if (failed !== null) again = true
+    const isLeft = yield* writeStatus(object, hostClassStatus({ object, capacity, models: users.get(name) ?? [], namespace, now }))
+    isIncomplete ||= isLeft
   }
   yield* (yield* HostClasses).recordCapacities(capacities)
-  return again
+  return isIncomplete
 })
 
 /**
@@ -59,9 +77,9 @@ export const keepClassStatus = Effect.fnUntraced(function* (
   const queue = yield* WorkQueue.make({
     name: "host-class-status",
     concurrency: 1,
-    work: (_: "all") => Effect.map(writeStatuses(cluster), (again) => (again ? Option.some(pause) : Option.none()))
+    work: (_: "all") => Effect.map(writeStatuses(cluster), (isIncomplete) => (isIncomplete ? Option.some(pause) : Option.none()))
   })
-  const look = queue.addAfter("all", pause)
-  yield* look
-  return look
+  const enqueue = queue.addAfter("all", pause)
+  yield* enqueue
+  return enqueue
 })

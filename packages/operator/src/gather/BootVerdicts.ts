@@ -1,5 +1,5 @@
-import type { DeploymentId } from "@seatrial/domain"
-import type { Run } from "@seatrial/store"
+import type { DeploymentId, HostClass } from "@seatrial/domain"
+import type { Run, RunRevision } from "@seatrial/store"
 import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
@@ -15,17 +15,17 @@ export type BootVerdicts = Map<DeploymentId, BootVerdict>
 /** Identifies a start of an engine. It changes when the container restarts. */
 const bootOf = ({ restarts, uid }: Pick<ObservedPod, "restarts" | "uid">): string => `${uid} ${restarts}`
 
-/**
- * The latest start of the engine. Null if there is nothing to compare it with: no fingerprints and no likelihoods, or
- * only those of another kind of GPU.
- */
+/** Whether the revision has fingerprints or likelihoods from the GPUs of the host class. */
+const isComparable = ({ checks, estimate }: RunRevision, { gpu_count, gpu_pool }: HostClass): boolean => {
+  if (checks === null) return false
+  const card = checks.fingerprint_card ?? `${estimate.gpu_pool} x${estimate.gpu_count}`
+  const hasLikelihoods = checks.checks.some(({ name, passed }) => name === "text_likelihood" && passed)
+  return card === `${gpu_pool} x${gpu_count}` && (checks.fingerprints.length > 0 || hasLikelihoods)
+}
+
+/** The latest start of the engine. Null if there is nothing to compare it with. */
 export const observeBoot = (verdicts: BootVerdicts, { engineRun, revision }: Run, podClass: PodClass | null, pod: ObservedPod | null): ObservedBoot | null => {
-  const checks = revision?.checks ?? null
-  if (pod === null || podClass === null || revision === null || checks === null) return null
-  const { gpu_count, gpu_pool } = podClass.hostClass
-  const card = checks.fingerprint_card ?? `${revision.estimate.gpu_pool} x${revision.estimate.gpu_count}`
-  const scored = checks.checks.some(({ name, passed }) => name === "text_likelihood" && passed)
-  if (card !== `${gpu_pool} x${gpu_count}` || (checks.fingerprints.length === 0 && !scored)) return null
+  if (pod === null || podClass === null || revision === null || !isComparable(revision, podClass.hostClass)) return null
   const known = verdicts.get(engineRun)
   const boot = bootOf(pod)
   return { boot, failures: known?.failures ?? 0, verdict: known?.boot === boot ? known : null }

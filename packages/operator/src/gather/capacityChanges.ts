@@ -1,11 +1,8 @@
 import type { Node } from "@seatrial/kube"
+import { hasEnded } from "./podStatus.ts"
 import type { WatchedPod } from "./watched.ts"
 
-const podSays = (pod: WatchedPod) => [
-  pod.spec?.nodeName,
-  pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed",
-  pod.metadata.deletionTimestamp !== undefined
-]
+const podSays = (pod: WatchedPod) => [pod.spec?.nodeName, hasEnded(pod), pod.metadata.deletionTimestamp !== undefined]
 
 const nodeSays = (node: Node) => [
   node.spec?.unschedulable,

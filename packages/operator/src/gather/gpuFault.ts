@@ -1,5 +1,6 @@
 import type { Node } from "@seatrial/kube"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { lastExit, mainContainer } from "./podStatus.ts"
 import type { WatchedPod } from "./watched.ts"
 
 export type Cause = NonNullable<ModelDeploymentStatus["cause"]>
@@ -62,9 +63,8 @@ export const deviceFault = (pod: WatchedPod): Finding | null => {
  * in the engine's output, or one of its node's.
  */
 export const hasGpuFault = (pod: WatchedPod, node: Node | undefined): boolean => {
-  const container = pod.status?.containerStatuses?.[0]
-  const words = (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
+  const output = lastExit(mainContainer(pod))?.message ?? ""
   return (
-    deviceFault(pod) !== null || driverFault.test(words) || (node !== undefined && node.metadata.name === pod.spec?.nodeName && gpuFaultOfNode(node) !== null)
+    deviceFault(pod) !== null || driverFault.test(output) || (node !== undefined && node.metadata.name === pod.spec?.nodeName && gpuFaultOfNode(node) !== null)
   )
 }

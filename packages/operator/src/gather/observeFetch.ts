@@ -3,6 +3,7 @@ import { readProgress } from "@seatrial/hub"
 import { fetchStart } from "../limits.ts"
 import { type FetchObstacle, ObservedFetch } from "../observation/ObservedFetch.ts"
 import { lastWords } from "./lastWords.ts"
+import { conditionOf, hasEnded, lastExit, mainContainer, millisOf } from "./podStatus.ts"
 import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 const unexplained: NamedFailure = {
@@ -19,66 +20,72 @@ const length = 300
 
 const sentence = (text: string) => `${text.trim().replace(/\s+/gu, " ").slice(0, length).replace(/\.$/u, "")}.`
 
-const millis = (time: string | null | undefined): number => Date.parse(time ?? "") || 0
-
-const ended = (pod: WatchedPod) => pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded" || pod.metadata.deletionTimestamp !== undefined
+const isOver = (pod: WatchedPod) => hasEnded(pod) || pod.metadata.deletionTimestamp !== undefined
 
 /** Maps a time of the cluster to the one from which to count, Unix milliseconds. */
 type CountedAs = (time: number) => number
 
-/** Why no pod of the Job runs; null if one does. */
-const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): FetchObstacle | null => {
-  if (fetchingPod(pods) !== undefined) return null
-  const pod = pods.find((candidate) => !ended(candidate))
-  const name = pod?.metadata.name ?? job.metadata.name
-  if (pod === undefined) {
-    // The Job controller creates a new pod some time after one has failed.
-    const after = pods.flatMap(({ metadata, status }) => [
-      millis(metadata.creationTimestamp),
-      millis(status?.containerStatuses?.[0]?.state?.terminated?.finishedAt)
-    ])
-    const since = Math.max(millis(job.metadata.creationTimestamp), ...after)
-    return {
-      says: `the cluster creates no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
-      usualUntil: countedAs(since) + fetchStart
-    }
+/** The latest of these times; 0 if there is none. */
+const latest = (...times: ReadonlyArray<string | null | undefined>): number => Math.max(0, ...times.map((time) => millisOf(time) ?? 0))
+
+/** The Job controller creates a new pod some time after one has failed. */
+const withoutPod = ({ metadata }: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): FetchObstacle => {
+  const { name } = metadata
+  const changes = pods.flatMap((pod) => [pod.metadata.creationTimestamp, mainContainer(pod)?.state?.terminated?.finishedAt])
+  return {
+    says: `the cluster creates no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
+    usualUntil: countedAs(latest(metadata.creationTimestamp, ...changes)) + fetchStart
   }
-  const claims = (pod.spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
-    persistentVolumeClaim === undefined ? [] : [persistentVolumeClaim.claimName]
-  )
-  const scheduling = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
-  if (scheduling?.status === "False") {
-    const why = scheduling.message ?? "no node can take it"
-    // The scheduler does not always name the volume.
-    const which = /persistentvolume|volume/iu.test(why) && !claims.some((claim) => why.includes(claim)) ? ` Its volume claim is ${claims.join(", ")}.` : ""
-    return { says: `its pod ${name} is not scheduled: ${sentence(why)}${which}`, usualUntil: null }
-  }
-  const waiting = pod.status?.containerStatuses?.[0]?.state?.waiting
-  if (waiting?.reason !== undefined && waiting.reason !== "ContainerCreating") {
-    return {
-      says: `its pod ${name} waits (${waiting.reason}${waiting.message === undefined ? "" : `: ${waiting.message.slice(0, length)}`}).`,
-      usualUntil: null
-    }
-  }
-  if (pod.spec?.nodeName === undefined) {
-    return {
-      says: `its pod ${name} has no node, and the scheduler reports no reason.`,
-      usualUntil: countedAs(millis(pod.metadata.creationTimestamp)) + fetchStart
-    }
-  }
+}
+
+const claimsOf = ({ spec }: WatchedPod): ReadonlyArray<string> =>
+  (spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) => (persistentVolumeClaim === undefined ? [] : [persistentVolumeClaim.claimName]))
+
+/** The scheduler finds no node for the pod. It does not always name the volume. */
+const unscheduled = (pod: WatchedPod): FetchObstacle | null => {
+  const scheduling = conditionOf(pod, "PodScheduled")
+  if (scheduling?.status !== "False") return null
+  const claims = claimsOf(pod)
+  const why = scheduling.message ?? "no node can take it"
+  const isUnnamed = /persistentvolume|volume/iu.test(why) && !claims.some((claim) => why.includes(claim))
+  const claim = isUnnamed ? ` Its volume claim is ${claims.join(", ")}.` : ""
+  return { says: `its pod ${pod.metadata.name} is not scheduled: ${sentence(why)}${claim}`, usualUntil: null }
+}
+
+/** The node cannot start the container. */
+const containerWaits = (pod: WatchedPod): FetchObstacle | null => {
+  const { message, reason } = mainContainer(pod)?.state?.waiting ?? {}
+  if (reason === undefined || reason === "ContainerCreating") return null
+  const detail = message === undefined ? "" : `: ${message.slice(0, length)}`
+  return { says: `its pod ${pod.metadata.name} waits (${reason}${detail}).`, usualUntil: null }
+}
+
+/** The pod has no node yet, or its node has not started the container yet. */
+const notStarted = (pod: WatchedPod, countedAs: CountedAs): FetchObstacle => {
+  const { creationTimestamp, name } = pod.metadata
+  if (pod.spec?.nodeName === undefined)
+    return { says: `its pod ${name} has no node, and the scheduler reports no reason.`, usualUntil: countedAs(latest(creationTimestamp)) + fetchStart }
+  const claims = claimsOf(pod)
   const mount = claims.length === 0 ? "" : `; its volume claim ${claims.join(", ")} may not mount`
   return {
     says: `the node ${pod.spec.nodeName} has not started the container of its pod ${name} yet${mount} (kubectl describe pod ${name}).`,
-    usualUntil: countedAs(Math.max(millis(scheduling?.lastTransitionTime), millis(pod.metadata.creationTimestamp))) + fetchStart
+    usualUntil: countedAs(latest(conditionOf(pod, "PodScheduled")?.lastTransitionTime, creationTimestamp)) + fetchStart
   }
+}
+
+/** Why no pod of the Job runs; null if one does. */
+const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): FetchObstacle | null => {
+  if (fetchingPod(pods) !== undefined) return null
+  const pod = pods.find((candidate) => !isOver(candidate))
+  if (pod === undefined) return withoutPod(job, pods, countedAs)
+  return unscheduled(pod) ?? containerWaits(pod) ?? notStarted(pod, countedAs)
 }
 
 /** The latest cause that an attempt reported; null if none has. */
 const lastError = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
   pods
     .flatMap((pod) => {
-      const status = pod.status?.containerStatuses?.[0]
-      const exit = status?.state?.terminated ?? status?.lastState?.terminated
+      const exit = lastExit(mainContainer(pod))
       return exit?.message === undefined ? [] : [{ at: exit.finishedAt ?? "", message: exit.message }]
     })
     .sort((a, b) => (a.at < b.at ? 1 : -1))
@@ -103,7 +110,7 @@ export const observeFetch = (
   if (holds("Complete") !== undefined) return ObservedFetch.Succeeded()
   const failed = holds("Failed")
   if (failed === undefined) {
-    const runsSince = millis(fetchingPod(pods)?.status?.containerStatuses?.[0]?.state?.running?.startedAt)
+    const runsSince = latest(fetchingPod(pods)?.status?.containerStatuses?.[0]?.state?.running?.startedAt)
     return ObservedFetch.Active({
       obstacle: obstacleOf(job, pods, countedAs),
       progress: readProgress(log),
@@ -112,7 +119,7 @@ export const observeFetch = (
       ...(reported === null ? {} : { lastFailure: reported })
     })
   }
-  const failedAt = millis(failed.lastTransitionTime)
+  const failedAt = latest(failed.lastTransitionTime)
   const endedAt = failedAt === 0 ? null : countedAs(failedAt)
   if (reported !== null) return ObservedFetch.Failed({ failure: reported, endedAt })
   const late = failed.reason === "DeadlineExceeded"

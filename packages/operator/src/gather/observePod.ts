@@ -5,8 +5,10 @@ import { madeFromAnnotation } from "../resources/objectNames.ts"
 import { hasGpuFault } from "./gpuFault.ts"
 import { observeCopy } from "./observeCopy.ts"
 import { observeMerge } from "./observeMerge.ts"
+import { conditionOf, hasEnded, lastExit, mainContainer, millisOf } from "./podStatus.ts"
 import type { WatchedPod } from "./watched.ts"
 
+/** Waiting reasons of a container that cannot start. */
 const blocking = new Set([
   "ErrImagePull",
   "ImagePullBackOff",
@@ -17,13 +19,6 @@ const blocking = new Set([
   "CreateContainerError"
 ])
 
-const millisOrNull = (time: string | null | undefined): number | null => {
-  const parsed = time === null || time === undefined ? Number.NaN : Date.parse(time)
-  return Number.isNaN(parsed) ? null : parsed
-}
-
-const millis = (time: string | null | undefined, fallback: number): number => millisOrNull(time) ?? fallback
-
 /**
  * Since when the pod's node does not respond or is missing, Unix milliseconds; null if it is healthy. For an unknown
  * node the time of the binding counts.
@@ -32,8 +27,8 @@ export const nodeDownSince = (pod: WatchedPod, node: Node | undefined, createdAt
   if (pod.spec?.nodeName === undefined) return null
   const ready = node?.status?.conditions?.find(({ type }) => type === "Ready")
   if (ready?.status === "True") return null
-  const bound = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")?.lastTransitionTime
-  return Math.max(millis(bound, createdAt), millis(ready?.lastTransitionTime, 0))
+  const boundAt = millisOf(conditionOf(pod, "PodScheduled")?.lastTransitionTime) ?? createdAt
+  return Math.max(boundAt, millisOf(ready?.lastTransitionTime) ?? 0)
 }
 
 /** Whether a scheduling gate (of Kueue) holds the pod back. Such a pod takes no resources. */
@@ -45,59 +40,79 @@ export const isGated = (pod: WatchedPod): boolean => (pod.spec?.schedulingGates 
  * long such a status counts.
  */
 const isReady = (pod: WatchedPod): boolean => {
-  const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
-  const readiness = condition("Ready")
+  const readiness = conditionOf(pod, "Ready")
   return (
     readiness?.status === "True" ||
-    (readiness?.status === "False" && readiness.reason !== "ReadinessGatesNotReady" && condition("ContainersReady")?.status === "True")
+    (readiness?.status === "False" && readiness.reason !== "ReadinessGatesNotReady" && conditionOf(pod, "ContainersReady")?.status === "True")
   )
+}
+
+/** The pod's node, or why it has none. */
+const observeScheduling = (pod: WatchedPod, createdAt: number): Pick<ObservedPod, "gated" | "scheduled" | "scheduledAt" | "unschedulable"> => {
+  const scheduling = conditionOf(pod, "PodScheduled")
+  const since = millisOf(scheduling?.lastTransitionTime) ?? createdAt
+  const isUnschedulable = scheduling?.status === "False" && scheduling.reason !== "SchedulingGated"
+  const unschedulable = isUnschedulable ? { since, message: scheduling.message ?? "no node fits." } : null
+  const gated = isGated(pod)
+  if (pod.spec?.nodeName === undefined) return { scheduled: false, scheduledAt: null, unschedulable, gated }
+  return { scheduled: true, scheduledAt: scheduling?.status === "True" ? since : createdAt, unschedulable, gated }
+}
+
+/** Why a container of the pod cannot start. While an init container runs, the main container waits and reports nothing. */
+const blockedBy = (pod: WatchedPod): string | null => {
+  const waitingInit = pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined)
+  const reason = (waitingInit ?? mainContainer(pod))?.state?.waiting?.reason
+  return reason !== undefined && blocking.has(reason) ? reason : null
+}
+
+/** The starts and ends of the engine's container. */
+const observeContainer = (pod: WatchedPod): Pick<ObservedPod, "blocked" | "lastExit" | "restarts" | "started" | "startedAt"> => {
+  const container = mainContainer(pod)
+  const running = container?.state?.running
+  const exit = lastExit(container)
+  const restarts = container?.restartCount ?? 0
+  return {
+    started: running !== undefined || exit !== undefined || restarts > 0,
+    startedAt: millisOf(running?.startedAt ?? exit?.finishedAt),
+    restarts,
+    lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },
+    blocked: blockedBy(pod)
+  }
+}
+
+const observeImage = (pod: WatchedPod): Pick<ObservedPod, "image" | "imageDigest" | "imagePinned"> => {
+  const image = pod.spec?.containers[0]?.image
+  if (image === undefined) return { image: null, imageDigest: null, imagePinned: false }
+  return { image, imageDigest: imageDigest(image, mainContainer(pod)?.imageID), imagePinned: isPinned(image) }
+}
+
+const urlOf = (pod: WatchedPod): string | null => {
+  const address = pod.status?.podIP ?? ""
+  const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort
+  if (address === "" || port === undefined) return null
+  return `http://${address.includes(":") ? `[${address}]` : address}:${port}`
 }
 
 /** The state of an engine's pod. `node`: its node, if known. */
 export const observePod = (pod: WatchedPod, node: Node | undefined): ObservedPod => {
-  const createdAt = millis(pod.metadata.creationTimestamp, 0)
-  const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
-  const scheduling = condition("PodScheduled")
-  const container = pod.status?.containerStatuses?.[0]
-  const exit = container?.state?.terminated ?? container?.lastState?.terminated
-  const startedAt = container?.state?.running?.startedAt ?? exit?.finishedAt
-  const readiness = condition("Ready")
-  const restarts = container?.restartCount ?? 0
-  const copy = observeCopy(pod)
-  // While an init container runs, the main container waits and reports nothing.
-  const waiting = (pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined) ?? container)?.state?.waiting?.reason
-  const address = pod.status?.podIP
-  const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort
-  const image = pod.spec?.containers[0]?.image ?? null
-  const ended = pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
+  const { metadata, status } = pod
+  const createdAt = millisOf(metadata.creationTimestamp) ?? 0
   return {
-    name: pod.metadata.name,
-    uid: pod.metadata.uid ?? "",
+    name: metadata.name,
+    uid: metadata.uid ?? "",
     createdAt,
-    image,
-    imageDigest: image === null ? null : imageDigest(image, container?.imageID),
-    imagePinned: image !== null && isPinned(image),
-    madeFrom: pod.metadata.annotations?.[madeFromAnnotation] ?? null,
-    deleting: pod.metadata.deletionTimestamp !== undefined,
-    scheduled: pod.spec?.nodeName !== undefined,
-    scheduledAt: pod.spec?.nodeName === undefined ? null : millis(scheduling?.status === "True" ? scheduling.lastTransitionTime : null, createdAt),
-    unschedulable:
-      scheduling?.status === "False" && scheduling.reason !== "SchedulingGated"
-        ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." }
-        : null,
-    gated: isGated(pod),
-    copy,
+    ...observeImage(pod),
+    madeFrom: metadata.annotations?.[madeFromAnnotation] ?? null,
+    deleting: metadata.deletionTimestamp !== undefined,
+    ...observeScheduling(pod, createdAt),
+    copy: observeCopy(pod),
     merge: observeMerge(pod),
-    started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
-    startedAt: millisOrNull(startedAt),
+    ...observeContainer(pod),
     ready: isReady(pod),
-    readyChangedAt: millisOrNull(readiness?.lastTransitionTime),
-    restarts,
-    lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },
-    blocked: waiting !== undefined && blocking.has(waiting) ? waiting : null,
-    lost: ended ? (pod.status?.reason ?? "its pod was terminated") : null,
+    readyChangedAt: millisOf(conditionOf(pod, "Ready")?.lastTransitionTime),
+    lost: hasEnded(pod) ? (status?.reason ?? "its pod was terminated") : null,
     gpuFault: hasGpuFault(pod, node),
     nodeDownSince: nodeDownSince(pod, node, createdAt),
-    url: address === undefined || address === "" || port === undefined ? null : `http://${address.includes(":") ? `[${address}]` : address}:${port}`
+    url: urlOf(pod)
   }
 }

@@ -4,6 +4,7 @@ import type { Run } from "@seatrial/store"
 import { Effect } from "effect"
 import { bootRestarts } from "../limits.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
+import { lastExit, mainContainer } from "./podStatus.ts"
 import type { WatchedPod } from "./watched.ts"
 
 /** Lines of an engine's log that explain a failed start. */
@@ -18,20 +19,13 @@ export const readProgressLog = Effect.fnUntraced(function* (pod: string, namespa
   )
 })
 
-/**
- * The last output of the container that ended last. If the container runs again, the log already belongs to its new
- * start.
- */
-const lastOutput = (pod: WatchedPod | undefined): string => {
-  const container = pod?.status?.containerStatuses?.[0]
-  return (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
-}
-
 /** The end of an engine's log; null unless its start failed. */
 export const readBootLog = Effect.fnUntraced(function* (run: Run, pod: ObservedPod | null, watched: WatchedPod | undefined, namespace: string) {
   const isFailedStart = phaseTraits[run.phase].engineRuns && pod !== null && !pod.ready && pod.restarts >= bootRestarts
   if (!isFailedStart) return null
   const kube = yield* KubeClient
   const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: bootLines }), () => Effect.succeed(""))
-  return `${lastOutput(watched)}\n${log}`
+  // If the container runs again, the log already belongs to its new start.
+  const lastOutput = watched === undefined ? "" : (lastExit(mainContainer(watched))?.message ?? "")
+  return `${lastOutput}\n${log}`
 })

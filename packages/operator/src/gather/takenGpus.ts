@@ -1,5 +1,6 @@
 import { hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
 import { quantity } from "./nodeFit.ts"
+import { hasEnded } from "./podStatus.ts"
 import type { WatchedPod } from "./watched.ts"
 
 export const gpusOf = (pod: WatchedPod, resource: string): number =>
@@ -23,7 +24,7 @@ export interface Taken {
 
 /** Null if the pod has ended. */
 export const takenBy = (pod: WatchedPod): Taken | null => {
-  if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return null
+  if (hasEnded(pod)) return null
   const { [hostClassLabel]: hostClass = "", [organizationLabel]: organization } = pod.metadata.labels ?? {}
   return {
     node: pod.spec?.nodeName,

@@ -6,7 +6,7 @@ import type { WatchedPod } from "../gather/watched.ts"
 import { toPodClass } from "../resources/HostClassResource.ts"
 import { hostClassLabel } from "../resources/objectNames.ts"
 import { makeHoldMetrics } from "./holdMetrics.ts"
-import { podHold } from "./podHold.ts"
+import { type PodHold, podHold } from "./podHold.ts"
 
 /** Milliseconds between two passes over all pods. */
 const passIntervalMillis = 10_000
@@ -26,6 +26,51 @@ export interface HoldKeeper {
   readonly held: () => ReadonlyArray<OpenHold>
 }
 
+type Holds = GpuHolds["Service"]
+
+/** The GPUs that the pod holds now; null if it holds none. */
+const readHold = Effect.fnUntraced(function* ({ hostClasses, nodes }: Cluster, pod: WatchedPod) {
+  const node = pod.spec?.nodeName === undefined ? Option.none() : yield* nodes.get(pod.spec.nodeName)
+  const classes = (yield* hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
+  const podClass = classes.find((each) => each.hostClass.name === pod.metadata.labels?.[hostClassLabel])
+  return podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
+})
+
+/** The recorded hold of the pod. Records its start if it is new; null if that is refused. */
+const openHold = Effect.fnUntraced(function* (holds: Holds, open: Known["open"], { organization, placement }: PodHold) {
+  const { deploymentId, gpus, hostClass, pod, podUid } = placement
+  const known = open.get(podUid)
+  if (known !== undefined) return known
+  if (!(yield* holds.place(placement))) return null
+  const hold: OpenHold = { podUid, pod, deploymentId, organization, hostClass, gpus, silent: false, failing: null }
+  open.set(podUid, hold)
+  return hold
+})
+
+/** Records what has changed while the pod holds its GPUs. */
+const updateHold = Effect.fnUntraced(function* (holds: Holds, open: Known["open"], before: OpenHold, { failing, silentSince }: PodHold) {
+  const { podUid } = before
+  const silent = silentSince !== null
+  if (silent !== before.silent) yield* holds.silent(podUid, silentSince)
+  if (failing?.ends !== before.failing?.ends || failing?.nextStartAt !== before.failing?.nextStartAt) yield* holds.failing(podUid, failing)
+  open.set(podUid, { ...before, silent, failing })
+})
+
+/** Brings the record of one pod up to date. `isGone`: whether the pod is deleted, and this is its last state. */
+const recordPod = Effect.fnUntraced(function* (holds: Holds, { open, released }: Known, hold: PodHold, isGone: boolean) {
+  const { podUid } = hold.placement
+  if (released.has(podUid)) {
+    if (isGone) released.delete(podUid)
+    return
+  }
+  const before = yield* openHold(holds, open, hold)
+  if (before === null) return
+  if (!isGone && hold.released === null) return yield* updateHold(holds, open, before, hold)
+  yield* holds.release(podUid, hold.released?.at ?? null)
+  open.delete(podUid)
+  if (!isGone) released.add(podUid)
+})
+
 /**
  * Records the GPUs that engine pods hold, from the state of the pods. It starts with the recorded holds: the first pass
  * over each releases pods that went while no operator watched. Passes are idempotent.
@@ -41,38 +86,17 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
   }
   for (const hold of yield* holds.open) knownOf(hold.pod).open.set(hold.podUid, hold)
 
-  const holdOf = Effect.fnUntraced(function* (pod: WatchedPod) {
-    const node = pod.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(pod.spec.nodeName)
-    const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-    const podClass = classes.find((each) => each.hostClass.name === pod.metadata.labels?.[hostClassLabel])
-    return podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
+  const record = Effect.fnUntraced(function* (pod: WatchedPod, known: Known, isGone: boolean) {
+    const hold = yield* readHold(cluster, pod)
+    if (hold !== null) yield* recordPod(holds, known, hold, isGone)
   })
-
-  const record = Effect.fnUntraced(function* (pod: WatchedPod, { open, released }: Known, gone: boolean) {
-    const hold = yield* holdOf(pod)
-    if (hold === null) return
-    const { failing, organization, placement, silentSince } = hold
-    const { gpus, hostClass, podUid } = placement
-    if (released.has(podUid)) {
-      if (gone) released.delete(podUid)
-      return
+  /** Releases pods of which not even the last state is known. */
+  const releaseMissing = Effect.fnUntraced(function* ({ open }: Known, present: WatchedPod | undefined) {
+    for (const uid of [...open.keys()]) {
+      if (uid === present?.metadata.uid) continue
+      yield* holds.release(uid, null)
+      open.delete(uid)
     }
-    if (!open.has(podUid)) {
-      if (!(yield* holds.place(placement))) return
-      open.set(podUid, { podUid, pod: placement.pod, deploymentId: placement.deploymentId, organization, hostClass, gpus, silent: false, failing: null })
-    }
-    const before = open.get(podUid)
-    if (before === undefined) return
-    if (!gone && hold.released === null) {
-      const silent = silentSince !== null
-      if (silent !== before.silent) yield* holds.silent(podUid, silentSince)
-      if (failing?.ends !== before.failing?.ends || failing?.nextStartAt !== before.failing?.nextStartAt) yield* holds.failing(podUid, failing)
-      open.set(podUid, { ...before, silent, failing })
-      return
-    }
-    yield* holds.release(podUid, hold.released?.at ?? null)
-    open.delete(podUid)
-    if (!gone) released.add(podUid)
   })
 
   return {
@@ -84,11 +108,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
         yield* record(gone, known, true)
         gonePods.delete(uid)
       }
-      for (const uid of [...known.open.keys()]) {
-        if (uid === pod?.metadata.uid) continue
-        yield* holds.release(uid, null)
-        known.open.delete(uid)
-      }
+      yield* releaseMissing(known, pod)
       if (pod !== undefined) yield* record(pod, known, false)
       if (known.open.size === 0 && known.released.size === 0) pods.delete(name)
     }),
@@ -96,7 +116,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
       const { open, released } = pods.get(pod.metadata.name) ?? {}
       const uid = pod.metadata.uid ?? ""
       if (open?.has(uid) === true || released?.has(uid) === true) return
-      const hold = yield* holdOf(pod)
+      const hold = yield* readHold(cluster, pod)
       if (hold !== null) yield* holds.place(hold.placement)
     }),
     held: () => [...pods.values()].flatMap(({ open }) => [...open.values()])
@@ -112,11 +132,11 @@ export const keepHolds = Effect.fnUntraced(function* (
   const queue = yield* WorkQueue.make({ name: "gpu-holds", concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
   for (const { pod } of keeper.held()) yield* queue.add(pod)
   // The record is current only if no change waits to be recorded.
-  const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.recordObservation : Effect.void))
+  const confirm = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.recordObservation : Effect.void))
   const counted = makeHoldMetrics(keeper.held)
   yield* Effect.addFinalizer(() => counted.none)
   yield* counted.count.pipe(
-    Effect.andThen(look),
+    Effect.andThen(confirm),
     Effect.timeout("10 seconds"),
     Effect.sandbox,
     Effect.ignore,

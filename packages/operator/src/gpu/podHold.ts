@@ -1,7 +1,8 @@
 import type { Node } from "@seatrial/kube"
 import type { FailedStarts, Placement } from "@seatrial/store"
-import { Option, Predicate, Schema } from "effect"
+import { Option, Schema } from "effect"
 import { nodeDownSince } from "../gather/observePod.ts"
+import { hasEnded, millisOf } from "../gather/podStatus.ts"
 import { gpusOf, resourcesOf } from "../gather/takenGpus.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
@@ -20,22 +21,17 @@ export interface PodHold {
   readonly failing: FailedStarts | null
 }
 
-const millis = (time: string | null | undefined): number | null => {
-  const parsed = Predicate.isNotNullish(time) ? Date.parse(time) : Number.NaN
-  return Number.isNaN(parsed) ? null : parsed
-}
-
 const release = (pod: WatchedPod): PodHold["released"] => {
-  const over = pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
+  const over = hasEnded(pod)
   if (!over && pod.metadata.deletionTimestamp === undefined) return null
   const containers = pod.status?.containerStatuses ?? []
   const ends = containers.map(({ state }) => state?.terminated)
   if (ends.length === 0 || ends.includes(undefined)) {
     // An evicted pod no longer reports its containers.
     const unready = pod.status?.conditions?.find(({ status, type }) => type === "Ready" && status === "False")
-    return over ? { at: millis(unready?.lastTransitionTime) } : null
+    return over ? { at: millisOf(unready?.lastTransitionTime) } : null
   }
-  const times = ends.flatMap((end) => millis(end?.finishedAt) ?? [])
+  const times = ends.flatMap((end) => millisOf(end?.finishedAt) ?? [])
   return { at: times.length === 0 ? null : Math.max(...times) }
 }
 
@@ -62,8 +58,8 @@ export const podHold = (pod: WatchedPod, node: Node | undefined, podClass: PodCl
   const { annotations, creationTimestamp, labels, name, uid } = pod.metadata
   const deploymentId = Option.getOrNull(deploymentOf(labels))
   if (labels?.[roleLabel] !== "engine" || deploymentId === null || uid === undefined || (pod.spec?.nodeName ?? "") === "") return null
-  const createdAt = millis(creationTimestamp) ?? now
-  const placedAt = millis(pod.status?.conditions?.find(({ status, type }) => type === "PodScheduled" && status === "True")?.lastTransitionTime) ?? createdAt
+  const createdAt = millisOf(creationTimestamp) ?? now
+  const placedAt = millisOf(pod.status?.conditions?.find(({ status, type }) => type === "PodScheduled" && status === "True")?.lastTransitionTime) ?? createdAt
   const price = Option.orElse(decodePrice(annotations?.[gpuPriceAnnotation]), () => decodePrice(podClass?.hostClass.price_per_gpu_hour_micros))
   return {
     placement: {

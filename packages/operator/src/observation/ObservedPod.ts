@@ -1,15 +1,9 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
 
-/**
- * The copy of the weights to the pod's node, which runs before the engine starts, or the check of the weights in the
- * store.
- */
-export interface ObservedCopy {
-  /** Whether this is only a check of the weights in the store. */
-  readonly checks?: boolean
+/** The attempts of an init container. */
+export interface ObservedAttempts {
   readonly running: boolean
-  /** Whether the copy is complete. */
   readonly done: boolean
   /** When the last attempt ended, Unix milliseconds; null if none has ended. */
   readonly endedAt: number | null
@@ -18,22 +12,21 @@ export interface ObservedCopy {
   readonly failure: NamedFailure | null
   /** Whether another attempt cannot help. */
   readonly final: boolean
+}
+
+/**
+ * The copy of the weights to the pod's node, which runs before the engine starts, or the check of the weights in the
+ * store.
+ */
+export interface ObservedCopy extends ObservedAttempts {
+  /** Whether this is only a check of the weights in the store. */
+  readonly checks?: boolean
   /** Null until the copy reports progress. */
   readonly progress: DownloadState | null
 }
 
 /** The merge of an adapter into its base, which runs before the engine that serves the merged model. */
-export interface ObservedMerge {
-  readonly running: boolean
-  readonly done: boolean
-  /** When the last attempt ended, Unix milliseconds; null if none has ended. */
-  readonly endedAt: number | null
-  /** The number of failed attempts, and the cause of the last one. */
-  readonly failures: number
-  readonly failure: NamedFailure | null
-  /** Whether another attempt cannot help. */
-  readonly final?: boolean
-}
+export type ObservedMerge = ObservedAttempts
 
 /** The latest start of an engine whose revision was verified. Times are Unix milliseconds. */
 export interface ObservedBoot {

@@ -30,6 +30,7 @@ interface Entry {
   begunAt: number
 }
 
+type WorkExit = Exit.Exit<void, WorkRefused | WorkUnavailable>
 type Ending = Pick<WorkEnded, "failure" | "message" | "byRepository" | "isEngineError">
 
 const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): Ending => {
@@ -41,10 +42,24 @@ const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): Ending =>
   return { failure: null, message: ended?.message ?? "An internal error.", byRepository: Predicate.isNotNullish(ended?.part) }
 }
 
-const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done" | "refused" | "unavailable" | "fault" => {
+const outcomeOf = (exit: WorkExit): "done" | "refused" | "unavailable" | "fault" => {
   if (Exit.isSuccess(exit)) return "done"
   if (!Cause.hasFails(exit.cause)) return "fault"
   return failureOf(exit.cause).failure === null ? "unavailable" : "refused"
+}
+
+/** How a failed attempt ended. `before`: how the attempt before it ended. */
+const failedWork = ({ about, kind }: Wanted, before: WorkEnded | null, cause: Cause.Cause<WorkRefused | WorkUnavailable>, at: number): WorkEnded => {
+  const ending = failureOf(cause)
+  return { kind, about, attempts: (before?.attempts ?? 0) + 1, at, ...ending, byRepository: ending.byRepository && (before?.byRepository ?? true) }
+}
+
+/** A refusal is logged when the run fails. */
+const logFailure = (id: DeploymentId, ended: WorkEnded | null, exit: WorkExit) => {
+  if (ended === null || Exit.isSuccess(exit)) return Effect.void
+  const { attempts, failure, kind, message } = ended
+  if (!Cause.hasFails(exit.cause)) return Effect.logError(`${kind} of ${id} failed with a defect`, Cause.pretty(exit.cause))
+  return failure === null ? Effect.logWarning(`${kind} of ${id} failed on attempt ${attempts}: ${message}`) : Effect.void
 }
 
 /**
@@ -57,23 +72,16 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
   // Before the work is interrupted, so that it does not count as ended.
   yield* Effect.addFinalizer(() => Effect.sync(() => entries.clear()))
 
-  const finish = (id: DeploymentId, entry: Entry, { about, kind }: Pick<WorkEnded, "kind" | "about">, exit: Exit.Exit<void, WorkRefused | WorkUnavailable>) =>
-    Effect.gen(function* () {
-      // Other work replaced it, or it was stopped on purpose.
-      if (entries.get(id) !== entry || entry.running !== kind) return
-      entry.running = null
-      const at = yield* Clock.currentTimeMillis
-      yield* operatorMetrics.backgroundSeconds.update({ kind, outcome: outcomeOf(exit) }, (at - entry.begunAt) / 1_000)
-      if (Exit.isSuccess(exit)) entry.ended = null
-      else {
-        const attempts = (entry.ended?.attempts ?? 0) + 1
-        const ending = failureOf(exit.cause)
-        entry.ended = { kind, about, attempts, at, ...ending, byRepository: ending.byRepository && (entry.ended?.byRepository ?? true) }
-        if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} failed with a defect`, Cause.pretty(exit.cause))
-        else if (entry.ended.failure === null) yield* Effect.logWarning(`${kind} of ${id} failed on attempt ${attempts}: ${entry.ended.message}`)
-      }
-      yield* done(id)
-    })
+  const finish = Effect.fnUntraced(function* (id: DeploymentId, entry: Entry, work: Wanted, exit: WorkExit) {
+    // Other work replaced it, or it was stopped on purpose.
+    if (entries.get(id) !== entry || entry.running !== work.kind) return
+    entry.running = null
+    const at = yield* Clock.currentTimeMillis
+    yield* operatorMetrics.backgroundSeconds.update({ kind: work.kind, outcome: outcomeOf(exit) }, (at - entry.begunAt) / 1_000)
+    entry.ended = Exit.isSuccess(exit) ? null : failedWork(work, entry.ended, exit.cause, at)
+    yield* logFailure(id, entry.ended, exit)
+    yield* done(id)
+  })
 
   return {
     state: (id) =>

@@ -2,7 +2,7 @@ import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { compareLikelihood, differingFingerprints, LikelihoodComparison, readsTokenizer, type SuiteSubject, suite, unreadRepository } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
-import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
+import { type BootVerdict, type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -36,46 +36,61 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
   return subject
 })
 
+type Fingerprints = Parameters<typeof differingFingerprints>[1]
+
 const describeTexts = LikelihoodComparison.$match({
   NotCompared: () => "",
   Same: () => ", the likelihood of texts does not",
   Differs: ({ detail }) => `, and texts are ${detail}`
 })
 
+/** The likelihoods of the verified engine; null if none are recorded, or only those of other texts. */
+const recordedLikelihood = Effect.fnUntraced(function* ({ revision, run }: EngineUnderTrial) {
+  const runs = yield* Runs
+  const recorded = yield* runs.likelihood(run.orgId, revision.id)
+  return recorded === null || recorded.suiteVersion < suite.textsSince ? null : recorded.likelihood
+})
+
+/**
+ * Compares the likelihood of texts. Only the tokenizer is read from the repository. Without a supported tokenizer, texts
+ * are sent as they are and the hub is not needed. `isOptional`: the fingerprints alone decide if the comparison fails.
+ */
+const compareTexts = Effect.fnUntraced(function* (trial: EngineUnderTrial, bare: SuiteSubject, fingerprints: Fingerprints, isOptional: boolean) {
+  const likelihood = yield* recordedLikelihood(trial)
+  if (likelihood === null) return LikelihoodComparison.NotCompared()
+  const compared = (known: SuiteSubject) => compareLikelihood({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
+  const readsRepository = readsTokenizer(weightCommits(trial.revision.facts)[0].files)
+  const comparison = within(likelihoodLimit)(readsRepository ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
+  return yield* isOptional ? Effect.orElseSucceed(comparison, () => LikelihoodComparison.NotCompared()) : comparison
+})
+
+/** `differing`: how many of the `total` greedy answers differ. */
+const verdictOf = (differing: number, total: number, texts: LikelihoodComparison): Pick<BootVerdict, "message" | "outcome"> => {
+  if (differing === 0 && texts._tag !== "Differs") return { outcome: "same", message: "" }
+  const answers = total === 0 ? "No greedy answers were recorded" : `${differing} of ${total} greedy answers differ`
+  // Without likelihoods, only the number of different answers separates rounding of the GPU from other weights.
+  const differs = texts._tag === "NotCompared" ? differing * 2 > total : texts._tag === "Differs"
+  return { outcome: differs ? "differs" : "drifted", message: `${answers}${describeTexts(texts)}.` }
+}
+
 /**
  * Compares a restarted engine with its verified revision. Fingerprints come first. The likelihood of texts follows if
  * fingerprints differ or are missing, or if the container restarted in its pod, where no init container checked the
  * weights. The likelihood needs the repository if its tokenizer is supported. If that is unavailable at the last
- * attempt (`last`), the fingerprints alone decide: different answers must not pass as not compared.
+ * attempt (`isLast`), the fingerprints alone decide: different answers must not pass as not compared.
  */
 export const compareStart = Effect.fn("compareStart")(
-  function* (trial: EngineUnderTrial, verdicts: BootVerdicts, last: boolean) {
-    const runs = yield* Runs
+  function* (trial: EngineUnderTrial, verdicts: BootVerdicts, isLast: boolean) {
     const { pod, revision, run } = trial
     const { fingerprints = [] } = revision.checks ?? {}
     const bare = yield* bareSubject(trial)
     const differing = yield* differingFingerprints(bare, fingerprints).pipe(within(fingerprintsLimit))
-    const same = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
-    const none = fingerprints.length === 0
-    if (differing === 0 && !none && pod.restarts === 0) return yield* same
-    const recorded = yield* runs.likelihood(run.orgId, revision.id)
-    // The recorded likelihoods belong to other texts.
-    const likelihood = recorded === null || recorded.suiteVersion < suite.textsSince ? null : recorded.likelihood
-    if (differing === 0 && likelihood === null) return yield* same
-    const answers = none ? "No greedy answers were recorded" : `${differing} of ${fingerprints.length} greedy answers differ`
-    // Only the tokenizer is read from the repository. Without a supported tokenizer, texts are sent as they are and the
-    // hub is not needed.
-    const compared = (known: SuiteSubject) => compareLikelihood({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
-    const reads = readsTokenizer(weightCommits(revision.facts)[0].files)
-    const comparison = within(likelihoodLimit)(reads ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
-    const notCompared = LikelihoodComparison.NotCompared()
-    const texts = likelihood === null ? notCompared : yield* last && !none ? Effect.orElseSucceed(comparison, () => notCompared) : comparison
-    if (differing === 0 && texts._tag !== "Differs") return yield* same
-    // Without likelihoods, only the number of different answers separates rounding of the GPU from other weights.
-    const differs = texts._tag === "NotCompared" ? differing * 2 > fingerprints.length : texts._tag === "Differs"
-    const message = `${answers}${describeTexts(texts)}.`
-    yield* Effect.logWarning(`${run.id} after a start of its engine: ${message}`)
-    keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message, at: yield* Clock.currentTimeMillis })
+    const hasFingerprints = fingerprints.length > 0
+    const isSame = differing === 0 && hasFingerprints && pod.restarts === 0
+    const texts = isSame ? LikelihoodComparison.NotCompared() : yield* compareTexts(trial, bare, fingerprints, isLast && hasFingerprints)
+    const verdict = verdictOf(differing, fingerprints.length, texts)
+    if (verdict.outcome !== "same") yield* Effect.logWarning(`${run.id} after a start of its engine: ${verdict.message}`)
+    keepVerdict(verdicts, run.engineRun, pod, { ...verdict, at: yield* Clock.currentTimeMillis })
   },
   (effect) =>
     effect.pipe(

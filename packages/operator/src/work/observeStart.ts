@@ -4,6 +4,7 @@ import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { firstToken } from "@seatrial/trial"
 import { Effect } from "effect"
+import { millisOf } from "../gather/podStatus.ts"
 import type { WatchedPod } from "../gather/watched.ts"
 import { copyContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
@@ -11,11 +12,6 @@ import { persist } from "./persist.ts"
 
 /** The longest time for an image or weights that are already on the node, seconds. */
 const cachedMaxSeconds = 5
-
-const millisOf = (time: string | null | undefined): number | null => {
-  const parsed = Date.parse(time ?? "")
-  return Number.isNaN(parsed) ? null : parsed
-}
 
 const between = (from: number | null, to: number | null): number | null => (from === null || to === null ? null : Math.max(0, to - from) / 1_000)
 

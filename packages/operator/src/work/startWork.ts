@@ -24,26 +24,49 @@ export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 /** The background work of that kind for a run. It records its own result, or fails with the reason. */
 export type StartWork = (gathered: Gathered, observation: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
 
+interface TrialInput {
+  readonly trial: EngineUnderTrial
+  readonly gathered: Gathered
+  readonly observation: Observation
+}
+
+type Trials = Readonly<Record<Exclude<WorkKind, "screening">, (input: TrialInput) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>>>
+
+/** The fingerprints were taken from the engine that was checked. */
+const keepChecked = ({ gathered: { bootVerdicts }, trial: { pod, run } }: TrialInput) =>
+  Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
+
+const makeTrials = (): Trials => {
+  const benchmark = benchmarkEngine(makeBenchmarkTurns())
+  return {
+    fidelity: ({ gathered, observation, trial }) => askMerged(trial, gathered.mergedAnswers, endedOf(observation, "fidelity")?.isEngineError),
+    boot: ({ gathered, observation, trial }) => compareStart(trial, gathered.bootVerdicts, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1),
+    checking: (input) => Effect.andThen(Effect.andThen(observeStart(input.trial), checkEngine(input.trial)), keepChecked(input)),
+    measuring: ({ trial }) => measureEngine(trial),
+    benchmarking: ({ trial }) => benchmark(trial)
+  }
+}
+
+type Settings = Pick<EngineUnderTrial, "failedCapability" | "namespace">
+
+/** The engine of the run's ready pod; null if there is none. */
+const engineUnderTrial = (
+  { mergedAnswers, node, podClass, pods, run }: Gathered,
+  { engine, pod }: Observation,
+  settings: Settings
+): EngineUnderTrial | null => {
+  const { revision } = run
+  if (revision === null || podClass === null || engine === null || pod === null || pod.url === null) return null
+  const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
+  return { ...settings, run, revision, podClass, engine, pod, url: pod.url, enginePod, node, merged: mergedAnswers.get(run.id) ?? null }
+}
+
 /** Screening reads the hub. All other work uses the engine of the run's ready pod. */
 export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
-  const trials = {
-    checking: (trial: EngineUnderTrial) => Effect.andThen(observeStart(trial), checkEngine(trial)),
-    measuring: measureEngine,
-    benchmarking: benchmarkEngine(makeBenchmarkTurns())
-  } as const
-  return ({ bootVerdicts, hostClasses, mergedAnswers, node, podClass, pods, run }, observation, kind) => {
-    const { engine, pod } = observation
-    if (kind === "screening") return screenRepository(run, hostClasses)
-    if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
-      return Effect.die(new Error(`${run.id} has no engine to try`))
-    }
-    const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
-    const merged = mergedAnswers.get(run.id) ?? null
-    const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
-    if (kind === "fidelity") return askMerged(trial, mergedAnswers, endedOf(observation, "fidelity")?.isEngineError)
-    if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1)
-    // The fingerprints were taken from the engine that was checked.
-    const checked = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "", at }))
-    return kind === "checking" ? Effect.andThen(trials.checking(trial), checked) : trials[kind](trial)
+  const trials = makeTrials()
+  return (gathered, observation, kind) => {
+    if (kind === "screening") return screenRepository(gathered.run, gathered.hostClasses)
+    const trial = engineUnderTrial(gathered, observation, { namespace, failedCapability })
+    return trial === null ? Effect.die(new Error(`${gathered.run.id} has no engine to try`)) : trials[kind]({ trial, gathered, observation })
   }
 }

@@ -80,7 +80,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     blocked: chance(0.1) ? "ImagePullBackOff" : null,
     lost: chance(0.15) ? `Evicted for ${foreign}` : null,
     scheduledAt: chance(0.8) ? time() : null,
-    merge: chance(0.1) ? { running: false, done: true, endedAt: time(), failures: 0, failure: null } : null,
+    merge: chance(0.1) ? { running: false, done: true, endedAt: time(), failures: 0, failure: null, final: false } : null,
     gpuFault: chance(0.15),
     nodeDownSince: chance(0.15) ? time() : null,
     url: ready || chance(0.5) ? url : null

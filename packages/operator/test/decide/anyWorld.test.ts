@@ -51,7 +51,7 @@ const wrongs = (observation: Observation, now: number): ReadonlyArray<string> =>
   return wrong
 }
 
-const mergedBefore = { running: false, done: true, endedAt: null, failures: 0, failure: null }
+const mergedBefore = { running: false, done: true, endedAt: null, failures: 0, failure: null, final: false }
 
 /** The cluster, the hub and the gateways work correctly. Every request is fulfilled before the next pass. */
 const obey = (observation: Observation, now: number): Observation => {

@@ -812,7 +812,10 @@ describe("a failure of the trial for which the model is not at fault", () => {
     ],
     [
       "a merge without an end",
-      observationOf("checking", { merged: "wanted", pod: { ...unready, merge: { running: true, done: false, failures: 0, failure: null, endedAt: null } } }),
+      observationOf("checking", {
+        merged: "wanted",
+        pod: { ...unready, merge: { running: true, done: false, failures: 0, failure: null, endedAt: null, final: false } }
+      }),
       100_000_000,
       /^fidelity_not_run: The adapter was not merged .* Deploy again; if the problem persists, use a repository with the adapter merged into its base\.$/
     ]
