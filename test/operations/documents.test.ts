@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { FailureCode, failureOwners, type MetricFamily, requestVocabulary } from "@seatrial/domain"
 import { gatewayMetrics } from "@seatrial/gateway"
@@ -111,6 +111,20 @@ describe("the operations documents", () => {
 
   it("list every metric with its current definition", () =>
     assert.deepStrictEqual([...tableUnder("observability.md", "Metrics")].sort(), families.map(rowOf).sort()))
+
+  it("name metrics that exist, in guides and explanations too", () => {
+    const root = new URL("../../", import.meta.url)
+    const text = globSync(["docs/**/*.md", "charts/*/README.md"], { cwd: root }).map((page) => readFileSync(new URL(page, root), "utf8"))
+    const named = [...text.join("\n").matchAll(/\bseatrial_(?:benchmark|deployment|fit|gateway|gpus?|kube|operator|server|store)_[a-z_]+/gu)].map(
+      ([name]) => name
+    )
+    const known = new Set(families.map(({ name }) => name))
+    assert.isAbove(named.length, families.length)
+    assert.deepStrictEqual(
+      named.filter((name) => !known.has(name.replace(/_(bucket|count|sum)$/u, ""))),
+      []
+    )
+  })
 
   it("use Prometheus naming, and no unbounded labels except on series that expire", () => {
     for (const { labels, name, type } of families) {
