@@ -2,14 +2,11 @@ import { PgClient } from "@effect/sql-pg"
 import type { KeyId, ModelId, OrgId, Prices, ReceiptDigests, RequestError, RequestId, RevisionId, Usage } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
 import { groupCommit, type Settled } from "./GroupCommit.ts"
+import { isEnd, makeCommits, oneOfEach, openSpool, type RecordRow } from "./metering/commits.ts"
 import { endRow, tokensOf } from "./metering/endRow.ts"
-import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./metering/rows.ts"
-import { Spool, SpoolSettings } from "./metering/Spool.ts"
-import { checkpointStatement, endStatement, monthsOf, recordStatement, sweptStatement } from "./metering/statements.ts"
+import type { CheckpointRow, WholeRow } from "./metering/rows.ts"
 import { sweepLost } from "./metering/sweep.ts"
-import { ensurePartitions } from "./Partitions.ts"
 import { makeAnnounceSums } from "./spending/announceSums.ts"
-import { ProcessSpooledCosts } from "./spending/SpooledCosts.ts"
 
 export interface RequestStart {
   readonly id: RequestId
@@ -54,25 +51,6 @@ export interface RequestRefusal {
  */
 export class RequestGivenUp extends Data.TaggedError("RequestGivenUp") {}
 
-type RecordRow = InsertRow | WholeRow
-
-const isEnd = (row: RecordRow): row is WholeRow => row.state === "completed"
-
-/** The relevant row of each ID: the first row that ends the request. An end also contains the data of the begin. */
-const oneOfEach = (rows: ReadonlyArray<RecordRow>): ReadonlyArray<RecordRow> => {
-  const rowById = new Map<string, RecordRow>()
-  for (const row of rows) {
-    const known = rowById.get(row.id)
-    if (known === undefined || known.state === "running") rowById.set(row.id, row)
-  }
-  return rowById.size === rows.length ? rows : [...rowById.values()]
-}
-
-/** The last row of each ID. */
-const lastOfEach = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> => [
-  ...new Map(rows.map((row) => [row.id, row])).values()
-]
-
 /**
  * Durable records of inference requests, written by group commit: each effect completes when its rows are committed,
  * and many requests share a commit. A second end of a request changes nothing. Costs are computed here from usage and
@@ -104,47 +82,9 @@ export class Metering extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const announceSums = yield* makeAnnounceSums(sql)
-      /** The ends whose request was already swept. */
-      const findSwept = Effect.fnUntraced(function* <Row extends EndRow>(ends: ReadonlyArray<Row>, ended: ReadonlyArray<{ readonly id: string }>) {
-        if (ended.length === ends.length) return []
-        const known = new Set(ended.map(({ id }) => id))
-        const left = ends.filter(({ id }) => !known.has(id))
-        const swept = new Set((yield* sweptStatement(sql, left)).map(({ id }) => id))
-        return left.filter(({ id }) => swept.has(id))
-      })
-      /** Writes one row for each ID. Returns the ends whose request was already swept. */
-      const commitRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<RecordRow>) {
-        const statement = recordStatement(sql, rows)
-        const withPartitions = Effect.gen(function* () {
-          for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
-          return yield* statement
-        })
-        // The partition of a month may be missing if it was not created ahead.
-        const ended = yield* Effect.catchReason(statement, "SqlError", "ConstraintError", () => withPartitions)
-        announceSums(rows)
-        return yield* findSwept(rows.filter(isEnd), ended)
-      })
-      const commitCheckpoints = (rows: ReadonlyArray<CheckpointRow>) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
+      const commits = makeCommits(sql, announceSums)
 
-      const spooled = yield* ProcessSpooledCosts
-      const spoolSettings = yield* SpoolSettings
-      const spool =
-        spoolSettings === null
-          ? undefined
-          : yield* Spool.make(spoolSettings, {
-              insert: (rows) => Effect.asVoid(commitRecords(oneOfEach(rows))),
-              checkpoint: commitCheckpoints,
-              end: Effect.fnUntraced(function* (rows) {
-                const complete = rows.flatMap((row) => ("state" in row ? [row] : []))
-                const endsById = new Map(rows.flatMap((row) => ("state" in row ? [] : [[row.id, row] as const])))
-                const swept: Array<EndRow> = complete.length === 0 ? [] : yield* commitRecords(oneOfEach(complete))
-                if (endsById.size > 0) swept.push(...(yield* findSwept([...endsById.values()], yield* endStatement(sql, [...endsById.values()], "running"))))
-                // The callers have already received these results.
-                if (swept.length > 0) yield* endStatement(sql, swept, "swept")
-                announceSums(rows)
-                spooled.remove(rows.map(({ id }) => id))
-              })
-            })
+      const spool = yield* openSpool(sql, commits, announceSums)
 
       const batch = 500
       // Ends whose request was already swept.
@@ -161,7 +101,7 @@ export class Metering extends Context.Service<
         capacity: ({ state }) => (state === "running" ? 10_000 : 20_000),
         fallback: spool?.fallback((row) => (isEnd(row) ? { kind: "end", row } : { kind: "insert", row })),
         commit: Effect.fnUntraced(function* (rows) {
-          const swept = yield* commitRecords(oneOfEach(rows))
+          const swept = yield* commits.records(oneOfEach(rows))
           if (swept.length === 0) return
           const ids = new Set(swept.map(({ id }) => id))
           for (const row of rows) if (isEnd(row) && ids.has(row.id)) givenUp.add(row)
@@ -174,7 +114,7 @@ export class Metering extends Context.Service<
         urgent: () => true,
         capacity: () => 10_000,
         fallback: spool?.fallback((row) => ({ kind: "checkpoint", row })),
-        commit: commitCheckpoints
+        commit: commits.checkpoints
       })
 
       const enter = (start: RequestStart, settled: Settled) =>

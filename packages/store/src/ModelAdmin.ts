@@ -11,7 +11,7 @@ import {
   ModelServesNothing,
   PublicNameTaken
 } from "./models/administeredModel.ts"
-import { changeModel, findModel } from "./models/changeModel.ts"
+import { changeModel, findModel, makeSetStatus } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 import { type TrialFigures, trialFigures } from "./models/trialFigures.ts"
 
@@ -56,7 +56,8 @@ export class ModelAdmin extends Context.Service<
       const ids = yield* Ids
       const remove = deleteModel(sql, ids)
 
-      const { change, locked, setStatus } = changeModel(sql, ids)
+      const changes = changeModel(sql, ids)
+      const setStatus = makeSetStatus(sql, changes)
       const list = SqlSchema.findAll({
         Request: Schema.String,
         Result: AdministeredModelRow,
@@ -65,29 +66,7 @@ export class ModelAdmin extends Context.Service<
       })
       const find = findModel(sql)
 
-      const setPublic = Effect.fnUntraced(function* (orgId: OrgId, id: ModelId, prices: Prices | null) {
-        const model = yield* locked(orgId, id)
-        if (prices !== null && model.revision_id === null) return yield* new ModelServesNothing()
-        const visibility = prices === null ? "private" : "public"
-        // Compared in micro-dollars, so that "007" and "7" are the same rate.
-        const [input, output, cacheRead, cacheWrite] = ratesOf(prices)
-        const same = model.prices === null || ratesOf(model.prices).join() === [input, output, cacheRead, cacheWrite].join()
-        if (model.visibility === visibility && same) return model
-        return yield* change(admin, {
-          orgId,
-          model,
-          action: "updated",
-          before: { visibility: model.visibility, prices: model.prices },
-          after: { visibility, prices: pricesOf([input, output, cacheRead, cacheWrite]) },
-          statements: (at) => [
-            sql`UPDATE models SET visibility = ${visibility}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`,
-            sql`
-              UPDATE revisions SET input_micros_per_mtok = ${input}, output_micros_per_mtok = ${output}, cache_read_micros_per_mtok = ${cacheRead},
-                cache_write_micros_per_mtok = ${cacheWrite}, updated_at = ${at}
-              WHERE org_id = ${orgId} AND id = ${model.revision_id}`
-          ]
-        })
-      })
+      const setPublic = makeSetPublic(sql, changes)
 
       /** SQL and decoding errors become defects; errors that the caller can handle stay typed. */
       const atOnce = <A, E>(effect: Effect.Effect<A, E>) => sql.withTransaction(effect)
@@ -100,7 +79,7 @@ export class ModelAdmin extends Context.Service<
         enable: Effect.fn("ModelAdmin.enable")((orgId, id) => atOnce(setStatus(admin, orgId, id, "active")).pipe(Effect.catchTag("SqlError", Effect.die))),
         remove: Effect.fn("ModelAdmin.remove")((orgId, id) =>
           Effect.gen(function* () {
-            const model = yield* locked(orgId, id)
+            const model = yield* changes.locked(orgId, id)
             yield* remove(orgId, model, admin)
             return model
           }).pipe(atOnce, Effect.catchTag("SqlError", Effect.die))
@@ -142,3 +121,29 @@ const pricesOf = ([input, output, cacheRead, cacheWrite]: ReturnType<typeof rate
   cache_read_micros_per_mtok: cacheRead.toString(),
   cache_write_micros_per_mtok: cacheWrite.toString()
 })
+
+/** Publishes the model at these rates; null removes it from the catalog. Call it inside a transaction. */
+const makeSetPublic = (sql: PgClient.PgClient, { change, locked }: ReturnType<typeof changeModel>) =>
+  Effect.fnUntraced(function* (orgId: OrgId, id: ModelId, prices: Prices | null) {
+    const model = yield* locked(orgId, id)
+    if (prices !== null && model.revision_id === null) return yield* new ModelServesNothing()
+    const visibility = prices === null ? "private" : "public"
+    // Compared in micro-dollars, so that "007" and "7" are the same rate.
+    const [input, output, cacheRead, cacheWrite] = ratesOf(prices)
+    const same = model.prices === null || ratesOf(model.prices).join() === [input, output, cacheRead, cacheWrite].join()
+    if (model.visibility === visibility && same) return model
+    return yield* change(admin, {
+      orgId,
+      model,
+      action: "updated",
+      before: { visibility: model.visibility, prices: model.prices },
+      after: { visibility, prices: pricesOf([input, output, cacheRead, cacheWrite]) },
+      statements: (at) => [
+        sql`UPDATE models SET visibility = ${visibility}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`,
+        sql`
+          UPDATE revisions SET input_micros_per_mtok = ${input}, output_micros_per_mtok = ${output}, cache_read_micros_per_mtok = ${cacheRead},
+            cache_write_micros_per_mtok = ${cacheWrite}, updated_at = ${at}
+          WHERE org_id = ${orgId} AND id = ${model.revision_id}`
+      ]
+    })
+  })

@@ -3,7 +3,7 @@ import { Ids, type ModelId, type OrgId, type UserId } from "@seatrial/domain"
 import { Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { ModelNotFound, type ModelServesNothing } from "./models/administeredModel.ts"
-import { changeModel, findModel } from "./models/changeModel.ts"
+import { changeModel, findModel, makeSetStatus } from "./models/changeModel.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 
 /** The model belongs to a `ModelDeployment` in the cluster, which would deploy it again. */
@@ -40,7 +40,8 @@ export class OwnModels extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
-      const { locked, setStatus } = changeModel(sql, ids)
+      const changes = changeModel(sql, ids)
+      const setStatus = makeSetStatus(sql, changes)
       const find = findModel(sql)
       const remove = deleteModel(sql, ids)
       const findObject = SqlSchema.findOneOption({
@@ -63,7 +64,7 @@ export class OwnModels extends Context.Service<
 
       const deleteOwn = Effect.fnUntraced(function* (owner: ModelOwner, id: ModelId) {
         const { orgId } = owner
-        const model = yield* locked(orgId, id)
+        const model = yield* changes.locked(orgId, id)
         const object = yield* Effect.orDie(findObject({ orgId, modelId: id }))
         if (Option.isSome(object)) return yield* new ModelManaged(object.value)
         yield* remove(orgId, model, actor(owner))

@@ -5,7 +5,7 @@ import {
   type Calibration,
   type Check,
   type CheckReport,
-  DeploymentId,
+  type DeploymentId,
   type EngineStart,
   type Failure,
   type Fit,
@@ -19,13 +19,10 @@ import {
   type RunProgress,
   type UserId
 } from "@seatrial/domain"
-import { Cause, Clock, Context, Effect, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
-import { SqlSchema } from "effect/sql"
+import { Context, Effect, Layer, type Option, type Redacted, type Stream } from "effect"
 import { HubConnections } from "./HubConnections.ts"
-import { type ListenEvent, listen } from "./listen.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
 import { measuredStarts } from "./measuredStarts.ts"
-import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
@@ -41,14 +38,13 @@ import { recordProgress } from "./runs/recordProgress.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
 import { recordStart } from "./runs/recordStart.ts"
+import { release } from "./runs/release.ts"
+import { runChanges } from "./runs/runChanges.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 import type { Allowance } from "./spending/Account.ts"
 import { makeUsedUp } from "./spending/usedUp.ts"
 
 export type { PublishedEndpoint, Run, RunRevision, ServingPlan, StoredWeights } from "./runs/Run.ts"
-
-/** How long a finished run that was not released counts as live, milliseconds. */
-const unreleasedMillis = 86_400_000
 
 /** The operator's view of deployments. Every transition is one atomic compare-and-set together with its history row. */
 export class Runs extends Context.Service<
@@ -203,55 +199,7 @@ export class Runs extends Context.Service<
 
       const usedUp = yield* makeUsedUp(sql)
 
-      const IdRow = Schema.Struct({ id: DeploymentId })
-      const findLive = SqlSchema.findAll({
-        Request: Schema.Finite,
-        Result: IdRow,
-        execute: (now) => sql`
-          SELECT id FROM deployments WHERE ended_at IS NULL
-          UNION SELECT d.id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id WHERE m.deleted_at IS NULL
-          UNION SELECT deployment_id FROM endpoints
-          UNION SELECT id FROM deployments WHERE ended_at IS NOT NULL AND released_at IS NULL AND ended_at > ${new Date(now - unreleasedMillis)}
-          ORDER BY id`
-      })
-      const live = Clock.currentTimeMillis.pipe(
-        Effect.flatMap(findLive),
-        Effect.map((rows) => rows.map(({ id }) => id)),
-        Effect.orDie
-      )
-      const drainOutbox = SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: IdRow,
-        execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
-      })
-
-      /** Postgres may become unavailable after a notification; the stream must not end because of it. */
-      const tolerant = <A>(effect: Effect.Effect<A>) =>
-        Effect.tapCause(effect, (cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("Could not read the outbox; retrying", Cause.pretty(cause))
-        ).pipe(Effect.sandbox)
-      /** Everything that was missed without a listener: the rest of the outbox, then all live runs. */
-      const missed = Effect.gen(function* () {
-        const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
-        return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
-      }).pipe(
-        tolerant,
-        Effect.retry(Schedule.spaced("1 second")),
-        Effect.catch((cause) => Effect.failCause(cause))
-      )
-      const decodeId = Schema.decodeOption(DeploymentId)
-      /** Notifications that arrive together are taken from the outbox together. */
-      const takeNotified = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
-        const notified = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
-        // Rows that are not deleted are read again later.
-        if (notified.length > 0)
-          yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", notified)}`).pipe(tolerant, Effect.ignore)
-        return notified
-      })
-      const changedRuns = Effect.fnUntraced(function* (events: ReadonlyArray<ListenEvent>) {
-        const missedRuns = events.some(({ _tag }) => _tag === "Listening") ? yield* missed : []
-        return [...missedRuns, ...(yield* takeNotified(events.flatMap((event) => (event._tag === "Notified" ? [event.payload] : []))))]
-      })
+      const { changes, live } = runChanges(sql)
 
       return Runs.of({
         ping: Effect.orDie(Effect.asVoid(sql`SELECT 1`)),
@@ -261,7 +209,7 @@ export class Runs extends Context.Service<
         earlierBenchmarks: earlierBenchmarks(sql),
         usedUp,
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
-        changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(changedRuns), Stream.flattenIterable),
+        changes,
         enter: enterPhase(sql, ids),
         recordScreening: recordScreening(sql, ids),
         noteWeights: noteWeights(sql),
@@ -279,12 +227,7 @@ export class Runs extends Context.Service<
         activate: activateRun(sql, ids),
         recordProgress: recordProgress(sql),
         hubToken: Effect.fn("Runs.hubToken")((orgId, userId) => (userId === null ? hubConnections.findShared(orgId) : hubConnections.find(orgId, userId))),
-        release: Effect.fn("Runs.release")(function* (id, orgId) {
-          const at = new Date(yield* Clock.currentTimeMillis)
-          yield* Effect.orDie(
-            sql`UPDATE deployments SET released_at = ${at} WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND ended_at IS NOT NULL AND released_at IS NULL`
-          )
-        })
+        release: release(sql)
       })
     })
   )

@@ -29,6 +29,16 @@ export interface Read {
   readonly damaged: number
 }
 
+/** The payload of the frame at `at`; `incomplete` if `bytes` ends within it. */
+const frameAt = (bytes: Buffer, at: number): Buffer | "incomplete" | "damaged" => {
+  const length = bytes.readUInt32LE(at + 4)
+  if (length > maxPayload || !mark.equals(bytes.subarray(at, at + mark.length))) return "damaged"
+  const end = at + headLength + length
+  if (end > bytes.length) return "incomplete"
+  const payload = bytes.subarray(at + headLength, end)
+  return crc32(payload) === bytes.readUInt32LE(at + 8) ? payload : "damaged"
+}
+
 /** The complete frames of `bytes`, at most `limit`. `length`: the number of bytes read. */
 const readFrames = (bytes: Buffer, limit: number) => {
   const payloads: Array<Buffer> = []
@@ -37,16 +47,15 @@ const readFrames = (bytes: Buffer, limit: number) => {
   // The possible start of an incomplete frame.
   let incompleteAt = -1
   while (at + headLength <= bytes.length && payloads.length < limit) {
-    const length = bytes.readUInt32LE(at + 4)
-    const hasHeader = mark.equals(bytes.subarray(at, at + mark.length)) && length <= maxPayload
-    const end = at + headLength + length
-    if (hasHeader && end <= bytes.length && crc32(bytes.subarray(at + headLength, end)) === bytes.readUInt32LE(at + 8)) {
-      payloads.push(bytes.subarray(at + headLength, end))
-      at = end
+    const frame = frameAt(bytes, at)
+    if (frame === "incomplete") {
+      if (incompleteAt === -1) incompleteAt = at
+    } else if (frame !== "damaged") {
+      payloads.push(frame)
+      at += headLength + frame.length
       incompleteAt = -1
       continue
     }
-    if (hasHeader && end > bytes.length && incompleteAt === -1) incompleteAt = at
     const next = bytes.indexOf(mark, at + 1)
     if (next === -1) break
     damaged += next - at

@@ -39,6 +39,11 @@ const digestParts = <Row>(sql: PgClient.PgClient, rows: ReadonlyArray<Row>, dige
   return { values: sql`, ${texts}`, column: sql`, digests`, input: sql`, input.digests::jsonb`, update: sql`, digests = excluded.digests` }
 }
 
+/** The columns of a receipt, apart from its digests. */
+const receiptColumns = `org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
+  input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
+  cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note`
+
 // All statements lock requests in this order, so that they cannot deadlock.
 const lockOrder = `id COLLATE "C"`
 
@@ -107,9 +112,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       WHERE r.state = 'running' AND excluded.state <> 'running'
       RETURNING r.org_id, r.id, r.state = 'completed' AS ended
     )
-    INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
-      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note${digests.column})
+    INSERT INTO receipts (${sql.literal(receiptColumns)}${digests.column})
     SELECT org_id, created_at, id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason, input_tokens, output_tokens,
       cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note${digests.input}
     FROM input WHERE (org_id, id) IN (SELECT org_id, id FROM written WHERE ended)
@@ -137,25 +140,28 @@ const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
  */
 type EndOf = "running" | "lost" | "swept"
 
+const endConditions: Record<EndOf, (sql: PgClient.PgClient) => Statement.Fragment> = {
+  running: (sql) => sql`r.state = 'running'`,
+  lost: (sql) => sql`r.state = 'running' AND r.lease_until <= now()`,
+  swept: (sql) => sql`r.state = 'completed' AND r.error_code = ${gatewayLost}`
+}
+
 const lateEndNote = "The gateway was disconnected from the database for longer than its lease and reported this end later."
+
+/** The receipt of a late end replaces the one that the sweep wrote. */
+const replaceReceipt = (sql: PgClient.PgClient, digests: ReturnType<typeof digestParts>) => sql`
+  ON CONFLICT (org_id, created_at, request_id) DO UPDATE SET hf_revision = excluded.hf_revision, engine_version = excluded.engine_version,
+    status_code = excluded.status_code, finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+    cache_read_tokens = excluded.cache_read_tokens, cache_write_tokens = excluded.cache_write_tokens, input_micros_per_mtok = excluded.input_micros_per_mtok,
+    output_micros_per_mtok = excluded.output_micros_per_mtok, cache_read_micros_per_mtok = excluded.cache_read_micros_per_mtok,
+    cache_write_micros_per_mtok = excluded.cache_write_micros_per_mtok, cost_micros = excluded.cost_micros, ttft_ms = excluded.ttft_ms,
+    latency_ms = excluded.latency_ms, note = excluded.note${digests.update}`
 
 /** Ends requests and writes their receipts in one statement. Other requests do not change. */
 export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
   const digests = digestParts(sql, rows, (row) => row.digests)
-  const condition =
-    which === "swept"
-      ? sql`r.state = 'completed' AND r.error_code = ${gatewayLost}`
-      : which === "lost"
-        ? sql`r.state = 'running' AND r.lease_until <= now()`
-        : sql`r.state = 'running'`
-  const replaceReceipt = sql`
-    ON CONFLICT (org_id, created_at, request_id) DO UPDATE SET hf_revision = excluded.hf_revision, engine_version = excluded.engine_version,
-      status_code = excluded.status_code, finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
-      cache_read_tokens = excluded.cache_read_tokens, cache_write_tokens = excluded.cache_write_tokens, input_micros_per_mtok = excluded.input_micros_per_mtok,
-      output_micros_per_mtok = excluded.output_micros_per_mtok, cache_read_micros_per_mtok = excluded.cache_read_micros_per_mtok,
-      cache_write_micros_per_mtok = excluded.cache_write_micros_per_mtok, cost_micros = excluded.cost_micros, ttft_ms = excluded.ttft_ms,
-      latency_ms = excluded.latency_ms, note = excluded.note${digests.update}`
+  const condition = endConditions[which](sql)
   return sql<{ readonly id: string }>`
     WITH input AS (
       SELECT * FROM unnest(
@@ -194,15 +200,13 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       WHERE r.org_id = input.org_id AND r.created_at = input.created_at AND r.id = input.id AND ${condition} AND ${within(sql, rows)}
       RETURNING r.*
     )
-    INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
-      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
-      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note${digests.column})
+    INSERT INTO receipts (${sql.literal(receiptColumns)}${digests.column})
     SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, ended.model, ended.endpoint, ended.streamed, input.hf_revision, input.engine_version,
       ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, input.input_price,
       input.output_price, input.cache_read_price, input.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms,
       ${which === "swept" ? sql`concat_ws(' ', input.note, ${lateEndNote}::text)` : sql`input.note`}${digests.input}
     FROM ended JOIN input ON input.org_id = ended.org_id AND input.id = ended.id
-    ${which === "swept" ? replaceReceipt : sql``}
+    ${which === "swept" ? replaceReceipt(sql, digests) : sql``}
     RETURNING request_id AS id`
 }
 

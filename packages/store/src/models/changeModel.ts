@@ -22,6 +22,15 @@ export const findModel = (sql: PgClient.PgClient) =>
       ORDER BY m.id = ${idOrSlug} DESC LIMIT 1`
   })
 
+/** Notifies the gateways, and the operator about every run of the serving revision. */
+const notifyServing = (sql: PgClient.PgClient, orgId: OrgId, model: AdministeredModel, at: Date) => sql`
+  WITH work AS (
+    INSERT INTO outbox (org_id, deployment_id, created_at)
+    SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND revision_id = ${model.revision_id}
+    RETURNING deployment_id
+  )
+  SELECT pg_notify('routes', ${model.id}), (SELECT count(pg_notify('deployments', deployment_id)) FROM work)`
+
 /** Changes of one model. Call each of them inside a transaction. */
 export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
   const lock = SqlSchema.findOneOption({
@@ -37,15 +46,6 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
     if (Option.isNone(model)) return yield* new ModelNotFound()
     return model.value
   })
-
-  /** Notifies the gateways, and the operator about every run of the serving revision. */
-  const notify = (orgId: OrgId, model: AdministeredModel, at: Date) => sql`
-    WITH work AS (
-      INSERT INTO outbox (org_id, deployment_id, created_at)
-      SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND revision_id = ${model.revision_id}
-      RETURNING deployment_id
-    )
-    SELECT pg_notify('routes', ${model.id}), (SELECT count(pg_notify('deployments', deployment_id)) FROM work)`
 
   /** Runs one change of an activated model: its statements, its audit event and the notifications. */
   const change = Effect.fnUntraced(function* (
@@ -64,12 +64,16 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
     const at = new Date(now)
     for (const statement of input.statements(at)) yield* statement
     yield* writeAudit(sql, ids, { ...actor, orgId, resourceType: "model_config", resourceId: model.id, action, before, after, at: now })
-    yield* notify(orgId, model, at)
+    yield* notifyServing(sql, orgId, model, at)
     return yield* Effect.orDie(locked(orgId, model.id))
   })
 
-  /** Changes whether the model serves. Changes nothing if the model is already in that state. */
-  const setStatus = Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, status: "active" | "disabled") {
+  return { locked, change }
+}
+
+/** Changes whether the model serves. Changes nothing if the model is already in that state. */
+export const makeSetStatus = (sql: PgClient.PgClient, { change, locked }: ReturnType<typeof changeModel>) =>
+  Effect.fnUntraced(function* (actor: ModelActor, orgId: OrgId, id: ModelId, status: "active" | "disabled") {
     const model = yield* locked(orgId, id)
     if (model.status === "pending" || model.revision_id === null) return yield* new ModelServesNothing()
     if (model.status === status) return model
@@ -82,6 +86,3 @@ export const changeModel = (sql: PgClient.PgClient, ids: Ids["Service"]) => {
       statements: (at) => [sql`UPDATE models SET status = ${status}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`]
     })
   })
-
-  return { locked, change, setStatus }
-}

@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { AuditEventId, canEnter, fallsBack, type Ids, isFinished, isUnplaced, maxRequeues } from "@seatrial/domain"
+import { AuditEventId, canEnter, type Failure, fallsBack, type Ids, isFinished, isUnplaced, maxRequeues, type Phase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
@@ -39,6 +39,17 @@ const planChange = (sql: PgClient.PgClient, plan: ServingPlan, { at, auditId }: 
   ]
 }
 
+const changedColumns = (sql: PgClient.PgClient, { replaces, requeued, to }: { readonly to: Phase; readonly requeued: boolean; readonly replaces: boolean }) => [
+  ...(isUnplaced(to) ? [] : [sql`placements = NULL`]),
+  ...(replaces ? [sql`replaces = true`] : []),
+  ...(requeued ? [sql`requeues = d.requeues + 1`] : [])
+]
+
+const failureOf = (failure: Failure | undefined, reason: string) => ({
+  code: failure?.code ?? "internal",
+  text: (failure?.text ?? reason).slice(0, maxFailureLength)
+})
+
 /** Moves one run if it is still in `from`, in one statement. */
 export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["enter"] => {
   const activate = activateRun(sql, ids)
@@ -53,12 +64,8 @@ export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["S
       at,
       reason,
       where: sql`${yield* leads(sql)} AND d.org_id = ${orgId} AND d.id = ${id} AND d.phase = ${from} AND d.requeues < ${requeued ? maxRequeues : maxRequeues + 1}`,
-      set: [
-        ...(isUnplaced(to) ? [] : [sql`placements = NULL`]),
-        ...(replaces ? [sql`replaces = true`] : []),
-        ...(requeued ? [sql`requeues = d.requeues + 1`] : [])
-      ],
-      ...(to === "failed" ? { failure: { code: failure?.code ?? "internal", text: (failure?.text ?? reason).slice(0, maxFailureLength) } } : {}),
+      set: changedColumns(sql, { to, requeued, replaces }),
+      ...(to === "failed" ? { failure: failureOf(failure, reason) } : {}),
       expressions: [
         ...(requeued ? [trialReset(sql, at)] : []),
         ...(plan === undefined ? [] : planChange(sql, plan, { at, auditId: yield* ids.make(AuditEventId, at.getTime()) }))

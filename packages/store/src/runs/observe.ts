@@ -130,6 +130,49 @@ const RunRow = Schema.Struct({
  */
 const inFlightMillis = 86_400_000
 
+/** The revision of the run, as JSON. */
+const revisionColumn = `
+  CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
+    'engineVersion', r.engine_version, 'engineImage', r.engine_image, 'engineDigest', r.engine_digest, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision`
+
+/** Other runs of the same model and revision, and the endpoints of the revision. */
+const relatedColumns = `
+  coalesce((SELECT maker.id FROM deployments maker WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id
+    ORDER BY maker.created_at, maker.id LIMIT 1), d.id) AS "engineRun",
+  coalesce((SELECT json_agg(user_run.id ORDER BY user_run.id) FROM deployments user_run
+    WHERE user_run.org_id = d.org_id AND user_run.revision_id = d.revision_id AND user_run.id <> d.id AND user_run.ended_at IS NULL), '[]') AS "reusedBy",
+  (SELECT older.id FROM deployments older
+    WHERE older.org_id = d.org_id AND older.model_id = d.model_id AND older.ended_at IS NULL AND (older.created_at, older.id) < (d.created_at, d.id)
+    ORDER BY older.created_at, older.id LIMIT 1) AS "olderRun",
+  coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
+    FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints`
+
+/** What was recorded about the run: faults of nodes, the history of its phases and its progress. */
+const recordColumns = `
+  coalesce((SELECT json_agg(json_build_object('node', f.node, 'code', f.code, 'at', (extract(epoch FROM f.at) * 1000)::bigint) ORDER BY f.at, f.node)
+    -- Faults of a reused engine are recorded for the run that it was tried for.
+    FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = coalesce((SELECT maker.id FROM deployments maker
+      WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id ORDER BY maker.created_at, maker.id LIMIT 1), d.id)), '[]') AS "nodeFaults",
+  (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
+    FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history,
+  (SELECT json_build_object('phase', g.phase, 'message', g.message, 'queue', g.queue, 'download', g.download,
+      'at', (extract(epoch FROM g.updated_at) * 1000)::bigint)
+    FROM deployment_progress g WHERE g.org_id = d.org_id AND g.deployment_id = d.id) AS progress`
+
+/** The run with its model, organization and revision, the run that takes over its GPUs, and its applied object. */
+const joinedTables = `
+  deployments d
+  JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
+  JOIN organizations o ON o.id = d.org_id
+  LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+  LEFT JOIN LATERAL (
+    SELECT n.id FROM deployments n
+    WHERE n.org_id = d.org_id AND n.model_id = d.model_id AND n.replaces AND n.ended_at IS NULL AND n.id <> d.id
+      AND d.phase = 'activated' AND r.status = 'active'
+    ORDER BY n.created_at, n.id LIMIT 1
+  ) taker ON true
+  LEFT JOIN applied_resources a ON a.org_id = d.org_id AND a.deployment_id = d.id`
+
 /** Reads the whole run in one statement, hence from one snapshot. */
 export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effect.Effect<Option.Option<Run>>) => {
   const find = SqlSchema.findOneOption({
@@ -141,20 +184,11 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         CASE WHEN d.failure_code IS NOT NULL THEN json_build_object('code', d.failure_code, 'text', d.failure_text) END AS failure,
         json_strip_nulls(json_build_object('kind', 'model_hub', 'repo', m.hf_repo, 'ref', d.ref)) AS source,
         d.serving AS "servingRequest", d.kept_choices AS "keptChoices", d.serve, d.started_by_user_id AS "startedBy", d.created_at AS "createdAt", d.traceparent, d.ended_at AS "endedAt",
-        CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
-          'engineVersion', r.engine_version, 'engineImage', r.engine_image, 'engineDigest', r.engine_digest, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
+        ${sql.literal(revisionColumn)},
         coalesce(d.placements, '[]'::jsonb) AS placements, m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
         m.status = 'disabled' AS "modelDisabled", o.gpu_limit AS "gpuLimit", o.spend_limited AS "spendLimited",
         o.billing_suspended_at AS "billingSuspendedAt",
-        coalesce((SELECT maker.id FROM deployments maker WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id
-          ORDER BY maker.created_at, maker.id LIMIT 1), d.id) AS "engineRun",
-        coalesce((SELECT json_agg(user_run.id ORDER BY user_run.id) FROM deployments user_run
-          WHERE user_run.org_id = d.org_id AND user_run.revision_id = d.revision_id AND user_run.id <> d.id AND user_run.ended_at IS NULL), '[]') AS "reusedBy",
-        (SELECT older.id FROM deployments older
-          WHERE older.org_id = d.org_id AND older.model_id = d.model_id AND older.ended_at IS NULL AND (older.created_at, older.id) < (d.created_at, d.id)
-          ORDER BY older.created_at, older.id LIMIT 1) AS "olderRun",
-        coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
-          FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints,
+        ${sql.literal(relatedColumns)},
         d.replaces, taker.id AS "replacedBy",
         (SELECT json_build_object('run', maker.id, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count, 'differs', ${differs(sql, "s")})
           FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
@@ -180,26 +214,8 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
               'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')
           ELSE '[]' END AS "storedWeights",
-        coalesce((SELECT json_agg(json_build_object('node', f.node, 'code', f.code, 'at', (extract(epoch FROM f.at) * 1000)::bigint) ORDER BY f.at, f.node)
-          -- Faults of a reused engine are recorded for the run that it was tried for.
-          FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = coalesce((SELECT maker.id FROM deployments maker
-            WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id ORDER BY maker.created_at, maker.id LIMIT 1), d.id)), '[]') AS "nodeFaults",
-        (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
-          FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history,
-        (SELECT json_build_object('phase', g.phase, 'message', g.message, 'queue', g.queue, 'download', g.download,
-            'at', (extract(epoch FROM g.updated_at) * 1000)::bigint)
-          FROM deployment_progress g WHERE g.org_id = d.org_id AND g.deployment_id = d.id) AS progress
-      FROM deployments d
-      JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
-      JOIN organizations o ON o.id = d.org_id
-      LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
-      LEFT JOIN LATERAL (
-        SELECT n.id FROM deployments n
-        WHERE n.org_id = d.org_id AND n.model_id = d.model_id AND n.replaces AND n.ended_at IS NULL AND n.id <> d.id
-          AND d.phase = 'activated' AND r.status = 'active'
-        ORDER BY n.created_at, n.id LIMIT 1
-      ) taker ON true
-      LEFT JOIN applied_resources a ON a.org_id = d.org_id AND a.deployment_id = d.id
+        ${sql.literal(recordColumns)}
+      FROM ${sql.literal(joinedTables)}
       WHERE d.id = ${id}`
   })
   return Effect.fn("Runs.observe")(function* (id) {

@@ -10,6 +10,9 @@ const maxSums = 50_000
 
 const ChangedSum = Schema.Struct({ name: Schema.String, version: Schema.BigIntFromString, notice: Schema.String })
 
+/** Announces the sums that these records change. */
+export type AnnounceSums = (rows: ReadonlyArray<{ readonly orgId: string; readonly costMicros: bigint | null }>) => void
+
 /**
  * Announces changed sums of limited organizations to all programs that listen to `spend`: immediately, and then at most
  * once in 100 ms. The announcement is not part of the transactions that change the sums: Postgres serializes the
@@ -56,9 +59,10 @@ export const makeAnnounceSums = Effect.fnUntraced(function* (sql: PgClient.PgCli
     Effect.forever,
     Effect.forkScoped
   )
-  return (rows: ReadonlyArray<{ readonly orgId: string; readonly costMicros: bigint | null }>): void => {
+  const noteChanges: AnnounceSums = (rows) => {
     const before = changed.size
     for (const { costMicros, orgId } of rows) if (costMicros !== null && costMicros !== 0n) changed.add(orgId)
     if (before === 0 && changed.size > 0) hasChanged.openUnsafe()
   }
+  return noteChanges
 })

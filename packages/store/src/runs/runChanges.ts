@@ -1,0 +1,70 @@
+import type { PgClient } from "@effect/sql-pg"
+import { DeploymentId } from "@seatrial/domain"
+import { Cause, Clock, Effect, Option, Schedule, Schema, Stream } from "effect"
+import { SqlSchema } from "effect/sql"
+import { type ListenEvent, listen } from "../listen.ts"
+import { leads, whileLeading } from "../OperatorTerms.ts"
+
+/** How long a finished run that was not released counts as live, milliseconds. */
+const unreleasedMillis = 86_400_000
+
+const IdRow = Schema.Struct({ id: DeploymentId })
+
+const liveRuns = (sql: PgClient.PgClient) => {
+  const findLive = SqlSchema.findAll({
+    Request: Schema.Finite,
+    Result: IdRow,
+    execute: (now) => sql`
+      SELECT id FROM deployments WHERE ended_at IS NULL
+      UNION SELECT d.id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id WHERE m.deleted_at IS NULL
+      UNION SELECT deployment_id FROM endpoints
+      UNION SELECT id FROM deployments WHERE ended_at IS NOT NULL AND released_at IS NULL AND ended_at > ${new Date(now - unreleasedMillis)}
+      ORDER BY id`
+  })
+  return Clock.currentTimeMillis.pipe(
+    Effect.flatMap(findLive),
+    Effect.map((rows) => rows.map(({ id }) => id)),
+    Effect.orDie
+  )
+}
+
+/** The runs that may need work, and the stream of runs that changed. */
+export const runChanges = (sql: PgClient.PgClient) => {
+  const live = liveRuns(sql)
+  const drainOutbox = SqlSchema.findAll({
+    Request: Schema.Void,
+    Result: IdRow,
+    execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
+  })
+
+  /** Postgres may become unavailable after a notification; the stream must not end because of it. */
+  const tolerant = <A>(effect: Effect.Effect<A>) =>
+    Effect.tapCause(effect, (cause) =>
+      Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("Could not read the outbox; retrying", Cause.pretty(cause))
+    ).pipe(Effect.sandbox)
+  /** Everything that was missed without a listener: the rest of the outbox, then all live runs. */
+  const missed = Effect.gen(function* () {
+    const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
+    return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
+  }).pipe(
+    tolerant,
+    Effect.retry(Schedule.spaced("1 second")),
+    Effect.catch((cause) => Effect.failCause(cause))
+  )
+  const decodeId = Schema.decodeOption(DeploymentId)
+  /** Notifications that arrive together are taken from the outbox together. */
+  const takeNotified = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
+    const notified = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
+    // Rows that are not deleted are read again later.
+    if (notified.length > 0)
+      yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", notified)}`).pipe(tolerant, Effect.ignore)
+    return notified
+  })
+  const changedRuns = Effect.fnUntraced(function* (events: ReadonlyArray<ListenEvent>) {
+    const missedRuns = events.some(({ _tag }) => _tag === "Listening") ? yield* missed : []
+    return [...missedRuns, ...(yield* takeNotified(events.flatMap((event) => (event._tag === "Notified" ? [event.payload] : []))))]
+  })
+  const changes = listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(changedRuns), Stream.flattenIterable)
+
+  return { changes, live }
+}
