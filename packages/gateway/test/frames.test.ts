@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { vi } from "vitest"
 import { messages } from "../src/dialects/messages.ts"
 import { chat } from "../src/dialects/openAi.ts"
 import { FrameSplitter } from "../src/FrameSplitter.ts"
@@ -43,6 +44,24 @@ describe("frames", () => {
     const complete = split([stream])
     const carriage = Buffer.from(stream.toString("utf8").replaceAll("\n", "\r\n"))
     for (let at = 0; at <= carriage.length; at++) assert.deepStrictEqual(split([carriage.subarray(0, at), carriage.subarray(at)]), complete)
+  })
+
+  it("that arrive in many chunks are examined and copied once for each byte, however large they are", () => {
+    const frame = chunk("a".repeat(400_000))
+    const bytes = Buffer.from(frame)
+    const pieces = Array.from({ length: Math.ceil(bytes.length / 1_000) }, (_, index) => bytes.subarray(index * 1_000, (index + 1) * 1_000))
+    const counted = [
+      vi.spyOn(String.prototype, "includes"),
+      vi.spyOn(String.prototype, "indexOf"),
+      vi.spyOn(String.prototype, "replaceAll"),
+      vi.spyOn(Array.prototype, "join")
+    ]
+    const frames = split(pieces)
+    const examinedTexts = counted.flatMap(({ mock }) => [...mock.contexts])
+    for (const spy of counted) spy.mockRestore()
+    const examined = examinedTexts.reduce<number>((sum, text) => sum + String(text).length, 0)
+    assert.deepStrictEqual(frames, [frame])
+    assert.isBelow(examined, 6 * bytes.length)
   })
 
   it.prop("of any content pass unchanged except for their usage", [Frames], ([frames]) => {
