@@ -33,9 +33,9 @@ const show = Effect.fnUntraced(function* (organization: string, model: string, s
         [operatorMetrics.benchmarkTtft, figures?.ttft_ms[name]],
         [operatorMetrics.benchmarkTpot, figures?.tpot_ms[name]]
       ] as const
-      for (const [gauge, found] of pairs) {
-        if (found === null || found === undefined) continue
-        yield* gauge.update({ ...labels, quantile }, found.value / 1_000)
+      for (const [gauge, figure] of pairs) {
+        if (figure === null || figure === undefined) continue
+        yield* gauge.update({ ...labels, quantile }, figure.value / 1_000)
         removals.push(gauge.remove({ ...labels, quantile }))
       }
     }
@@ -43,7 +43,7 @@ const show = Effect.fnUntraced(function* (organization: string, model: string, s
   return Effect.all(removals, { discard: true })
 })
 
-/** Keeps the metrics until the scope closes, and removes those of revisions that no longer serve. */
+/** Keeps the metrics until the scope closes, and removes them when their revision stops serving. */
 export const makeBenchmarkGauges: Effect.Effect<BenchmarkGauges, never, Scope.Scope> = Effect.gen(function* () {
   const shown = new Map<DeploymentId, Shown>()
   const forget = Effect.fnUntraced(function* (id: DeploymentId) {

@@ -36,7 +36,7 @@ const step = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Eff
 type PassEnd =
   /** Postgres does not contain the run. */
   | { readonly state: "gone" }
-  /** The cluster holds no more objects of the run, and that is recorded. */
+  /** The cluster holds no objects of the run, and Postgres knows that. */
   | { readonly state: "released"; readonly next: Delay }
   | { readonly state: "open"; readonly next: Delay; readonly isFinished: boolean }
 

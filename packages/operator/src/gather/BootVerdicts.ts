@@ -36,8 +36,8 @@ export const keepVerdict = (
   verdicts: BootVerdicts,
   engineRun: DeploymentId,
   pod: ObservedPod,
-  found: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly at: number }
+  result: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly at: number }
 ) => {
   const before = verdicts.get(engineRun)?.failures ?? 0
-  verdicts.set(engineRun, { ...found, boot: bootOf(pod), failures: found.outcome === "differs" ? before + 1 : 0 })
+  verdicts.set(engineRun, { ...result, boot: bootOf(pod), failures: result.outcome === "differs" ? before + 1 : 0 })
 }

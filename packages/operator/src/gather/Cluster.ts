@@ -9,7 +9,7 @@ import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
 /** The operator's watches: its own namespace, nodes and host classes. */
 export interface Cluster {
   readonly namespace: string
-  /** Also those of other namespaces that are mapped to organizations. */
+  /** Includes the other namespaces that are mapped to organizations. */
   readonly deployments: Deployments
   readonly pods: Reflector<WatchedPod>
   readonly jobs: Reflector<WatchedJob>
@@ -34,7 +34,7 @@ const maxGonePods = 10_000
  */
 export const watchCluster = Effect.fnUntraced(function* (
   namespace: string,
-  others: ReadonlyArray<string>
+  otherNamespaces: ReadonlyArray<string>
 ): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
   const gonePods = new Map<string, WatchedPod>()
   const onGone = (pod: WatchedPod) => {
@@ -45,7 +45,7 @@ export const watchCluster = Effect.fnUntraced(function* (
     namespace,
     gonePods,
     ledger,
-    deployments: yield* watchDeployments(namespace, others),
+    deployments: yield* watchDeployments(namespace, otherNamespaces),
     pods: yield* Reflector.make(
       WatchedPod,
       { namespace },

@@ -30,11 +30,14 @@ const countWaiting = (notes: PoolNotes, run: Run, hostClass: string) => {
   return { older, requestedGpus }
 }
 
-/** GPUs of visible pods and of granted runs. The run's own do not count. */
-const makeUses = (ledger: GpuLedger, run: Run, unseen: ReadonlyArray<PoolNote>) => {
+/** GPUs of visible pods and of granted runs without a visible pod (`pending`). The run's own do not count. */
+const makeUses = (ledger: GpuLedger, run: Run, pending: ReadonlyArray<PoolNote>) => {
   const own = enginePodName(run.engineRun)
   const claimedOn = (hostClass: string, organization?: string): number =>
-    unseen.reduce((sum, claim) => sum + (claim.hostClasses[0] === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0), 0)
+    pending.reduce(
+      (sum, claim) => sum + (claim.hostClasses[0] === hostClass && (organization ?? claim.organization) === claim.organization ? claim.gpus : 0),
+      0
+    )
   return {
     /** GPUs on a host class of one organization, or of all organizations. */
     used: (podClass: PodClass, organization?: string): number =>
@@ -76,11 +79,11 @@ export const viewClass = (
   const { classes, reservations, run } = question
   const { gpu_count, name } = podClass.hostClass
   const own = enginePodName(run.engineRun)
-  const unseen = notes.unseen(run)
-  const uses = makeUses(ledger, run, unseen)
+  const pending = notes.pending(run)
+  const uses = makeUses(ledger, run, pending)
   const { older, requestedGpus } = countWaiting(notes, run, name)
   const neighbors = countNeighbors(ledger, podClass, question, uses)
-  const claimed = unseen.filter((claim) => claim.hostClasses[0] === name).length
+  const claimed = pending.filter((claim) => claim.hostClasses[0] === name).length
   const free = ledger.freeSlots(podClass, own) - claimed - Math.ceil(neighbors.promised / gpu_count)
   const reserved = unusedReservations(podClass, reservations, uses)
   const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(neighbors.reserved / gpu_count), older })

@@ -82,7 +82,7 @@ const observeResource = (resource: ModelDeployment | null): Pick<Observation, "r
   return { resource: { uid: resource.metadata.uid ?? "", shownPhase: resource.status?.phase ?? null }, shownSince: Math.max(0, ...changes) }
 }
 
-/** Whether the run's engine has a disruption budget, or gets one that no watch has shown yet. */
+/** Whether the run's engine has a disruption budget. A budget that was just created counts before a watch shows it. */
 const hasBudget = Effect.fnUntraced(function* ({ cluster, memory }: GatherFrom, { id }: Run, now: number) {
   const createdAt = memory.budgetExpectations.get(id) ?? Number.NEGATIVE_INFINITY
   if (Math.abs(now - createdAt) < watchTimeoutMillis) return true
@@ -106,7 +106,7 @@ const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }:
     revision?.settings.hold_seconds !== undefined ||
     funding !== null)
 
-/** What is known of the engine since when. */
+/** Since when the engine has no endpoint, and since when its container does not start. */
 const observeSince = ({ blocked, withdrawn }: GatherMemory, run: Run, pod: ObservedPod | null, funding: Observation["funding"], now: number) => ({
   withdrawnAt: keepSince(withdrawn, run.id, pod !== null && run.endpoints.length === 0 && givesBack(run, funding), now),
   blockedSince: keepSince(blocked, run.id, pod !== null && pod.blocked !== null, now)

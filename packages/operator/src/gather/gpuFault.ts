@@ -59,8 +59,8 @@ export const deviceFault = (pod: WatchedPod): Finding | null => {
 }
 
 /**
- * Whether a GPU is known to have failed: one of the pod's own, according to the device plugin or the driver's message
- * in the engine's output, or one of its node's.
+ * Whether a GPU has failed: a GPU of the pod, according to the device plugin or the driver's message in the engine's
+ * output, or a GPU of its node.
  */
 export const hasGpuFault = (pod: WatchedPod, node: Node | undefined): boolean => {
   const output = lastExit(mainContainer(pod))?.message ?? ""

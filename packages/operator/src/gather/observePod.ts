@@ -35,8 +35,8 @@ export const nodeDownSince = (pod: WatchedPod, node: Node | undefined, createdAt
 export const isGated = (pod: WatchedPod): boolean => (pod.spec?.schedulingGates ?? []).length > 0
 
 /**
- * Whether the pod's kubelet reports it ready. If a node stops responding, Kubernetes clears the readiness of its pods
- * and leaves that of their containers. The engines may still respond. The decision knows about the node and limits how
+ * Whether the pod's kubelet reports it ready. If a node stops responding, Kubernetes clears the readiness of its pods,
+ * but not of their containers. The engines may still respond. The decision knows about the node and limits how
  * long such a status counts.
  */
 const isReady = (pod: WatchedPod): boolean => {
@@ -58,7 +58,9 @@ const observeScheduling = (pod: WatchedPod, createdAt: number): Pick<ObservedPod
   return { scheduled: true, scheduledAt: scheduling?.status === "True" ? since : createdAt, unschedulable, gated }
 }
 
-/** Why a container of the pod cannot start. While an init container runs, the main container waits and reports nothing. */
+/**
+ * Why a container of the pod cannot start. While an init container runs, the main container waits and reports nothing.
+ */
 const blockedBy = (pod: WatchedPod): string | null => {
   const waitingInit = pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined)
   const reason = (waitingInit ?? mainContainer(pod))?.state?.waiting?.reason

@@ -9,7 +9,7 @@ export const weightsStore = (podClass: PodClass | null, { namespace, weightsClai
   `${namespace}/${podClass?.weightsClaim ?? weightsClaim}`
 
 /**
- * What is recorded about the run's weights in that store. Null if the list of files has changed or the host class is
+ * The record of the run's weights in that store. Null if the list of files has changed or the host class is
  * gone.
  */
 export const observeWeights = (run: Run, podClass: PodClass | null, settings: Pick<OperatorSettings, "namespace" | "weightsClaim">): Observation["weights"] => {

@@ -9,7 +9,7 @@ export interface PoolNote {
   /** The run that owns its engine's pod. */
   readonly engineRun: DeploymentId
   readonly organization: string
-  /** The host classes whose queues it is in, or the one that it has. */
+  /** The host classes whose queues it is in, or the host class that it has. */
   readonly hostClasses: ReadonlyArray<string>
   readonly gpus: number
   readonly createdAt: number
@@ -62,32 +62,35 @@ export const isBefore = (one: Pick<PoolNote, "createdAt" | "id">, other: Pick<Po
 const makeClaims = (ledger: GpuLedger) => {
   const claims = new Map<string, Map<DeploymentId, PoolNote>>()
   /** Pods of `claims` that are not visible. */
-  const unseenPods = new Set<string>()
+  const pendingPods = new Set<string>()
   ledger.onPod((pod, isPresent) => {
-    if (isPresent || !claims.has(pod)) unseenPods.delete(pod)
-    else unseenPods.add(pod)
+    if (isPresent || !claims.has(pod)) pendingPods.delete(pod)
+    else pendingPods.add(pod)
   })
   return {
-    unseenPods,
+    pendingPods,
     of: (pod: string): Iterable<PoolNote> => claims.get(pod)?.values() ?? [],
     add: (note: PoolNote): void => {
       const pod = enginePodName(note.engineRun)
       const sharing = claims.get(pod)
       if (sharing === undefined) claims.set(pod, new Map([[note.id, note]]))
       else sharing.set(note.id, note)
-      if (!ledger.hasPod(pod)) unseenPods.add(pod)
+      if (!ledger.hasPod(pod)) pendingPods.add(pod)
     },
     remove: ({ engineRun, id }: PoolNote): void => {
       const pod = enginePodName(engineRun)
       const sharing = claims.get(pod)
       if (sharing?.delete(id) !== true || sharing.size > 0) return
       claims.delete(pod)
-      unseenPods.delete(pod)
+      pendingPods.delete(pod)
     }
   }
 }
 
-/** The notes of all runs. A query reads the waiting runs and those without a visible pod, not the runs that have their engines. */
+/**
+ * The notes of all runs. A query reads the waiting runs and the runs without a visible pod, not the runs that have
+ * their engines.
+ */
 export const makePoolNotes = (ledger: GpuLedger) => {
   const notes = new Map<DeploymentId, PoolNote>()
   const waiting = new Map<DeploymentId, PoolNote>()
@@ -117,9 +120,9 @@ export const makePoolNotes = (ledger: GpuLedger) => {
       else waiting.set(note.id, note)
     },
     /** Runs that were granted GPUs and whose pods are not visible. If several share an engine, the first counts. */
-    unseen: (run: Run): ReadonlyArray<PoolNote> => {
+    pending: (run: Run): ReadonlyArray<PoolNote> => {
       const own = enginePodName(run.engineRun)
-      return [...claims.unseenPods].flatMap((pod) => {
+      return [...claims.pendingPods].flatMap((pod) => {
         const first = pod === own ? undefined : Iterator.from(claims.of(pod)).find((note) => isHolder(run, note))
         return first === undefined ? [] : [first]
       })

@@ -17,7 +17,7 @@ export interface Deployments {
 }
 
 /** Number of unprocessed keys from which the watches of other namespaces pause. */
-const waiting = 256
+const maxChanges = 256
 
 const byDeployment = "deployment"
 const options = { keep: compactDeployment, indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
@@ -28,46 +28,46 @@ const options = { keep: compactDeployment, indexBy: { [byDeployment]: ({ status 
  */
 export const watchDeployments = Effect.fnUntraced(function* (
   own: string,
-  others: ReadonlyArray<string>
+  otherNamespaces: ReadonlyArray<string>
 ): Effect.fn.Return<Deployments, never, KubeClient | Scope.Scope> {
-  const home = yield* Reflector.make(ModelDeployment, { namespace: own }, options)
-  const abroad = new Map<string, Reflector<ModelDeployment>>()
-  const changed = yield* Queue.bounded<string>(waiting)
+  const ownReflector = yield* Reflector.make(ModelDeployment, { namespace: own }, options)
+  const otherReflectors = new Map<string, Reflector<ModelDeployment>>()
+  const otherChanges = yield* Queue.bounded<string>(maxChanges)
   const watch = Effect.fnUntraced(
     function* (namespace: string) {
       const reflector = yield* Reflector.make(ModelDeployment, { namespace }, options)
       yield* reflector.synced
-      abroad.set(namespace, reflector)
-      return yield* Stream.runForEach(reflector.changes, (key) => Queue.offer(changed, key))
+      otherReflectors.set(namespace, reflector)
+      return yield* Stream.runForEach(reflector.changes, (key) => Queue.offer(otherChanges, key))
     },
     (effect, namespace) =>
       effect.pipe(
         Effect.scoped,
-        Effect.ensuring(Effect.sync(() => abroad.delete(namespace))),
+        Effect.ensuring(Effect.sync(() => otherReflectors.delete(namespace))),
         Effect.tapError(({ message }) => Effect.logWarning(`the ModelDeployments of the namespace ${namespace} cannot be watched: ${message}`)),
         Effect.retry(Schedule.spaced("1 minute")),
         Effect.ignore
       )
   )
-  for (const namespace of others) yield* Effect.forkScoped(watch(namespace))
+  for (const namespace of otherNamespaces) yield* Effect.forkScoped(watch(namespace))
   return {
     // The status is parsed once for each caller.
     get: (name, namespace) =>
       Effect.map(
-        (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
-        Option.map((found) => ({ ...found }))
+        (namespace === own ? ownReflector : otherReflectors.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
+        Option.map((deployment) => ({ ...deployment }))
       ),
     list: () =>
       Effect.map(
-        Effect.forEach([home, ...abroad.values()], (reflector) => reflector.list()),
+        Effect.forEach([ownReflector, ...otherReflectors.values()], (reflector) => reflector.list()),
         (lists) => lists.flat()
       ),
     mayShow: (id) =>
       Effect.map(
-        Effect.forEach([home, ...abroad.values()], (reflector) => reflector.listBy(byDeployment, id)),
-        (lists) => others.some((namespace) => !abroad.has(namespace)) || lists.some((found) => found.length > 0)
+        Effect.forEach([ownReflector, ...otherReflectors.values()], (reflector) => reflector.listBy(byDeployment, id)),
+        (lists) => otherNamespaces.some((namespace) => !otherReflectors.has(namespace)) || lists.some((list) => list.length > 0)
       ),
-    changes: Stream.merge(home.changes, Stream.fromQueue(changed)),
-    synced: home.synced
+    changes: Stream.merge(ownReflector.changes, Stream.fromQueue(otherChanges)),
+    synced: ownReflector.synced
   }
 })

@@ -90,7 +90,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     const hold = yield* readHold(cluster, pod)
     if (hold !== null) yield* recordPod(holds, known, hold, isGone)
   })
-  /** Releases pods of which not even the last state is known. */
+  /** Releases the GPUs of pods that disappeared without a last state. */
   const releaseMissing = Effect.fnUntraced(function* ({ open }: Known, present: WatchedPod | undefined) {
     for (const uid of [...open.keys()]) {
       if (uid === present?.metadata.uid) continue

@@ -85,7 +85,7 @@ export interface ObservedPod {
    * fault.
    */
   readonly lost: string | null
-  /** Whether one of its GPUs, or one of its node's, is known to have failed. */
+  /** Whether one of its GPUs or of its node's GPUs has failed. */
   readonly gpuFault: boolean
   /** When its node stopped responding. */
   readonly nodeDownSince: number | null

@@ -28,7 +28,9 @@ export interface DecidedRun {
   readonly now: number
 }
 
-/** Keeps the run's place among the runs that wait for GPUs. Returns true if it gave up a claim or a place in a queue. */
+/**
+ * Keeps the run's place among the runs that wait for GPUs. Returns true if it gave up a claim or a place in a queue.
+ */
 const notePlace = ({ pool }: RunMemory, { enters, isIdle, observation, run }: DecidedRun): boolean =>
   pool.note(run, enters?.to ?? run.phase, isIdle, { plan: enters?.plan, open: openClasses(observation), isUnfunded: observation.funding !== null })
 
@@ -53,7 +55,7 @@ export const decideRun = Effect.fnUntraced(function* (reconciler: Reconciler, ru
     unfunded: fundingReason(observation, now),
     now
   }
-  // The engine of a released run exists again if another run reuses it. Both are released once more after that.
+  // The engine of a released run exists again if another run reuses it. The run is released again after that.
   if (observation.released && observation.pod !== null && run.engineRun === run.id) memory.released.delete(run.id)
   // At once: if the pass fails after this and is repeated, nothing changes here any more.
   if (notePlace(memory, decided)) yield* Effect.forEach(memory.pool.queued(), enqueue, { discard: true })

@@ -23,7 +23,9 @@ const messagesOf = ({ decision }: DecidedRun, { refused }: AppliedDecision): Mes
         publicMessage: "The cluster refuses an object of the run. Its operator has to change that."
       }
 
-/** The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves. */
+/**
+ * The pods to show. The engine of a finished run that only reused it belongs to another run, unless this run serves.
+ */
 const shownPods = ({ gathered, observation, run }: DecidedRun) => {
   const owns = !isFinished(run.phase) || run.engineRun === run.id || isServed(observation)
   return owns ? { pod: observation.pod, pods: gathered.pods } : { pod: null, pods: [] }

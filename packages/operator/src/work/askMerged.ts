@@ -8,7 +8,7 @@ import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
-/** The time limit for all items: that of a check with as many answers, for the slowest engine. */
+/** The time limit for all items. A check with as many answers has the same limit, for the slowest engine. */
 const limit = "10 minutes"
 
 /** The engine answered valid requests with HTTP 5xx on two attempts. The merged weights or the engine cause it. */
@@ -20,7 +20,10 @@ const reproducedError = (detail: string) =>
     }
   })
 
-/** The error for an unexpected answer of the merged model's engine. `wasEngineError`: whether the previous attempt ended with an HTTP 5xx. */
+/**
+ * The error for an unexpected answer of the merged model's engine. `wasEngineError`: whether the previous attempt ended
+ * with an HTTP 5xx.
+ */
 export const mergedFault = ({ detail, status = 0 }: Pick<Unexpected, "detail" | "status">, wasEngineError = false): WorkRefused | WorkUnavailable => {
   const isEngineError = status >= 500
   return isEngineError && wasEngineError ? reproducedError(detail) : new WorkUnavailable({ message: `The merged model's engine: ${detail}.`, isEngineError })

@@ -44,7 +44,7 @@ const describeTexts = LikelihoodComparison.$match({
   Differs: ({ detail }) => `, and texts are ${detail}`
 })
 
-/** The likelihoods of the verified engine; null if none are recorded, or only those of other texts. */
+/** The likelihoods of the verified engine; null if there are none, or if they belong to other texts. */
 const recordedLikelihood = Effect.fnUntraced(function* ({ revision, run }: EngineUnderTrial) {
   const runs = yield* Runs
   const recorded = yield* runs.likelihood(run.orgId, revision.id)
@@ -52,8 +52,9 @@ const recordedLikelihood = Effect.fnUntraced(function* ({ revision, run }: Engin
 })
 
 /**
- * Compares the likelihood of texts. Only the tokenizer is read from the repository. Without a supported tokenizer, texts
- * are sent as they are and the hub is not needed. `isOptional`: the fingerprints alone decide if the comparison fails.
+ * Compares the likelihood of texts. Only the tokenizer is read from the repository. Without a supported tokenizer,
+ * texts are sent as they are and the hub is not needed. `isOptional`: the fingerprints alone decide if the comparison
+ * fails.
  */
 const compareTexts = Effect.fnUntraced(function* (trial: EngineUnderTrial, bare: SuiteSubject, fingerprints: Fingerprints, isOptional: boolean) {
   const likelihood = yield* recordedLikelihood(trial)
@@ -75,7 +76,7 @@ const verdictOf = (differing: number, total: number, texts: LikelihoodComparison
 
 /**
  * Compares a restarted engine with its verified revision. Fingerprints come first. The likelihood of texts follows if
- * fingerprints differ or are missing, or if the container restarted in its pod, where no init container checked the
+ * fingerprints differ or are missing, or if the container restarted in its pod: then no init container checked the
  * weights. The likelihood needs the repository if its tokenizer is supported. If that is unavailable at the last
  * attempt (`isLast`), the fingerprints alone decide: different answers must not pass as not compared.
  */

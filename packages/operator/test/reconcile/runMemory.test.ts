@@ -84,7 +84,8 @@ const makeOperator = Effect.fnUntraced(function* ({ settings, start }: ReturnTyp
     backlog: () => 0
   }
   const passUntil = Effect.fnUntraced(function* (holds: () => boolean) {
-    while (!holds()) {
+    for (let passes = 0; !holds(); passes++) {
+      assert.isBelow(passes, 100, "passes")
       yield* reconcile(reconciler, deploymentId)
       yield* Effect.forEach(Array.from({ length: 30 }), () => Effect.yieldNow)
     }
