@@ -230,12 +230,15 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the cha
     })
   )
 
-  it.effect("cluster-wide the operator reads nodes and host classes, and nothing else", () =>
+  it.effect("cluster-wide the operator reads nodes, host classes and custom resources, and changes nothing but status and finalizers", () =>
     Effect.gen(function* () {
       const manifest = yield* Effect.promise(() => readFile(join(root, "k8s/rbac.yaml"), "utf8"))
       const wide = rulesOf(manifest).filter((permission) => permission.startsWith("cluster "))
       for (const permission of wide)
-        assert.match(permission, /^cluster ((get|list|watch) (nodes|hostclasses\.seatrial\.dev)|patch hostclasses\.seatrial\.dev\/status)$/u)
+        assert.match(
+          permission,
+          /^cluster ((list|watch) (nodes|(hostclasses|modeldeployments)\.seatrial\.dev)|patch (hostclasses\.seatrial\.dev\/status|modeldeployments\.seatrial\.dev(\/status)?))$/u
+        )
     })
   )
 

@@ -258,7 +258,27 @@ it.live(
       yield* abroad("wait", "--for=condition=Activated", "mdep/abroad", "--timeout=300s")
       assert.include(yield* abroad("get", "events", "-o", "jsonpath={.items[*].reason}"), "Activated")
       assert.strictEqual(yield* abroad("get", "pods,jobs,secrets", "-o", "name"), "")
-      yield* abroad("delete", "mdep", "abroad", "--timeout=300s")
+      // The operator may read what other namespaces hold, and change nothing there.
+      const account = "system:serviceaccount:seatrial:seatrial-operator"
+      yield* command("kubectl", ["create", "namespace", "foreign"])
+      const foreign = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=foreign"])
+      yield* command("kubectl", ["apply", "--namespace=foreign", "-f", "-"], { input: JSON.stringify(modelDeployment("theirs", { source })) })
+      // `kubectl patch` reads first, which the operator does not need.
+      yield* foreign("create", "role", "reader", "--verb=get", "--resource=modeldeployments.seatrial.dev")
+      yield* foreign("create", "rolebinding", "reader", "--role=reader", `--serviceaccount=${namespace}:seatrial-operator`)
+      const patch = (change: object, ...options: ReadonlyArray<string>) =>
+        foreign("patch", "mdep", "theirs", "--type=merge", `--patch=${JSON.stringify(change)}`, `--as=${account}`, ...options).pipe(
+          Effect.as("taken"),
+          Effect.catch(({ message }) => Effect.succeed(message))
+        )
+      const denied = "the operator may only remove finalizers in a namespace in which it has no Role"
+      for (const change of [{ spec: { serve: false } }, { metadata: { labels: { a: "b" } } }, { metadata: { finalizers: ["seatrial.dev/more"] } }])
+        assert.include(yield* patch(change), denied)
+      yield* foreign("patch", "mdep", "theirs", "--type=merge", '--patch={"metadata":{"finalizers":["seatrial.dev/test"]}}')
+      assert.strictEqual(yield* patch({ metadata: { finalizers: [] } }), "taken")
+      assert.include(yield* foreign("delete", "mdep", "theirs", `--as=${account}`).pipe(Effect.catch(({ message }) => Effect.succeed(message))), "forbidden")
+      // Kubernetes removes the operator's Role from a namespace that is deleted before the operator has removed its finalizer.
+      yield* command("kubectl", ["delete", "namespace", "team", "--timeout=300s"])
 
       for (const name of ["broken", "elsewhere", "tiny"]) yield* kubectl("delete", "mdep", name, "--timeout=300s")
       const pods = kubectl("get", "pods", "-l", "seatrial.dev/role=engine", "-o", "name")
