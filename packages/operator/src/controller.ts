@@ -13,8 +13,8 @@ import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { Reconciler } from "./pass/Reconciler.ts"
 import { makeRunMemory } from "./RunMemory.ts"
 import { reconcile } from "./reconcile.ts"
-import { toPodClass } from "./resources/HostClassResource.ts"
 import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
+import { toPodClass } from "./resources/PodClass.ts"
 import type { StartWork } from "./work/startWork.ts"
 
 /**

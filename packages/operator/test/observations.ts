@@ -5,7 +5,7 @@ import { Schema } from "effect"
 import type { Observation } from "../src/observation/Observation.ts"
 import { ObservedFetch } from "../src/observation/ObservedFetch.ts"
 import type { ObservedPod } from "../src/observation/ObservedPod.ts"
-import type { PodClass } from "../src/resources/HostClassResource.ts"
+import type { PodClass } from "../src/resources/PodClass.ts"
 
 const body = "01k3v7m8q2w4x6y8z0a2b4c6d8"
 export const deploymentId = Schema.decodeSync(DeploymentId)(`dep_${body}`)

@@ -2,8 +2,9 @@ import { isFinished } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { Option } from "effect"
 import type { Capacity } from "../gather/GpuLedger.ts"
-import { type HostClassResource, type HostClassStatus, type PodClass, toPodClass } from "../resources/HostClassResource.ts"
+import type { HostClassResource, HostClassStatus } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { type PodClass, toPodClass } from "../resources/PodClass.ts"
 import { brokenRule, hostClassRules, nodeSelectorProblem } from "../resources/rules.ts"
 
 /** The most model names that a status lists. */

@@ -4,7 +4,8 @@ import { HostClasses } from "@seatrial/store"
 import { Clock, Duration, Effect, Equal, Option, type Scope } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { GpuLedger } from "../gather/GpuLedger.ts"
-import { HostClassResource, type HostClassStatus, type PodClass, toPodClass } from "../resources/HostClassResource.ts"
+import { HostClassResource, type HostClassStatus } from "../resources/HostClassResource.ts"
+import { type PodClass, toPodClass } from "../resources/PodClass.ts"
 import { hostClassStatus, modelsByClass } from "./hostClassStatus.ts"
 
 /** Changes within this time are written together. */

@@ -1,7 +1,7 @@
 import { choiceInWords, classesInWords, classOrder, freeInWords, type HostClass, isClassChoice, otherClassInWords } from "@seatrial/domain"
 import type { ServingPlan } from "@seatrial/store"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import { classMissing } from "./classMissing.ts"
 import { Action, act, type Decision } from "./Decision.ts"
 import { waitsForFunds } from "./funding.ts"

@@ -1,7 +1,7 @@
 import type { DeploymentId, HostClass } from "@seatrial/domain"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { ObservedBoot, ObservedPod } from "../observation/ObservedPod.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 
 /** The result of comparing a start of an engine. */
 export type BootVerdict = NonNullable<ObservedBoot["verdict"]> & { readonly boot: string }

@@ -1,5 +1,5 @@
 import type { Node } from "@seatrial/kube"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import { type GpuUsage, makeGpuUsage } from "./GpuUsage.ts"
 import { makeNodeRoom } from "./NodeRoom.ts"
 import { accepts, hasLabels, offeredGpus } from "./nodeFit.ts"

@@ -1,7 +1,7 @@
 import type { Reservation, Run } from "@seatrial/store"
 import type { ClassOption, Observation } from "../observation/Observation.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePodName } from "../resources/objectNames.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import type { GpuLedger } from "./GpuLedger.ts"
 import { isBefore, type PoolNote, type PoolNotes } from "./poolNotes.ts"
 import { share } from "./share.ts"

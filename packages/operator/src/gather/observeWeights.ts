@@ -1,7 +1,7 @@
 import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 
 /** The identity of the store that holds the run's weights: claim and namespace. */

@@ -3,7 +3,7 @@ import { type Reservation, type Run, Runs, type ServingPlan } from "@seatrial/st
 import { Effect, Option } from "effect"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
-import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
+import { type PodClass, toPodClass } from "../resources/PodClass.ts"
 import type { Cluster } from "./Cluster.ts"
 import { observeWeights, weightsStore } from "./observeWeights.ts"
 

@@ -5,8 +5,8 @@ import { nodeDownSince } from "../gather/observePod.ts"
 import { hasEnded, millisOf } from "../gather/podStatus.ts"
 import { gpusOf, resourcesOf } from "../gather/takenGpus.ts"
 import type { WatchedPod } from "../gather/watched.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import { failedStarts } from "./failedStarts.ts"
 
 /** The GPUs that an engine's pod holds. Times are Unix milliseconds from the pod's status. */

@@ -1,7 +1,7 @@
 import type { RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
-import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
+import type { WeightsCache } from "../resources/PodClass.ts"
 import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
 
 /** The path of the merged model in the engine's container. */

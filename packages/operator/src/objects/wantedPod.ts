@@ -3,7 +3,7 @@ import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { Observation } from "../observation/Observation.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import { enginePod } from "./enginePod.ts"
 
 /**

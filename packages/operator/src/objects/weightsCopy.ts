@@ -1,8 +1,8 @@
 import type { KubeObject } from "@seatrial/kube"
 import type { RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
-import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { checkContainer, copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
+import type { WeightsCache } from "../resources/PodClass.ts"
 import { weightsArguments } from "../resources/weightFiles.ts"
 
 /**

@@ -1,6 +1,6 @@
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Run, ServingPlan } from "@seatrial/store"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import type { ObservedFetch } from "./ObservedFetch.ts"
 import type { ObservedBoot, ObservedPod } from "./ObservedPod.ts"
 import type { WorkState } from "./work.ts"

@@ -20,25 +20,52 @@ const keywords = new Set([
 /** Bounds that only state JavaScript's range of integers. */
 const isNoBound = (value: unknown) => value === Number.MAX_SAFE_INTEGER || value === Number.MIN_SAFE_INTEGER
 
-const convertAll = (schemas: Readonly<Record<PropertyKey, unknown>>) =>
-  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, convert(schema)]))
+/** Keywords of JSON Schema that a definition cannot express. */
+const unions = ["$ref", "anyOf", "oneOf", "not"]
+
+type Node = Readonly<Record<PropertyKey, unknown>>
+
+const refuseUnions = (schema: Node): void => {
+  if (unions.some((keyword) => schema[keyword] !== undefined)) throw new TypeError(`not structural: ${JSON.stringify(schema)}`)
+}
+
+const refuseLookAround = ({ pattern }: Node): void => {
+  if (typeof pattern === "string" && /\(\?[!=<]/.test(pattern)) throw new TypeError(`a look-around, which RE2 does not have: ${pattern}`)
+}
+
+/** The keyword as a definition writes it; none if the definition leaves it out. */
+const keyword = (name: string, value: unknown): ReadonlyArray<readonly [name: string, value: unknown]> => {
+  if (name === "exclusiveMinimum")
+    return [
+      ["minimum", value],
+      ["exclusiveMinimum", true]
+    ]
+  const isBound = name === "minimum" || name === "maximum"
+  return keywords.has(name) && !(isBound && isNoBound(value)) ? [[name, value]] : []
+}
+
+const convertAll = (schemas: Node) => Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, convert(schema)]))
+
+/** The fields of an object. An object whose fields are not described keeps them. */
+const fieldsOf = ({ additionalProperties, properties }: Node, type: unknown): JsonSchema.JsonSchema => {
+  if (Predicate.isObject(properties)) return { properties: convertAll(properties) }
+  if (Predicate.isObject(additionalProperties)) return { additionalProperties: convert(additionalProperties) }
+  return type === "object" || type === undefined ? { "x-kubernetes-preserve-unknown-fields": true } : {}
+}
 
 const convert = (schema: unknown): JsonSchema.JsonSchema => {
   if (!Predicate.isObject(schema)) throw new TypeError(`not a schema: ${JSON.stringify(schema)}`)
-  const { allOf, anyOf, ...node } = schema
-  if (anyOf !== undefined || "$ref" in node || "oneOf" in node || "not" in node) throw new TypeError(`not structural: ${JSON.stringify(schema)}`)
-  const out: JsonSchema.JsonSchema = {}
-  for (const [key, value] of [node, ...(Array.isArray(allOf) ? allOf : [])].flatMap((part) => Object.entries(part))) {
-    if (key === "exclusiveMinimum") Object.assign(out, { minimum: value, exclusiveMinimum: true })
-    else if (keywords.has(key) && !((key === "minimum" || key === "maximum") && isNoBound(value))) out[key] = value
+  refuseUnions(schema)
+  const { allOf, ...node } = schema
+  const parts = [node, ...(Array.isArray(allOf) ? allOf : [])]
+  const simple = Object.fromEntries(parts.flatMap((part) => Object.entries(part)).flatMap(([name, value]) => keyword(name, value)))
+  refuseLookAround(simple)
+  return {
+    ...simple,
+    ...(simple.type === "integer" ? { format: "int64" } : {}),
+    ...fieldsOf(node, simple.type),
+    ...(node.items === undefined ? {} : { items: convert(node.items) })
   }
-  if (typeof out.pattern === "string" && /\(\?[!=<]/.test(out.pattern)) throw new TypeError(`a look-around, which RE2 does not have: ${out.pattern}`)
-  if (out.type === "integer") out.format = "int64"
-  if (Predicate.isObject(node.properties)) out.properties = convertAll(node.properties)
-  else if (Predicate.isObject(node.additionalProperties)) out.additionalProperties = convert(node.additionalProperties)
-  else if (out.type === "object" || out.type === undefined) out["x-kubernetes-preserve-unknown-fields"] = true
-  if (node.items !== undefined) out.items = convert(node.items)
-  return out
 }
 
 /**

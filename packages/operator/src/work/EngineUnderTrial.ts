@@ -6,7 +6,7 @@ import { type MergedModel, makeEngineClient, type Subject } from "@seatrial/tria
 import { type Duration, Effect } from "effect"
 import type { WatchedPod } from "../gather/watched.ts"
 import type { ObservedPod } from "../observation/ObservedPod.ts"
-import type { PodClass } from "../resources/HostClassResource.ts"
+import type { PodClass } from "../resources/PodClass.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** A ready engine, and what it was started for. */

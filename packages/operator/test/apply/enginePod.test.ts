@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { disruptionBudget } from "../../src/objects/engineObjects.ts"
 import { enginePod } from "../../src/objects/enginePod.ts"
-import type { PodClass } from "../../src/resources/HostClassResource.ts"
+import type { PodClass } from "../../src/resources/PodClass.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
 
 const engine = engineFor("reference")

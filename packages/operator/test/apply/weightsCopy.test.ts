@@ -8,7 +8,7 @@ import { observeCopy } from "../../src/gather/observeCopy.ts"
 import { observePod } from "../../src/gather/observePod.ts"
 import { enginePod } from "../../src/objects/enginePod.ts"
 import { annotateCopiesInUse } from "../../src/objects/weightsCopy.ts"
-import type { WeightsCache } from "../../src/resources/HostClassResource.ts"
+import type { WeightsCache } from "../../src/resources/PodClass.ts"
 import { adapted, baseCommit } from "../adapted.ts"
 import { commit, podClass, revision, run } from "../observations.ts"
 

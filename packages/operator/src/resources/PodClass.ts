@@ -1,0 +1,127 @@
+import { anyHostClass, type HostClass, HostClassName } from "@seatrial/domain"
+import { Option, Schema } from "effect"
+import type { HostClassResource, HostClassSpec } from "./HostClassResource.ts"
+
+/** A host class with defaults applied, from which pods are created. */
+export interface PodClass {
+  readonly hostClass: HostClass
+  readonly gpuResource: string
+  readonly nodeSelector: Readonly<Record<string, string>>
+  readonly tolerations: NonNullable<HostClassSpec["tolerations"]>
+  /** Null for the operator's default. */
+  readonly weightsClaim: string | null
+  /** Null if engines read the claim directly. */
+  readonly weightsCache: WeightsCache | null
+  readonly benchmarkSeconds: number
+  readonly bootDeadlineSeconds: number
+  readonly nodes: number
+  readonly runtimeClassName: string | null
+  /** A Kubernetes quantity; null to request none. */
+  readonly cpu: string | null
+  readonly memoryBytes: number | null
+  readonly sharedMemoryBytes: number
+  readonly scratch: VolumeOf
+  /** Null to use the scratch volume. */
+  readonly compileCache: VolumeOf | null
+  readonly podSecurity: { readonly runAsRoot: boolean; readonly writableRoot: boolean; readonly addCapabilities: ReadonlyArray<string> }
+  readonly drainSeconds: number
+  readonly evictable: boolean
+  readonly rollout: "surge" | "replace"
+  /** The queue of Kueue; null if the operator's own order applies. */
+  readonly queueName: string | null
+  readonly autoscaling: boolean
+  readonly maxGpus: number | null
+}
+
+/**
+ * Where a node keeps copies of weights: on a claim that all its pods share, or on a volume of each pod (of that
+ * StorageClass, or on the node's disk).
+ */
+export interface WeightsCache {
+  readonly claimName: string | null
+  readonly storageClassName: string | null
+  readonly sizeBytes: number | null
+  readonly verify: "recorded" | "full"
+}
+
+/** Null for the node's own disk, without a limit. */
+export interface VolumeOf {
+  readonly claimName: string | null
+  readonly sizeBytes: number | null
+}
+
+const gib = 2 ** 30
+
+/** Applied to settings that the specification of a class omits. */
+const defaults = {
+  gpuResource: "nvidia.com/gpu",
+  nodeSelector: {},
+  tolerations: [],
+  weightsClaim: null,
+  benchmarkSeconds: 300,
+  bootDeadlineSeconds: 600,
+  nodes: 1,
+  runtimeClassName: null,
+  cpu: null,
+  memoryBytes: null,
+  drainSeconds: 30,
+  evictable: false,
+  rollout: "surge",
+  queueName: null,
+  autoscaling: false,
+  maxGpus: null,
+  simulated: false
+} as const
+
+const volumeDefaults = { claimName: null, sizeBytes: null }
+const cacheDefaults = { claimName: null, storageClassName: null, sizeBytes: null, verify: "recorded" } as const
+const securityDefaults = { runAsRoot: false, writableRoot: false, addCapabilities: [] }
+
+/** A copy of the pod's own has a size. The size of a claim is unknown. */
+const weightsLimit = ({ weightsCache }: HostClassSpec) =>
+  weightsCache?.sizeBytes === undefined || weightsCache.claimName !== undefined ? {} : { weights_limit_bytes: weightsCache.sizeBytes }
+
+const hostClassOf = (name: string, spec: HostClassSpec): HostClass => ({
+  name,
+  runtimes: spec.runtimes,
+  gpu_pool: spec.gpuPool,
+  gpu_count: spec.gpuCount,
+  gpu_memory_bytes: spec.gpuMemoryBytes,
+  ...weightsLimit(spec),
+  price_per_gpu_hour_micros: spec.pricePerGpuHour,
+  simulated: spec.simulated ?? defaults.simulated
+})
+
+const podClassOf = (name: string, spec: HostClassSpec): PodClass => {
+  const { gpuCount, gpuMemoryBytes, gpuPool, pricePerGpuHour, runtimes, simulated, ...settings } = { ...defaults, ...spec }
+  return {
+    ...settings,
+    hostClass: hostClassOf(name, spec),
+    weightsCache: spec.weightsCache === undefined ? null : { ...cacheDefaults, ...spec.weightsCache },
+    sharedMemoryBytes: spec.sharedMemoryBytes ?? (gpuCount > 1 ? 8 : 1) * gib,
+    scratch: { ...volumeDefaults, ...spec.scratch },
+    compileCache: spec.compileCache === undefined ? null : { ...volumeDefaults, ...spec.compileCache },
+    podSecurity: { ...securityDefaults, ...spec.podSecurity }
+  }
+}
+
+const decodeName = Schema.decodeUnknownOption(HostClassName)
+
+const read = ({ metadata, spec }: HostClassResource): Option.Option<PodClass> =>
+  Option.map(
+    Option.filter(decodeName(metadata.name), (name) => name !== anyHostClass),
+    (name) => podClassOf(name, spec)
+  )
+
+const known = new WeakMap<HostClassResource, Option.Option<PodClass>>()
+
+/**
+ * The class of the object; none if its name cannot be a host class's. The same object always gives the same instance.
+ */
+export const toPodClass = (object: HostClassResource): Option.Option<PodClass> => {
+  const before = known.get(object)
+  if (before !== undefined) return before
+  const podClass = read(object)
+  known.set(object, podClass)
+  return podClass
+}
