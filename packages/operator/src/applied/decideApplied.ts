@@ -35,80 +35,129 @@ export type Applied = Data.TaggedEnum<{
   Adopt: None
   /** The object was deleted. */
   Retire: None
-  Refuse: { readonly reason: string; readonly message: string; readonly run: DeploymentId | null }
+  Refuse: AppliedRefusal & { readonly run: DeploymentId | null }
 }>
 export const Applied = Data.taggedEnum<Applied>()
 
+/** Why a specification is refused, and what to do. `reason`: the reason of the condition and the event. */
+export interface AppliedRefusal {
+  readonly reason: string
+  readonly message: string
+}
+
+/** An object in a namespace of an organization that exists. */
+interface OwnedApplied extends ObservedApplied {
+  readonly organization: string
+  readonly owner: ResourceOwner
+}
+
+/** One reason to refuse a specification, or null. */
+type RefusalRule = (observed: OwnedApplied) => AppliedRefusal | null
+
+const noOrganization = (namespace: string): AppliedRefusal => ({
+  reason: "NoOrganization",
+  message: `The namespace ${namespace} is not mapped to an organization. Set the operator's OPERATOR_ORGANIZATION to an organization's slug (OPERATOR_ORGANIZATIONS for other namespaces), or deploy through the API.`
+})
+
+const unknownOrganization = (organization: string): AppliedRefusal => ({
+  reason: "OrganizationUnknown",
+  message: `The organization ${organization} does not exist. Create it with seatrial admin orgs create ${organization}, or correct the operator's setting.`
+})
+
+/** The binding to the object's model; null if there is none or the model was deleted. */
+const liveBinding = ({ binding }: ObservedApplied): Binding | null => (binding === null || binding.modelDeleted ? null : binding)
+
+const otherNamespace: RefusalRule = ({ namespace, organization, resource }) => {
+  const requested = resource?.spec.organization
+  return requested === undefined || requested === organization
+    ? null
+    : {
+        reason: "OrganizationMismatch",
+        message: `The namespace ${namespace} belongs to the organization ${organization}, not to ${requested}. Remove spec.organization, or use another namespace.`
+      }
+}
+
+const otherOwner: RefusalRule = (observed) => {
+  const owner = liveBinding(observed)?.orgSlug ?? observed.organization
+  return owner === observed.organization
+    ? null
+    : {
+        reason: "OrganizationMismatch",
+        message: `The model belongs to the organization ${owner}, but the namespace now belongs to ${observed.organization}. Delete this object and apply it again.`
+      }
+}
+
+const suspended: RefusalRule = ({ organization, owner }) =>
+  owner.active
+    ? null
+    : {
+        reason: "OrganizationSuspended",
+        message: `The organization ${organization} is suspended. Resume it with seatrial admin orgs resume ${organization}.`
+      }
+
+const invalid: RefusalRule = ({ problem }) => (problem === null ? null : { reason: "Invalid", message: problem })
+
+const otherRepository: RefusalRule = (observed) => {
+  const binding = liveBinding(observed)
+  return binding === null || binding.repo === observed.resource?.spec.source.repo
+    ? null
+    : {
+        reason: "Invalid",
+        message: `The model uses the repository ${binding.repo}. To deploy another repository, apply a ModelDeployment with another name.`
+      }
+}
+
+const noPurchase: RefusalRule = ({ organization, owner, requireFirstPurchase }) =>
+  requireFirstPurchase && !owner.firstPurchase
+    ? {
+        reason: "FirstPurchaseRequired",
+        message: `The organization ${organization} may deploy after its first purchase (seatrial admin purchases record --org ${organization} <micro-dollars>), and while its billing is not suspended (seatrial admin billing resume --org ${organization}).`
+      }
+    : null
+
 /** The object is checked again every minute, so that it is deployed once the organization has funds again. */
-const waitsForMoney = (organization: string, usedUp: NonNullable<ResourceOwner["usedUp"]>) => {
-  const { problem, reason, remedy } = describeFunding(organization, usedUp)
+const noFunds: RefusalRule = ({ organization, owner }) => {
+  if (owner.usedUp === null) return null
+  const { problem, reason, remedy } = describeFunding(organization, owner.usedUp)
   return { reason, message: `${problem}, so no GPU is requested. ${remedy} It is deployed within a minute after that.` }
 }
 
-/** Why the specification is refused, and what to do; null if it is not. */
-const refusal = (observed: ObservedApplied): { readonly reason: string; readonly message: string } | null => {
-  const { binding, namespace, organization, owner, problem, requireFirstPurchase, resource } = observed
-  const spec = resource?.spec
-  if (organization === null) {
-    return {
-      reason: "NoOrganization",
-      message: `The namespace ${namespace} is not mapped to an organization. Set the operator's OPERATOR_ORGANIZATION to an organization's slug (OPERATOR_ORGANIZATIONS for other namespaces), or deploy through the API.`
-    }
+/** In the order of their precedence. */
+const refusalRules: ReadonlyArray<RefusalRule> = [otherNamespace, otherOwner, suspended, invalid, otherRepository, noPurchase, noFunds]
+
+/** Why the specification is refused; null if it is not. */
+const refusal = (observed: ObservedApplied): AppliedRefusal | null => {
+  const { namespace, organization, owner } = observed
+  if (organization === null) return noOrganization(namespace)
+  if (owner === null) return unknownOrganization(organization)
+  for (const rule of refusalRules) {
+    const refused = rule({ ...observed, organization, owner })
+    if (refused !== null) return refused
   }
-  if (owner === null) {
-    return {
-      reason: "OrganizationUnknown",
-      message: `The organization ${organization} does not exist. Create it with seatrial admin orgs create ${organization}, or correct the operator's setting.`
-    }
-  }
-  if (spec?.organization !== undefined && spec.organization !== organization) {
-    return {
-      reason: "OrganizationMismatch",
-      message: `The namespace ${namespace} belongs to the organization ${organization}, not to ${spec.organization}. Remove spec.organization, or use another namespace.`
-    }
-  }
-  if (binding !== null && !binding.modelDeleted && binding.orgSlug !== organization) {
-    return {
-      reason: "OrganizationMismatch",
-      message: `The model belongs to the organization ${binding.orgSlug}, but the namespace now belongs to ${organization}. Delete this object and apply it again.`
-    }
-  }
-  if (!owner.active)
-    return {
-      reason: "OrganizationSuspended",
-      message: `The organization ${organization} is suspended. Resume it with seatrial admin orgs resume ${organization}.`
-    }
-  if (problem !== null) return { reason: "Invalid", message: problem }
-  if (binding !== null && !binding.modelDeleted && binding.repo !== spec?.source.repo) {
-    return {
-      reason: "Invalid",
-      message: `The model uses the repository ${binding.repo}. To deploy another repository, apply a ModelDeployment with another name.`
-    }
-  }
-  if (requireFirstPurchase && !owner.firstPurchase) {
-    return {
-      reason: "FirstPurchaseRequired",
-      message: `The organization ${organization} may deploy after its first purchase (seatrial admin purchases record --org ${organization} <micro-dollars>), and while its billing is not suspended (seatrial admin billing resume --org ${organization}).`
-    }
-  }
-  return owner.usedUp === null ? null : waitsForMoney(organization, owner.usedUp)
+  return null
 }
+
+/** Whether the run is bound to exactly this version of the object. */
+const isSameVersion = ({ metadata: { generation = 1, uid = "" } }: ModelDeployment, binding: Binding): boolean =>
+  binding.uid === uid && binding.generation === generation
+
+/** Applying the same specification as a new object is a request to try again if the last run failed or was canceled. */
+const isRetry = ({ metadata: { uid = "" } }: ModelDeployment, binding: Binding): boolean =>
+  binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
+
+/** Whether the specification and its organization are those of the run. */
+const isSameSpec = ({ spec: { organization } }: ModelDeployment, binding: Binding, specHash: string): boolean =>
+  binding.specHash === specHash && (organization === undefined || organization === binding.orgSlug)
 
 /** Decides about an applied object. Pure: repeated decisions about the same object create one run. */
 export const decideApplied = (observed: ObservedApplied): Applied => {
   const { binding, resource, specHash } = observed
   const run = binding?.deploymentId ?? null
   if (resource === null) return Applied.Look({ run })
-  const { deletionTimestamp, generation = 1, uid = "" } = resource.metadata
-  if (deletionTimestamp !== undefined) return Applied.Retire()
-  const same = binding !== null && binding.uid === uid && binding.generation === generation
-  if (binding?.modelDeleted && same) return Applied.Look({ run })
-  if (same) return Applied.Keep({ run: binding.deploymentId })
-  // Applying the same specification as a new object is a request to try again if the last run failed or was canceled.
-  const again = binding !== null && binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
-  const unchanged = binding !== null && !binding.modelDeleted && binding.specHash === specHash && !again
-  const moved = unchanged && resource.spec.organization !== undefined && resource.spec.organization !== binding.orgSlug
-  if (unchanged && !moved) return Applied.Rebind({ run: binding.deploymentId })
+  if (resource.metadata.deletionTimestamp !== undefined) return Applied.Retire()
+  if (binding !== null && isSameVersion(resource, binding)) return binding.modelDeleted ? Applied.Look({ run }) : Applied.Keep({ run: binding.deploymentId })
+  const live = liveBinding(observed)
+  if (live !== null && !isRetry(resource, live) && isSameSpec(resource, live, specHash)) return Applied.Rebind({ run: live.deploymentId })
   const refused = refusal(observed)
   return refused === null ? Applied.Adopt() : Applied.Refuse({ ...refused, run })
 }

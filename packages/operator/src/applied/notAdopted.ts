@@ -1,5 +1,6 @@
 import type { ModelNameTaken, NamedModelRefused } from "@seatrial/store"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { AppliedRefusal } from "./decideApplied.ts"
 
 /**
  * Why the store created no run for the object, and what to do. A model of another organization is reported like one
@@ -9,7 +10,7 @@ export const notAdopted = (
   error: ModelNameTaken | NamedModelRefused,
   { metadata: { name }, spec: { modelId } }: ModelDeployment,
   organization: string
-): { readonly reason: string; readonly message: string } => {
+): AppliedRefusal => {
   if (error._tag === "ModelNameTaken") {
     return {
       reason: "NameTaken",

@@ -1,8 +1,9 @@
 import { classOrder, type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
-import { fromKey, KubeClient, type KubeError } from "@seatrial/kube"
+import { fromKey, KubeClient } from "@seatrial/kube"
 import { AppliedResources, type Binding, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option, Result } from "effect"
+import { isStale } from "../apply/ignoreNotFound.ts"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { customResource } from "../objects/customResource.ts"
@@ -10,7 +11,7 @@ import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { finalizer } from "../resources/objectNames.ts"
 import { toPodClass } from "../resources/PodClass.ts"
 import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
-import { decideApplied } from "./decideApplied.ts"
+import { Applied, type AppliedRefusal, decideApplied, type ObservedApplied } from "./decideApplied.ts"
 import { type DesiredSpec, desiredSpecHash, toDesiredSpec } from "./desiredSpec.ts"
 import { fieldPath, inFieldNames } from "./fieldNames.ts"
 import { notAdopted } from "./notAdopted.ts"
@@ -28,8 +29,6 @@ const later = Option.some(Duration.seconds(60))
  */
 const recordPatience = 60_000
 
-const isStale = (error: KubeError) => error.reason === "Conflict" || error.reason === "NotFound"
-
 export interface AppliedContext {
   readonly cluster: Cluster
   readonly settings: OperatorSettings
@@ -41,6 +40,9 @@ export interface AppliedContext {
   /** Requests a pass over a run. */
   readonly enqueue: (id: DeploymentId) => Effect.Effect<void>
 }
+
+/** The version of an object that a run is bound to. */
+const versionOf = ({ name, namespace }: AppliedKey, { metadata: { generation = 1, uid = "" } }: ModelDeployment) => ({ namespace, name, uid, generation })
 
 const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment, wanted: boolean) {
   const { finalizers = [], name, namespace, resourceVersion } = metadata
@@ -103,74 +105,96 @@ const hashOfDesiredSpec = Effect.fnUntraced(function* ({ metadata, spec }: Model
   return Option.contains(again, hash) ? binding.specHash : hash
 })
 
-/**
- * One pass over an applied object (`key`: `namespace/name`), or over its place if it is gone. Returns the delay until
- * the next pass, if time alone may change the result.
- */
-export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
-  const { cluster, settings, unrecorded } = context
+/** The organization of the namespace, by the operator's settings; null if there is none. */
+const organizationOf = ({ namespace: own, organization, organizations }: OperatorSettings, namespace: string): string | null =>
+  namespace === own ? organization : (organizations.get(namespace) ?? null)
+
+/** An applied object, or its place. */
+interface AppliedKey {
+  readonly name: string
+  readonly namespace: string
+}
+
+const observeApplied = Effect.fnUntraced(function* ({ cluster, settings }: AppliedContext, key: AppliedKey, resource: ModelDeployment | null) {
   const applied = yield* AppliedResources
-  const { name, namespace = cluster.namespace } = fromKey(key)
-  const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
-  // Before the first query to Postgres, which may be unavailable.
-  if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(context, resource, namespace)
-  unrecorded.delete(`${namespace}/${name}`)
-  const { requireFirstPurchase } = settings
-  const organization = namespace === settings.namespace ? settings.organization : (settings.organizations.get(namespace) ?? null)
-  const desiredSpec = resource === null ? null : toDesiredSpec(resource.spec)
-  const binding = Option.getOrNull(yield* applied.find({ namespace, name }))
-  const specHash = resource === null ? "" : yield* hashOfDesiredSpec(resource, binding, namespace)
+  const { namespace } = key
+  const organization = organizationOf(settings, namespace)
+  const binding = Option.getOrNull(yield* applied.find(key))
   const { generation = 1, uid = "" } = resource?.metadata ?? {}
   // Most passes find an object that has its run already. They need not query the organization.
   const isNew = organization !== null && (binding?.uid !== uid || binding.generation !== generation)
-  const decision = decideApplied({
+  const observed: ObservedApplied = {
     namespace,
     resource,
     organization,
     owner: isNew ? Option.getOrNull(yield* applied.owner(organization)) : null,
     binding,
-    specHash,
-    problem: resource === null || desiredSpec === null ? null : yield* problemOf(cluster, resource, desiredSpec),
-    requireFirstPurchase
-  })
+    specHash: resource === null ? "" : yield* hashOfDesiredSpec(resource, binding, namespace),
+    problem: resource === null ? null : yield* problemOf(cluster, resource, toDesiredSpec(resource.spec)),
+    requireFirstPurchase: settings.requireFirstPurchase
+  }
+  return observed
+})
+
+const keep = Effect.fnUntraced(function* (resource: ModelDeployment) {
+  return (yield* setFinalizer(resource, true)) ? Option.none<Duration.Duration>() : soon
+})
+
+const showRefusal = Effect.fnUntraced(function* (resource: ModelDeployment, { message, reason }: AppliedRefusal) {
+  return (yield* refuse(resource, reason, message)) ? later : soon
+})
+
+/** Creates the run of a specification, or records why the store does not. */
+const adopt = Effect.fnUntraced(function* (context: AppliedContext, key: AppliedKey, resource: ModelDeployment, organization: string) {
+  const applied = yield* AppliedResources
+  const owner = yield* applied.owner(organization)
+  if (Option.isNone(owner)) return soon
+  // First, so that the deletion of a bound object is never missed.
+  if (!(yield* setFinalizer(resource, true))) return soon
+  const version = versionOf(key, resource)
+  const desiredSpec = toDesiredSpec(resource.spec)
+  const adoption = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: desiredSpecHash(desiredSpec), ...desiredSpec }))
+  if (Result.isFailure(adoption)) {
+    const current = Option.getOrElse(yield* context.cluster.deployments.get(key.name, key.namespace), () => resource)
+    return yield* showRefusal(current, notAdopted(adoption.failure, resource, organization))
+  }
+  yield* Effect.logInfo(`the ModelDeployment ${key.namespace}/${key.name} at generation ${version.generation} became deployment ${adoption.success}`)
+  yield* context.enqueue(adoption.success)
+  return Option.none<Duration.Duration>()
+})
+
+/** Applies the decision about an object. */
+const applyDecision = (context: AppliedContext, key: AppliedKey, { organization, specHash }: ObservedApplied, resource: ModelDeployment) => {
   const enqueueRun = (run: DeploymentId | null) => (run === null ? Effect.void : context.enqueue(run))
-  if (resource === null || desiredSpec === null) {
-    if (decision._tag === "Look") yield* enqueueRun(decision.run)
-    return Option.none<Duration.Duration>()
-  }
-  const version = { namespace, name, uid, generation }
-  switch (decision._tag) {
-    case "Retire":
-      return yield* retire(context, resource, namespace)
-    case "Look":
-      yield* enqueueRun(decision.run)
-      return Option.none()
-    case "Keep":
-      yield* enqueueRun(decision.run)
-      return (yield* setFinalizer(resource, true)) ? Option.none() : soon
-    case "Rebind":
-      yield* applied.rebind(version, specHash)
-      yield* enqueueRun(decision.run)
-      return (yield* setFinalizer(resource, true)) ? Option.none() : soon
-    case "Refuse":
-      yield* enqueueRun(decision.run)
-      return (yield* refuse(resource, decision.reason, decision.message)) ? later : soon
-    case "Adopt": {
-      const owner = organization === null ? Option.none() : yield* applied.owner(organization)
-      if (Option.isNone(owner)) return soon
-      // First, so that the deletion of a bound object is never missed.
-      if (!(yield* setFinalizer(resource, true))) return soon
-      const adoption = yield* Effect.result(
-        applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: desiredSpecHash(desiredSpec), ...desiredSpec })
-      )
-      if (Result.isFailure(adoption)) {
-        const { message, reason } = notAdopted(adoption.failure, resource, organization ?? "")
-        const current = Option.getOrElse(yield* cluster.deployments.get(name, namespace), () => resource)
-        return (yield* refuse(current, reason, message)) ? later : soon
-      }
-      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} at generation ${generation} became deployment ${adoption.success}`)
-      yield* context.enqueue(adoption.success)
-      return Option.none()
-    }
-  }
+  return Applied.$match({
+    Retire: () => retire(context, resource, key.namespace),
+    Look: ({ run }) => Effect.as(enqueueRun(run), Option.none<Duration.Duration>()),
+    Keep: ({ run }) => Effect.andThen(enqueueRun(run), keep(resource)),
+    Rebind: ({ run }) =>
+      AppliedResources.pipe(
+        Effect.flatMap((applied) => applied.rebind(versionOf(key, resource), specHash)),
+        Effect.andThen(enqueueRun(run)),
+        Effect.andThen(keep(resource))
+      ),
+    Refuse: (refusal) => Effect.andThen(enqueueRun(refusal.run), showRefusal(resource, refusal)),
+    Adopt: () => (organization === null ? Effect.succeed(soon) : adopt(context, key, resource, organization))
+  })
+}
+
+/**
+ * One pass over an applied object (`key`: `namespace/name`), or over its place if it is gone. Returns the delay until
+ * the next pass, if time alone may change the result.
+ */
+export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
+  const { cluster, unrecorded } = context
+  const { name, namespace = cluster.namespace } = fromKey(key)
+  const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
+  // Before the first query to Postgres, which may be unavailable.
+  if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(context, resource, namespace)
+  unrecorded.delete(`${namespace}/${name}`)
+  const place = { name, namespace }
+  const observed = yield* observeApplied(context, place, resource)
+  if (resource !== null) return yield* applyDecision(context, place, observed, resource)(decideApplied(observed))
+  if (observed.binding !== null) yield* context.enqueue(observed.binding.deploymentId)
+  return Option.none<Duration.Duration>()
 })

@@ -1,5 +1,6 @@
 import { KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
+import { isStale } from "../apply/ignoreNotFound.ts"
 import { recordEvent } from "../apply/recordEvent.ts"
 import { aboutResource, hashOf } from "../apply/transitionEvents.ts"
 import type { Condition } from "../resources/Condition.ts"
@@ -50,9 +51,6 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
   const object = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata, status }
   return yield* kube.applyStatus(resourceKind, object).pipe(
     Effect.as(true),
-    Effect.catchIf(
-      (error) => error.reason === "Conflict" || error.reason === "NotFound",
-      () => Effect.succeed(false)
-    )
+    Effect.catchIf(isStale, () => Effect.succeed(false))
   )
 })

@@ -1,0 +1,128 @@
+import { type DeploymentId, isFinished } from "@seatrial/domain"
+import { fromKey, type KubeObject, type Reflector } from "@seatrial/kube"
+import type { Runs } from "@seatrial/store"
+import { Effect, Option, Stream } from "effect"
+import { byNode, type Cluster } from "./gather/Cluster.ts"
+import { makeCapacityChanges } from "./gather/capacityChanges.ts"
+import type { RunMemory } from "./RunMemory.ts"
+import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
+
+/** The cluster, and the passes that its changes request. */
+interface TriggerContext {
+  readonly cluster: Cluster
+  readonly memory: RunMemory
+  /** Runs that a change of a host class may concern. */
+  readonly liveRuns: Runs["Service"]["live"]
+  readonly enqueueRun: (id: DeploymentId) => Effect.Effect<void>
+  /** `key`: `namespace/name` of an applied object. */
+  readonly enqueueApplied: (key: string) => Effect.Effect<void>
+  /** `pod`: name of an engine's pod whose GPUs may have changed. */
+  readonly enqueueHold: (pod: string) => Effect.Effect<void>
+  /** Updates the host classes in Postgres. */
+  readonly enqueueClasses: Effect.Effect<void>
+  /** Updates the status of the host classes. */
+  readonly enqueueClassStatus: Effect.Effect<void>
+}
+
+const enqueueAll = ({ enqueueRun }: TriggerContext, ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, enqueueRun, { discard: true })
+
+const enqueueSome = ({ enqueueRun }: TriggerContext, id: Option.Option<DeploymentId>) => (Option.isSome(id) ? enqueueRun(id.value) : Effect.void)
+
+/** Requests a pass over the run of an engine, and over the runs that serve with it. */
+const enqueueEngine = (context: TriggerContext, id: Option.Option<DeploymentId>) =>
+  Option.isSome(id) ? enqueueAll(context, [id.value, ...context.memory.followers.of(id.value)]) : Effect.void
+
+/** Requests a pass over every run that has not ended or serves. */
+export const enqueueLive = (context: TriggerContext) => Effect.flatMap(context.liveRuns, (ids) => enqueueAll(context, ids))
+
+/** A ModelDeployment has changed. Applied objects are named after their models, all others after their runs. */
+const onDeployment = Effect.fnUntraced(function* (context: TriggerContext, key: string) {
+  const { cluster, enqueueApplied, enqueueClassStatus, enqueueRun, memory } = context
+  yield* enqueueClassStatus
+  const { name, namespace } = fromKey(key)
+  const run = namespace === cluster.namespace ? deploymentOfResource(name) : Option.none()
+  if (Option.isNone(run)) return yield* enqueueApplied(key)
+  const object = Option.getOrUndefined(yield* cluster.deployments.get(name, cluster.namespace))
+  // The operator's own status write needs no pass, except if it shows the end of the run: then the run can be released.
+  const own = memory.shown.get(run.value)?.version
+  const phase = object?.status?.phase
+  const hasEnded = phase !== undefined && phase !== "refused" && isFinished(phase)
+  if (own === undefined || own !== object?.metadata.resourceVersion || hasEnded) yield* enqueueRun(run.value)
+})
+
+/** A host class has changed. The operator's own status write needs no pass. */
+const makeOnClass = (context: TriggerContext) => {
+  const specs = new Map<string, string>()
+  return Effect.fnUntraced(function* (name: string) {
+    yield* context.enqueueClassStatus
+    const object = Option.getOrUndefined(yield* context.cluster.hostClasses.get(name))
+    const before = specs.get(name)
+    const now = object === undefined ? undefined : JSON.stringify(object.spec)
+    if (now === undefined) specs.delete(name)
+    else specs.set(name, now)
+    if (now === undefined || now !== before) yield* Effect.andThen(context.enqueueClasses, enqueueLive(context))
+  })
+}
+
+/** A disruption budget has changed. Only its existence matters, not its status. */
+const makeOnBudget = (context: TriggerContext) => {
+  const budgets = new Set<string>()
+  const { cluster, memory } = context
+  return Effect.fnUntraced(function* (name: string) {
+    const run = deploymentOfName(name)
+    const exists = Option.isSome(yield* cluster.budgets.get(name, cluster.namespace))
+    const isOwn = Option.isSome(run) && memory.budgetExpectations.delete(run.value)
+    if (exists === budgets.has(name)) return
+    if (exists) budgets.add(name)
+    else budgets.delete(name)
+    if (!exists || !isOwn) yield* enqueueSome(context, run)
+  })
+}
+
+/** A pod or a node has changed. Runs that wait for GPUs get a pass if the change may free some. */
+const makeOnCapacity = (context: TriggerContext) => {
+  const { cluster, enqueueClassStatus, enqueueHold, memory } = context
+  const { podExpectations, pool } = memory
+  const capacity = makeCapacityChanges()
+  const enqueueQueued = Effect.suspend(() => enqueueAll(context, pool.queued()))
+  const onPod = Effect.fnUntraced(function* (name: string) {
+    const pod = Option.getOrUndefined(yield* cluster.pods.get(name, cluster.namespace))
+    const own = podExpectations.get(name)
+    // The operator knows the state of a pod that it has just created.
+    if (own === undefined || own !== pod?.metadata.resourceVersion) {
+      podExpectations.delete(name)
+      yield* enqueueEngine(context, deploymentOfName(name))
+    }
+    yield* enqueueHold(name)
+    yield* enqueueClassStatus
+    if (capacity.ofPod(name, pod)) yield* enqueueQueued
+  })
+  const onNode = Effect.fnUntraced(function* (name: string) {
+    if (!capacity.ofNode(name, Option.getOrUndefined(yield* cluster.nodes.get(name)))) return
+    yield* enqueueClassStatus
+    yield* enqueueQueued
+    for (const { metadata } of yield* cluster.pods.listBy(byNode, name))
+      yield* Effect.andThen(enqueueEngine(context, deploymentOf(metadata.labels)), enqueueHold(metadata.name))
+  })
+  return { onPod, onNode }
+}
+
+const forEachName = <A extends KubeObject, E>(reflector: Reflector<A>, handle: (name: string) => Effect.Effect<void, E>) =>
+  Stream.runForEach(reflector.changes, (key) => handle(fromKey(key).name))
+
+/** Requests passes for every change of the cluster. Never ends by itself. */
+export const followCluster = (context: TriggerContext) => {
+  const { cluster } = context
+  const { onNode, onPod } = makeOnCapacity(context)
+  return Effect.all(
+    [
+      Stream.runForEach(cluster.deployments.changes, (key) => onDeployment(context, key)),
+      forEachName(cluster.jobs, (name) => enqueueSome(context, deploymentOfName(name))),
+      forEachName(cluster.budgets, makeOnBudget(context)),
+      forEachName(cluster.pods, onPod),
+      forEachName(cluster.nodes, onNode),
+      forEachName(cluster.hostClasses, makeOnClass(context))
+    ],
+    { concurrency: "unbounded", discard: true }
+  )
+}
