@@ -128,7 +128,7 @@ export const fileMutants = {
   },
   file_norm_ones: { spoils: "the last norm's weights are all 1", files: () => withTensors(/^model\.norm/, (values) => values.fill(1)) },
   file_one_percent: {
-    spoils: "another commit, 1% away",
+    spoils: "another commit, whose weights differ by 1%",
     files: () =>
       withTensors(matrices, (values) => {
         const next = noise()
@@ -140,7 +140,7 @@ export const fileMutants = {
   file_rows_swapped: { spoils: "two rows of the embedding are swapped", files: () => withTensors(/embed_tokens/, swapped([259, 270], 128)) },
   file_head_rows_swapped: { spoils: "two rows of the output head are swapped", files: () => withTensors(/lm_head/, swapped([259, 270], 128)) },
   file_first_commit: { spoils: "the commit before this one", files: () => trainedFiles("tiny-chat-first") },
-  adapter_base_first: { spoils: "the adapter is served upon the commit before its base's", files: () => trainedFiles("tiny-chat-first") },
+  adapter_base_first: { spoils: "the adapter is served with the commit before its base's", files: () => trainedFiles("tiny-chat-first") },
   file_other_model: { spoils: "another model of the same form", files: () => trainedFiles("tiny-chat-sailor") },
   file_vocabulary_swapped: {
     spoils: "two tokens of the tokenizer have each other's ids",
@@ -161,7 +161,7 @@ export const fileMutants = {
   file_template_no_bos: { spoils: "a chat template without the begin token", files: () => template("{{- bos_token }}", "") },
   file_template_no_tools: { spoils: "a chat template that shows no tools", files: () => template("{%- if tools %}", "{%- if false %}") },
   file_end_token_wrong: {
-    spoils: "the end-of-turn token is another",
+    spoils: "the end-of-turn token is a different one",
     files: () =>
       new Map([
         ...withJson("config.json", (fields) => ({ ...fields, eos_token_id: 510 })),

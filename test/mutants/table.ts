@@ -286,7 +286,7 @@ export const unseen: Readonly<Record<string, string>> = {
     "this model's numbers are so large (mean square of its embeddings 0.42) that it computes as well: texts move by 0.0066 nats in the mean and 0.0177 absolute, random tokens by 0.0121 and 0.0817, and rounding may move them by 0.01 and 0.05; found from 0.02 on",
   noise: "no fault: the suite must pass it",
   two_tokens_a_chunk: "no fault: the suite must pass it, and the benchmark's `tpot_ms` must not change",
-  thought_uncounted: "no fault: some of vLLM's readers count none if the prompt opens the thought, so that 0 is taken for untold",
+  thought_uncounted: "no fault: some of vLLM's readers count none if the prompt opens the reasoning, so that 0 means not reported",
   stalls: "the benchmark's `stalls` show it"
 }
 

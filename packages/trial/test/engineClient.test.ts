@@ -83,7 +83,7 @@ describe("an engine's client", () => {
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total 7\nprocess_cpu_seconds_total ${seconds}\n`)
       const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
-      // Half a minute passes until it is known what the counters say.
+      // The counters are read for the first time after half a minute.
       yield* TestClock.adjust("90 seconds")
       assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
     })

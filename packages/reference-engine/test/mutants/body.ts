@@ -31,7 +31,7 @@ const plus = (value: unknown, more: number) => (typeof value === "number" ? valu
 export const bodyMutants: Mutants = {
   stop_ignored: { spoils: "stop strings are not obeyed", seams: changed(without("stop")) },
   stop_first_only: {
-    spoils: "of several stop strings the first alone is obeyed",
+    spoils: "only the first of several stop strings is obeyed",
     seams: changed((fields) => (Array.isArray(fields.stop) ? { ...fields, stop: fields.stop.slice(0, 1) } : fields))
   },
   stop_ignored_in_texts: { spoils: "stop strings are not obeyed by /v1/completions", seams: on("/v1/completions", without("stop")) },
@@ -72,7 +72,7 @@ export const bodyMutants: Mutants = {
   },
   responses_instructions_dropped: { spoils: "/v1/responses leaves out the instructions", seams: on("/v1/responses", without("instructions")) },
   responses_tools_dropped: { spoils: "/v1/responses leaves out the tools", seams: on("/v1/responses", without("tools", "tool_choice")) },
-  messages_system_dropped: { spoils: "/v1/messages leaves out what system says", seams: on("/v1/messages", without("system")) },
+  messages_system_dropped: { spoils: "/v1/messages leaves out the system text", seams: on("/v1/messages", without("system")) },
   messages_tools_dropped: { spoils: "/v1/messages leaves out the tools", seams: on("/v1/messages", without("tools", "tool_choice")) },
   messages_stop_ignored: { spoils: "/v1/messages does not obey stop_sequences", seams: on("/v1/messages", without("stop_sequences")) },
   messages_stop_ignored_streamed: {
@@ -99,7 +99,7 @@ export const bodyMutants: Mutants = {
   messages_form_ignored: { spoils: "/v1/messages does not obey output_config.format", seams: on("/v1/messages", without("output_config")) },
   echo_ignored: { spoils: "/v1/completions does not repeat the prompt if echo asks for it", seams: on("/v1/completions", without("echo")) },
   prompts_all_first: {
-    spoils: "of several prompts all are answered as the first",
+    spoils: "all of several prompts get the answer to the first",
     seams: on("/v1/completions", (fields) => {
       const { prompt } = fields
       if (!Array.isArray(prompt) || typeof prompt[0] === "number") return fields
@@ -107,7 +107,7 @@ export const bodyMutants: Mutants = {
     })
   },
   prompts_reversed: {
-    spoils: "of several prompts each has the answer to another",
+    spoils: "each of several prompts has the answer to another one",
     seams: on("/v1/completions", (fields) => {
       const { prompt } = fields
       return !Array.isArray(prompt) || typeof prompt[0] === "number" ? fields : { ...fields, prompt: prompt.toReversed() }
@@ -129,7 +129,7 @@ export const bodyMutants: Mutants = {
   messages_choice_ignored: { spoils: "/v1/messages does not obey tool_choice", seams: on("/v1/messages", without("tool_choice")) },
   ignore_eos_ignored: { spoils: "ignore_eos is not obeyed", seams: changed(without("ignore_eos")) },
   max_tokens_more: {
-    spoils: "answers may be one token longer than asked",
+    spoils: "answers may be one token longer than requested",
     seams: changed((fields) => ({ ...fields, ...(fields.max_tokens === undefined ? {} : { max_tokens: plus(fields.max_tokens, 1) }) }))
   },
   response_format_ignored: { spoils: "response_format is not obeyed", seams: changed(without("response_format")) },
@@ -145,14 +145,14 @@ export const bodyMutants: Mutants = {
       (fields) => ({ ...fields, response_format: { type: "json_object" } })
     )
   },
-  tools_ignored: { spoils: "tools are passed over in silence", seams: changed(without("tools", "tool_choice", "parallel_tool_calls")) },
+  tools_ignored: { spoils: "tools are ignored", seams: changed(without("tools", "tool_choice", "parallel_tool_calls")) },
   n_ignored: { spoils: "n is not obeyed", seams: changed(without("n")) },
   required_as_auto: {
     spoils: "tool_choice required is taken for auto",
     seams: where("tool_choice", (choice) => choice === "required", without("tool_choice"))
   },
   named_as_required: {
-    spoils: "a function asked for by name may be any",
+    spoils: "a function that is requested by name may be any function",
     seams: where(
       "tool_choice",
       (choice) => typeof choice === "object" && choice !== null,
@@ -174,7 +174,7 @@ export const bodyMutants: Mutants = {
   },
   any_model_name: { spoils: "any name is taken for the model's", seams: changed(without("model")) },
   bad_values_taken: {
-    spoils: "limits that make no sense are passed over in silence",
+    spoils: "invalid limits are ignored",
     seams: changed((fields) => {
       const { max_tokens, temperature, top_p, ...rest } = fields
       const defaults = {

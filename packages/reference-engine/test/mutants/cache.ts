@@ -67,7 +67,7 @@ export const cacheMutants: Mutants = {
     }
   },
   preempted_wrongly: {
-    spoils: "a request that had to give its memory back goes on with one token changed",
+    spoils: "a preempted request continues with one changed token",
     seams: () => ({
       preempted: (tokens) => {
         for (let at = 2; at < tokens.length; at += 5) tokens.splice(at, 1, tokens[at - 1] ?? 0)

@@ -25,12 +25,12 @@ const rounded = (values: Float32Array, levels: number) => {
 
 /** Faults in the computation of the model. */
 export const forwardMutants: Mutants = {
-  rope_theta_500000: { spoils: "positions turn by another base: 500,000 for 10,000", seams: theta(500_000) },
-  rope_theta_12000: { spoils: "positions turn by another base: 12,000 for 10,000", seams: theta(12_000) },
+  rope_theta_500000: { spoils: "rotary positions have the base 500,000 instead of 10,000", seams: theta(500_000) },
+  rope_theta_12000: { spoils: "rotary positions have the base 12,000 instead of 10,000", seams: theta(12_000) },
   rope_linear_4: { spoils: "positions are stretched by 4", seams: stretched(4) },
   rope_off: { spoils: "positions are not encoded", seams: stretched(1e15) },
   rope_interleaved: {
-    spoils: "neighbouring dimensions are paired in place of halves",
+    spoils: "neighboring dimensions are paired instead of halves",
     seams: () => ({
       model: (model) => {
         model.rotate = rotateNeighbours
@@ -78,7 +78,7 @@ export const forwardMutants: Mutants = {
     })
   },
   nan_from_129: {
-    spoils: "prompts of 129 tokens and more give what is no number",
+    spoils: "prompts of 129 tokens or more give NaN",
     seams: () => ({
       computed: (logits, { promptLength }) => {
         if (promptLength >= 129) logits.fill(Number.NaN)
@@ -90,7 +90,7 @@ export const forwardMutants: Mutants = {
     seams: () => ({ chosenFrom: (logits) => void logits.fill(0) })
   },
   garbage_after_100: {
-    spoils: "from the 100th generated token on, what is chosen from is noise",
+    spoils: "from the 100th generated token on, logits are noise",
     seams: () => ({
       computed: (logits, { promptLength, tokens }) => {
         if (tokens.length - promptLength < 100) return

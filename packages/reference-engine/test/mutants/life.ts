@@ -5,9 +5,9 @@ const generates = (path: string) => path === "/v1/chat/completions" || path === 
 /** Faults in availability and speed. */
 export const lifeMutants: Mutants = {
   abort_ignored: { spoils: "answers continue after the caller left", seams: () => ({ ignoresAborts: true }) },
-  abort_leaks: { spoils: "what was aborted keeps its memory", seams: () => ({ leaks: true }) },
+  abort_leaks: { spoils: "an aborted request keeps its memory", seams: () => ({ leaks: true }) },
   dead_after_50: {
-    spoils: "after 50 answers none comes any more, and its health is 200",
+    spoils: "after 50 answers the engine stops answering, and its health check still returns 200",
     seams: () => {
       const count = { answers: 0 }
       return { reception: (path) => (generates(path) && ++count.answers > 50 ? "fail" : "serve") }
@@ -27,7 +27,7 @@ export const lifeMutants: Mutants = {
     }
   },
   bad_request_is_500: {
-    spoils: "what cannot be read is an error of the server",
+    spoils: "an unreadable request causes HTTP 500",
     seams: () => ({
       got: (_, body) => {
         JSON.parse(body)
@@ -36,7 +36,7 @@ export const lifeMutants: Mutants = {
     })
   },
   one_in_30_fails: {
-    spoils: "of 30 answers one is an error",
+    spoils: "one of 30 answers is an error",
     seams: () => {
       const count = { answers: 0 }
       return { reception: (path) => (generates(path) && ++count.answers % 30 === 0 ? "fail" : "serve") }
@@ -45,7 +45,7 @@ export const lifeMutants: Mutants = {
   // Not a fault: engines may send several tokens at once.
   two_tokens_a_chunk: { spoils: "nothing: two tokens are sent at once", seams: () => ({ chunkTokens: 2 }) },
   stalls: {
-    spoils: "every 5 seconds nothing comes for a second",
+    spoils: "every 5 seconds the engine sends nothing for a second",
     seams: () => {
       const clock = { next: performance.now() + 5_000 }
       return {

@@ -12,7 +12,7 @@ const changed = (tensor: Tensor, change: (values: Float32Array) => void): Tensor
 /** Faults in loading: the files are those of the commit, but the loaded weights differ. */
 export const loadedMutants: Mutants = {
   loaded_in_8_bits: {
-    spoils: "what is loaded of matrices is kept in 8 bits",
+    spoils: "loaded matrices are rounded to 8 bits",
     seams: () => ({
       loaded: (_, tensor) =>
         tensor.shape.length === 1
@@ -38,7 +38,7 @@ export const loadedMutants: Mutants = {
     })
   },
   loaded_otherwise_later: {
-    spoils: "one value of a layer in the middle is loaded otherwise than before",
+    spoils: "one value of a middle layer is loaded differently than before",
     seams: () => ({
       loaded: (name, tensor) =>
         name.endsWith("layers.2.mlp.up_proj.weight")

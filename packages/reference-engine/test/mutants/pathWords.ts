@@ -52,11 +52,11 @@ export const pathWordMutants: Mutants = {
   responses_salt_ignored: { spoils: "on /v1/responses a caller may share the cache of another caller's prompts", seams: on(responses, without("cache_salt")) },
   responses_turns_dropped: { spoils: "/v1/responses leaves out all turns but the last", seams: on(responses, lastTurn("input")) },
   responses_strict_ignored: { spoils: "/v1/responses does not obey strict", seams: on(responses, unbound) },
-  responses_thought_unlimited: { spoils: "/v1/responses does not obey limits that would cut a thought", seams: on(responses, unlimited("max_output_tokens")) },
+  responses_thought_unlimited: { spoils: "/v1/responses does not obey limits that would cut reasoning", seams: on(responses, unlimited("max_output_tokens")) },
   messages_salt_ignored: { spoils: "on /v1/messages a caller may share the cache of another caller's prompts", seams: on(messages, without("cache_salt")) },
   messages_turns_dropped: { spoils: "/v1/messages leaves out all turns but the last", seams: on(messages, lastTurn("messages")) },
   messages_strict_ignored: { spoils: "/v1/messages does not obey strict", seams: on(messages, unbound) },
-  messages_thought_unlimited: { spoils: "/v1/messages does not obey limits that would cut a thought", seams: on(messages, unlimited("max_tokens")) },
+  messages_thought_unlimited: { spoils: "/v1/messages does not obey limits that would cut reasoning", seams: on(messages, unlimited("max_tokens")) },
   count_turns_dropped: { spoils: "/v1/messages/count_tokens leaves out all turns but the last", seams: on(count, lastTurn("messages")) },
   count_choice_ignored: { spoils: "/v1/messages/count_tokens does not obey tool_choice", seams: on(count, without("tool_choice")) },
   count_toggle_ignored: {
@@ -64,7 +64,7 @@ export const pathWordMutants: Mutants = {
     seams: on(count, without("thinking", "chat_template_kwargs"))
   },
   responses_toggle_ignored: {
-    spoils: "on /v1/responses a request for no thinking is passed over in silence",
+    spoils: "on /v1/responses a request to turn reasoning off is ignored",
     seams: on(responses, without("reasoning", "chat_template_kwargs"))
   },
   messages_any_as_auto: { spoils: "on /v1/messages tool_choice any is taken for auto", seams: on(messages, takenOf("any")) },
@@ -85,9 +85,9 @@ export const pathWordMutants: Mutants = {
   },
   messages_results_dropped: { spoils: "/v1/messages leaves out the results of functions", seams: on(messages, dropped("messages", "tool_result")) },
   messages_toggle_ignored: {
-    spoils: "on /v1/messages a request for no thinking is passed over in silence",
+    spoils: "on /v1/messages a request to turn reasoning off is ignored",
     seams: on(messages, without("thinking", "chat_template_kwargs"))
   },
-  count_system_dropped: { spoils: "/v1/messages/count_tokens leaves out what system says", seams: on(count, without("system")) },
+  count_system_dropped: { spoils: "/v1/messages/count_tokens leaves out the system text", seams: on(count, without("system")) },
   count_tools_dropped: { spoils: "/v1/messages/count_tokens leaves out the tools", seams: on(count, without("tools")) }
 }

@@ -19,7 +19,7 @@ export const promptMutants: Mutants = {
   },
   role_token_wrong: { spoils: "the user's turns are marked as a tool's", seams: () => ({ rendered: (text) => text.replaceAll("<|user|>", "<|tool|>") }) },
   system_dropped: {
-    spoils: "what the system turn says is left out",
+    spoils: "the system turn is left out",
     seams: () => ({ rendered: (text) => text.replace(/<\|system\|>[\s\S]*?<\|end\|>/, "") })
   },
   content_trimmed: { spoils: "blanks at the ends of turns are cut", seams: () => ({ rendered: (text) => text.replaceAll(/\s+(?=<\|end\|>)/g, "") }) },
@@ -40,11 +40,11 @@ export const promptMutants: Mutants = {
     seams: () => ({ prompt: (ids) => ids.map((id) => (id === 259 ? 260 : id)) })
   },
   detokenize_trims: { spoils: "/detokenize loses blanks at the beginning", seams: () => ({ detokenized: (text) => text.trimStart() }) },
-  prompt_cut: { spoils: "what is too long is cut in silence", seams: () => ({ limit: { slack: 0, cuts: true } }) },
-  limit_short: { spoils: "the longest request is one token shorter than said", seams: () => ({ limit: { slack: -1, cuts: false } }) },
-  limit_short_8: { spoils: "the longest request is 8 tokens shorter than said", seams: () => ({ limit: { slack: -8, cuts: false } }) },
+  prompt_cut: { spoils: "a prompt that is too long is cut without an error", seams: () => ({ limit: { slack: 0, cuts: true } }) },
+  limit_short: { spoils: "the longest request is one token shorter than promised", seams: () => ({ limit: { slack: -1, cuts: false } }) },
+  limit_short_8: { spoils: "the longest request is 8 tokens shorter than promised", seams: () => ({ limit: { slack: -8, cuts: false } }) },
   error_at_limit: {
-    spoils: "what is too long is an error of the server",
+    spoils: "a prompt that is too long causes HTTP 500",
     seams: () => ({
       prompt: (ids) => {
         if (ids.length >= 1_000) throw new Error("out of bounds")

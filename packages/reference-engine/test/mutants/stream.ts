@@ -20,7 +20,7 @@ const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Rec
 /** Faults in usage, endings and frames. */
 export const streamMutants: Mutants = {
   choices_alike: {
-    spoils: "of several choices all are the first",
+    spoils: "all choices are equal to the first",
     seams: () => ({
       sending: (): Sending => (text) => [
         Option.match(decodeFields(text), {
@@ -32,12 +32,12 @@ export const streamMutants: Mutants = {
     })
   },
   likeliest_named_wrongly: {
-    spoils: "of a message's likeliest tokens each has the name of the one after it",
+    spoils: "each of a message's likeliest tokens has the name of the next one",
     seams: replaced(/("top_logprobs":\[\{"token":)("(?:[^"\\]|\\.)*")(.*?\},\{"token":)("(?:[^"\\]|\\.)*")/g, "$1$4$3$2")
   },
   usage_prompt_short: { spoils: "the prompt is counted one token short", seams: counted("prompt_tokens", -1) },
   usage_completion_short: { spoils: "the answer is counted one token short", seams: counted("completion_tokens", -1) },
-  usage_total_wrong: { spoils: "the total is no sum", seams: counted("total_tokens", 1) },
+  usage_total_wrong: { spoils: "the total is not the sum", seams: counted("total_tokens", 1) },
   usage_stream_differs: { spoils: "a stream counts one token more than a whole answer", seams: counted("completion_tokens", 1, "frame") },
   end_token_uncounted: {
     spoils: "the token that ends an answer is not counted",
@@ -56,13 +56,13 @@ export const streamMutants: Mutants = {
   },
   finish_always_stop: { spoils: "every answer ends with the reason stop", seams: replaced(ends, '"finish_reason":"stop"') },
   finish_always_length: { spoils: "every answer ends with the reason length", seams: replaced(ends, '"finish_reason":"length"') },
-  finish_not_streamed: { spoils: "streams do not tell what ended them", seams: framed((text) => [text.replace(ends, '"finish_reason":null')]) },
+  finish_not_streamed: { spoils: "streams report no finish reason", seams: framed((text) => [text.replace(ends, '"finish_reason":null')]) },
   finish_twice: {
-    spoils: "streams tell twice what ended them",
+    spoils: "streams report the finish reason twice",
     seams: framed((text) => (ends.test(text) ? [text, text.replace(/"content":"(?:[^"\\]|\\.)*"/, '"content":""')] : [text]))
   },
   role_twice: {
-    spoils: "the role stands in every chunk",
+    spoils: "every chunk has the role",
     seams: framed((text) => [text.replace('"delta":{"content"', '"delta":{"role":"assistant","content"')])
   },
   done_missing: { spoils: "streams end without [DONE]", seams: framed((text) => (text === "[DONE]" ? [] : [text])) },
@@ -87,6 +87,6 @@ export const streamMutants: Mutants = {
   character_split: { spoils: "characters of several tokens are broken", seams: () => ({ splitsCharacters: true }) },
   stop_text_leaks: { spoils: "the beginning of a stop string is sent before it is known to be one", seams: () => ({ holdsStops: false }) },
   special_tokens_shown: { spoils: "the end token is part of the text", seams: () => ({ showsSpecial: true }) },
-  never_ends: { spoils: "the end-of-turn token is not known", seams: () => ({ config: (config) => ({ ...config, endTokens: new Set<number>() }) }) },
+  never_ends: { spoils: "the end-of-turn token is unknown", seams: () => ({ config: (config) => ({ ...config, endTokens: new Set<number>() }) }) },
   unreadable_frame: { spoils: "one frame of a stream is cut", seams: framed((text) => [text.includes('"usage"') ? text.slice(0, -3) : text]) }
 }

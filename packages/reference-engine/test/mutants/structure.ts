@@ -9,11 +9,11 @@ const lastBrace = /("arguments":"(?:[^"\\]|\\.)*)\}"/g
 /** Faults in structured answers and tool calls. */
 export const structureMutants: Mutants = {
   schema_ignored: { spoils: "neither response_format nor tool_choice bind", seams: () => ({ keepsMask: () => false }) },
-  schema_ignored_streamed: { spoils: "as before, in streams alone", seams: () => ({ keepsMask: (streamed) => !streamed }) },
-  call_markup_shown: { spoils: "calls stay text, marks and all", seams: () => ({ readsCalls: false }) },
+  schema_ignored_streamed: { spoils: "as before, only in streams", seams: () => ({ keepsMask: (streamed) => !streamed }) },
+  call_markup_shown: { spoils: "calls stay in the text with their marks", seams: () => ({ readsCalls: false }) },
   call_brace_lost: { spoils: "arguments lose their last brace", seams: completeAnswer((text) => text.replaceAll(lastBrace, '$1"')) },
   call_brace_lost_streamed: {
-    spoils: "as before, in streams alone",
+    spoils: "as before, only in streams",
     seams: () => ({ sending: (): Sending => (text, part) => [part === "frame" ? text.replaceAll(lastBrace, '$1"') : text] })
   },
   call_index_lost: {

@@ -10,34 +10,34 @@ const counted = (change: (count: number) => number) => () => ({
 
 /** Faults in reasoning. */
 export const thoughtMutants: Mutants = {
-  thought_in_answer: { spoils: "what was thought stays in the answer, marks and all", seams: () => ({ thought: () => null }) },
-  thought_in_answer_streamed: { spoils: "as before, in streams alone", seams: () => ({ thought: (start, streamed) => (streamed ? null : start) }) },
+  thought_in_answer: { spoils: "reasoning stays in the answer with its marks", seams: () => ({ thought: () => null }) },
+  thought_in_answer_streamed: { spoils: "as before, only in streams", seams: () => ({ thought: (start, streamed) => (streamed ? null : start) }) },
   responses_thought_in_answer: {
-    spoils: "on /v1/responses what was thought stays in the answer, marks and all",
+    spoils: "on /v1/responses reasoning stays in the answer with its marks",
     seams: () => ({ thought: (start, _, path) => (path === "/v1/responses" ? null : start) })
   },
   messages_thought_in_answer: {
-    spoils: "on /v1/messages what was thought stays in the answer, marks and all",
+    spoils: "on /v1/messages reasoning stays in the answer with its marks",
     seams: () => ({ thought: (start, _, path) => (path === "/v1/messages" ? null : start) })
   },
-  thought_lost: { spoils: "the thought is missing from the answer", seams: replaced(reasoning, '"reasoning":null') },
+  thought_lost: { spoils: "reasoning is missing from the answer", seams: replaced(reasoning, '"reasoning":null') },
   thought_lost_streamed: {
-    spoils: "as before, in streams alone",
+    spoils: "as before, only in streams",
     seams: () => ({ sending: (): Sending => (text, part) => [part === "frame" ? text.replace(reasoning, '"reasoning":null') : text] })
   },
   thought_always_opened: {
-    spoils: "every answer is taken for a thought until one ends",
+    spoils: "every answer is read as reasoning until the end mark",
     seams: () => ({ thought: () => "opened" })
   },
   thought_without_end: {
-    spoils: "the end of a thought is not seen: the answer is part of it",
+    spoils: "the end of reasoning is not recognized, and the answer becomes part of it",
     seams: replaced(/"content":"((?:[^"\\]|\\.)+)"/, '"content":null,"reasoning":"$1"')
   },
-  thought_uncounted: { spoils: "tokens of thoughts are counted as 0", seams: counted(() => 0) },
-  thought_overcounted: { spoils: "more tokens of thoughts are reported than the answer has", seams: counted((count) => count + 1_000) },
+  thought_uncounted: { spoils: "reasoning tokens are counted as 0", seams: counted(() => 0) },
+  thought_overcounted: { spoils: "more reasoning tokens are reported than the answer has", seams: counted((count) => count + 1_000) },
   toggle_ignored: {
-    spoils: "a request for no thinking is passed over in silence",
+    spoils: "a request to turn reasoning off is ignored",
     seams: () => ({ got: (_, body) => body.replaceAll('"enable_thinking":false', '"enable_thinking":true') })
   },
-  schema_after_thought_ignored: { spoils: "after a thought neither response_format nor tool_choice bind", seams: () => ({ bindsAfterThought: false }) }
+  schema_after_thought_ignored: { spoils: "after reasoning, neither response_format nor tool_choice bind", seams: () => ({ bindsAfterThought: false }) }
 }

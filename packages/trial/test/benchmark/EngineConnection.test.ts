@@ -30,8 +30,8 @@ const frame = dataFrame({ choices: [{ index: 0, text: "a", finish_reason: null }
 
 describe("a stream of the benchmark", () => {
   for (const [what, parts] of [
-    ["says nothing at all", []],
-    ["falls silent within it", [frame, frame]]
+    ["sends nothing", []],
+    ["stops within an answer", [frame, frame]]
   ] as const) {
     it.live(`stalls if the engine ${what} for the stall limit, and its connection is closed`, () =>
       Effect.gen(function* () {
@@ -61,16 +61,16 @@ describe("a stream of the benchmark", () => {
       )
       const address = server.address()
       const port = address !== null && typeof address === "object" ? address.port : 0
-      // Its own turn comes when it has been patient three times.
-      let asked = 0
+      // Its first token comes after it has waited three times.
+      let reads = 0
       const last = () => {
-        asked++
-        if (asked === 3) begin.answer()
-        return asked > 3 ? 0 : now()
+        reads++
+        if (reads === 3) begin.answer()
+        return reads > 3 ? 0 : now()
       }
       const connection = new EngineConnection("127.0.0.1", port, { pulse: { beat: () => {}, last }, stall: 50 })
       const { arrivals, outcome } = yield* Effect.promise(() => connection.exchange("/v1/completions", "{}"))
-      assert.deepStrictEqual([outcome, arrivals.length, asked], ["stalled", 1, 4])
+      assert.deepStrictEqual([outcome, arrivals.length, reads], ["stalled", 1, 4])
     }).pipe(Effect.scoped)
   )
 })

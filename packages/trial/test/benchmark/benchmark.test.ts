@@ -44,7 +44,7 @@ describe("the workload", () => {
     assert.isTrue(promptTokens(512, 500, 5).every((id) => id >= 128 && id < 384))
     const prefixes = Array.from({ length: 2_000 }, (_, seed) => promptTokens(100_000, 16, 20_261_121 + seed))
     assert.strictEqual(new Set(prefixes.map((prefix) => prefix.slice(0, 4).join())).size, prefixes.length)
-    // Neither is one a shifted other.
+    // No prompt is another one that was shifted.
     const pairs = new Set(prefixes.flatMap((prefix) => prefix.slice(1).map((id, index) => `${prefix[index]},${id}`)))
     assert.isAbove(pairs.size, 0.99 * prefixes.length * 15)
   })
@@ -95,7 +95,7 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
-  /** An engine that sends tokens after so many milliseconds each, as many as it is asked for. */
+  /** An engine that sends the requested number of tokens, each after some milliseconds. */
   const slowEngine = (waits: (token: number) => number, asked: (tokens: number) => void = () => {}) =>
     Effect.gen(function* () {
       const send = async (response: ServerResponse, tokens: number) => {
@@ -156,7 +156,7 @@ describe("the benchmark", () => {
       const benchmark = yield* runAt(url, { steps, drainMillis: 300 })
       assert.isUndefined(benchmark.missing)
       assert.strictEqual(benchmarkFault(benchmark), "1 of 1 requests of the benchmark failed (no_token).")
-      // Whoever counts that request for sound has seen no answer all the same.
+      // Without that error there is still no answer.
       const [alone] = benchmark.steps
       if (alone?.figures === undefined) return assert.fail()
       const cut = { ...alone, errors: 0, figures: { ...alone.figures, unfinished: 1, error_kinds: {} } }
@@ -166,7 +166,7 @@ describe("the benchmark", () => {
 
   it.live("shows an engine that stalls now and then", () =>
     Effect.gen(function* () {
-      // A hundred times what a busy machine makes of the other gaps.
+      // A hundred times as long as the other gaps on a busy machine.
       const url = yield* slowEngine((token) => (token === 32 ? 1_000 : 1))
       const benchmark = yield* runAt(url, { outputTokens: 40, steps: workload(1, fakeContext, null, {}).steps.slice(0, 1) })
       assert.isNull(benchmarkFault(benchmark))
@@ -217,8 +217,8 @@ describe("the benchmark", () => {
     ["every other request fails", "http_500", /requests of the benchmark failed \(http_500\)/],
     ["usage one short", "wrong_counts", /failed \(wrong_counts\)/],
     ["no usage chunk", "no_usage", /failed \(no_usage\)/],
-    ["no done", "no_done", /failed \(no_done\)/]
-  ] as const)("fails an engine where %s, and says so", ([fault, kind, words]) =>
+    ["no end marker", "no_done", /failed \(no_done\)/]
+  ] as const)('fails an engine with the fault "%s", and reports it', ([fault, kind, words]) =>
     Effect.gen(function* () {
       const benchmark = yield* run(fault)
       const kinds = benchmark.steps.map(({ figures }) => figures?.error_kinds[kind] ?? 0)

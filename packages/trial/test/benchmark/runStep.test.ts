@@ -21,9 +21,9 @@ describe("a request that was cut without any output", () => {
 
   it("is not an error if it was queued: earlier requests received tokens until the end", () => {
     assert.strictEqual(outcomeOf(answered(0, 1_000), answered(1, 60_000, 104_000), cut(2)), "unfinished")
-    // Of what is sent at once, as by several threads, any comes first.
+    // Several threads send at the same time, in any order.
     assert.strictEqual(outcomeOf(answered(900, 1_000), answered(1, 60_000, 104_000), cut(0)), "unfinished")
-    // One that was sent later and had its turn a moment ago may have been a neighbour in the queue.
+    // A later request that was served a moment ago may have been next in the queue.
     assert.strictEqual(outcomeOf(answered(3_000, 100_000, 104_000), cut(2)), "unfinished")
   })
 

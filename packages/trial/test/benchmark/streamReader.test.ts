@@ -55,7 +55,7 @@ describe("the reader of a stream", () => {
       "no_usage",
       `${head("transfer-encoding: chunked")}${chunk(dataFrame({ choices: [{ text: "x", finish_reason: "stop" }] }) + dataFrame(streamEnd))}0\r\n\r\n`
     ]
-  ])("calls it %s where an answer is none", (problem, text) => {
+  ])("reports %s for an invalid answer", (problem, text) => {
     const reader = read(text)
     assert.deepStrictEqual([reader.over, reader.problem], [true, problem])
   })
@@ -63,10 +63,10 @@ describe("the reader of a stream", () => {
 
 it.live("an interrupted benchmark leaves no request in the engine", () =>
   Effect.gen(function* () {
-    const asked = yield* Deferred.make<Socket>()
+    const connected = yield* Deferred.make<Socket>()
     const server = createServer((socket) => {
       socket.on("error", () => {})
-      socket.once("data", () => Deferred.doneUnsafe(asked, Effect.succeed(socket)))
+      socket.once("data", () => Deferred.doneUnsafe(connected, Effect.succeed(socket)))
     })
     const port = yield* Effect.acquireRelease(
       Effect.callback<number>((resume) => {
@@ -89,7 +89,7 @@ it.live("an interrupted benchmark leaves no request in the engine", () =>
     }
     const benchmarked = { subject: { servedName: "m", vocabSize: 1_000 }, url: `http://127.0.0.1:${port}`, key, hostClass: "h", simulated: true }
     const benchmark = yield* Effect.forkChild(runBenchmark(benchmarked, workload(1, 1_024, null, {})))
-    const socket = yield* Deferred.await(asked)
+    const socket = yield* Deferred.await(connected)
     const closed = Effect.callback<void>((resume) => {
       if (socket.destroyed) return resume(Effect.void)
       socket.once("close", () => resume(Effect.void))

@@ -40,43 +40,47 @@ const verdict = Effect.fnUntraced(function* (engine: (client: EngineClient) => E
 describe("adapter_effect", () => {
   const usual = (word: number) => -((word * 37) % 11) / 5
   const cases: ReadonlyArray<readonly [why: string, engine: (client: EngineClient) => EngineClient, expected: string]> = [
-    ["an adapter that is applied passes", scoring((model, word) => usual(word) - (model === "adapter" ? 0.2 : 0)), "passed"],
-    ["a weak one too: a thousandth of a nat", scoring((model, word) => usual(word) - (model === "adapter" ? 0.001 : 0)), "passed"],
-    ["one that is dropped fails", scoring((_, word) => usual(word)), "Unexpected"],
-    ["one that moves no more than rounding fails", scoring((model, word) => usual(word) - (model === "adapter" ? 0.0004 : 0)), "Unexpected"],
+    ["passes an adapter that is applied", scoring((model, word) => usual(word) - (model === "adapter" ? 0.2 : 0)), "passed"],
+    ["passes a weak adapter: a thousandth of a nat", scoring((model, word) => usual(word) - (model === "adapter" ? 0.001 : 0)), "passed"],
+    ["fails an adapter that is not applied", scoring((_, word) => usual(word)), "Unexpected"],
+    ["fails an adapter whose effect is no larger than rounding", scoring((model, word) => usual(word) - (model === "adapter" ? 0.0004 : 0)), "Unexpected"],
     // The base itself moves by a tenth between two runs, so two tenths prove nothing.
     [
-      "one within what the base differs from itself fails",
+      "fails an effect that is no larger than the base's distance from itself",
       scoring((model, word, request) => usual(word) - (model === "adapter" ? 0.2 : request < 8 ? 0 : 0.1)),
       "Unexpected"
     ],
     [
-      "other tokens for the same text fail",
+      "fails if adapter and base split the same text into different tokens",
       scoring(
         (model, word) => usual(word) - (model === "adapter" ? 0.2 : 0),
         (model) => (model === "base" ? 0 : 1)
       ),
       "Unexpected"
     ],
-    ["without log-probabilities nothing is claimed", scoring(() => null), "NotApplicable"]
+    ["does not apply without log-probabilities", scoring(() => null), "NotApplicable"]
   ]
   for (const [why, engine, expected] of cases) {
     it.effect(why, () => Effect.map(verdict(engine), (found) => assert.strictEqual(found, expected)))
   }
 
-  const apart: ReadonlyArray<readonly [why: string, ofMerged: number, expected: RegExp, ofAdapter?: number]> = [
+  const mergedCases: ReadonlyArray<readonly [why: string, ofMerged: number, expected: RegExp, ofAdapter?: number]> = [
     [
-      "an adapter that changes nothing merged either is told as that",
+      "reports an adapter that changes nothing even if it is merged",
       0.0004,
       /^Unexpected: adapter_without_effect: 0\.0000 nats .*; merged into its base it changes nothing either: 0\.0004 from the base$/,
       0
     ],
-    ["one that does, and is dropped, is not", 0.5, /^Unexpected: 0\.0000 nats [^;]*$/, 0],
-    ["what is a tenth of the base's way from both merged passes", 0.55, /^passed: 0\.5000 nats .*; 0\.0500 from both merged, which the base is 0\.5500 from$/],
-    ["what is a third of it fails", 0.75, /^Unexpected: fidelity_failed: 0\.2500 from both merged, which the base is 0\.7500 from; /],
-    ["of other tokens nothing can be said", Number.NaN, /^Unexpected: adapter and merged model count/]
+    ["does not report that for an adapter that is not applied", 0.5, /^Unexpected: 0\.0000 nats [^;]*$/, 0],
+    [
+      "passes an adapter at a tenth of the base's distance from the merged model",
+      0.55,
+      /^passed: 0\.5000 nats .*; 0\.0500 from both merged, which the base is 0\.5500 from$/
+    ],
+    ["fails an adapter at a third of that distance", 0.75, /^Unexpected: fidelity_failed: 0\.2500 from both merged, which the base is 0\.7500 from; /],
+    ["fails if adapter and merged model split a text into different tokens", Number.NaN, /^Unexpected: adapter and merged model count/]
   ]
-  for (const [why, ofMerged, expected, ofAdapter = 0.5] of apart) {
+  for (const [why, ofMerged, expected, ofAdapter = 0.5] of mergedCases) {
     it.effect(why, () =>
       Effect.gen(function* () {
         const [adapter, both] = ["an adapter", "base and adapter merged"]
@@ -88,8 +92,8 @@ describe("adapter_effect", () => {
         const result = yield* Effect.result(adapterEffect.run({ ...subject, client, merged: known }))
         const { failure } = Result.isFailure(result) ? result : { failure: null }
         const evidence = failure?._tag === "Unexpected" ? [failure.code, failure.cause, failure.detail].filter((part) => part !== undefined) : []
-        const said = [failure?._tag ?? "passed", ...(Result.isSuccess(result) ? [result.success] : evidence)].join(": ")
-        assert.match(said, expected)
+        const summary = [failure?._tag ?? "passed", ...(Result.isSuccess(result) ? [result.success] : evidence)].join(": ")
+        assert.match(summary, expected)
       }).pipe(Effect.provide(FetchHttpClient.layer))
     )
   }

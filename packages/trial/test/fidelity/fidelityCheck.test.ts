@@ -70,7 +70,7 @@ describe("fidelity", () => {
   it.effect("passes an adapter that answers as the merged model does, and reports its figures", () =>
     Effect.gen(function* () {
       const { asked, kept, said, salts } = yield* verdict(child)
-      // Nothing that other rows left in the prefix cache is taken for an answer's beginning.
+      // The salt of the run separates its answers from the cached prefixes of other checks.
       assert.deepStrictEqual(salts, ["of this run"])
       assert.match(
         said,
@@ -78,15 +78,15 @@ describe("fidelity", () => {
       )
       assert.deepStrictEqual([asked.filter((model) => model === "adapter").length, asked.filter((model) => model === "base").length], [104, 104])
       assert.lengthOf(kept, 1)
-      // Of larger models all are asked.
+      // Larger models get all items.
       assert.include((yield* verdict(child, 10_000_000)).said, " of 200, ")
     })
   )
 
   const wrong: ReadonlyArray<readonly [what: string, adapter: (at: number) => string, said: RegExp]> = [
-    ["an adapter that is not applied fails by its name", base, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/],
+    ["fails an adapter that is not applied, with a code of its own", base, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/],
     [
-      "one that goes a third of the way only",
+      "fails an adapter that reaches the merged model in a third of the items",
       (at) => (at % 3 === 0 ? child(at) : `other ${at}`),
       /^fidelity_failed: The adapter goes 35 of 104 items of the way/
     ]
@@ -97,7 +97,7 @@ describe("fidelity", () => {
 
   const others: ReadonlyArray<readonly [what: string, agreement: typeof merged.merged, said: RegExp]> = [
     ["an adapted tensor", { withinUlpMin: 0.12449, othersEqual: true }, /: 12\.449% of a tensor's values are within one unit of it, expected at least 99\.9% /],
-    ["one hardly", { withinUlpMin: 0.998999, othersEqual: true }, /: 99\.899% of a tensor's values /],
+    ["a few values of one tensor", { withinUlpMin: 0.998999, othersEqual: true }, /: 99\.899% of a tensor's values /],
     ["another tensor", { withinUlpMin: 1, othersEqual: false }, /: others than the adapted tensors differ, .*Deploy again, so that they are merged anew$/]
   ]
   for (const [what, agreement, expected] of others) {

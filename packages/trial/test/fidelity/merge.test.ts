@@ -67,10 +67,10 @@ const read = (folder: string): ReadonlyArray<number> => {
 describe("merging an adapter", () => {
   // W + s B A by hand: B A = [1 0 2; 0 4 4] for the rank 2, [1 0 2; -1 0 -2] for the rank 1.
   const cases: ReadonlyArray<readonly [why: string, rank: number, config: string, merged: ReadonlyArray<number>]> = [
-    ["scaled by alpha / r", 2, config(), [3, 2, 7, -1, 8.5, 8]],
-    ["scaled by alpha and the root of the rank", 1, config({ r: 1, use_rslora: true }), [5, 2, 11, -5, 0.5, -8]],
-    ["with the alpha of its module", 2, config({ alpha_pattern: { q_proj: 1 } }), [1.5, 2, 4, -1, 2.5, 2]],
-    ["with the rank of its module", 1, config({ rank_pattern: { "layers.0.q_proj": 1 } }), [5, 2, 11, -5, 0.5, -8]]
+    ["the scale is alpha / r", 2, config(), [3, 2, 7, -1, 8.5, 8]],
+    ["the scale is alpha / sqrt(r) with rslora", 1, config({ r: 1, use_rslora: true }), [5, 2, 11, -5, 0.5, -8]],
+    ["a module may have its own alpha", 2, config({ alpha_pattern: { q_proj: 1 } }), [1.5, 2, 4, -1, 2.5, 2]],
+    ["a module may have its own rank", 1, config({ rank_pattern: { "layers.0.q_proj": 1 } }), [5, 2, 11, -5, 0.5, -8]]
   ]
   for (const [why, rank, said, expected] of cases) {
     it.effect(`gives the result computed by hand: ${why}`, () =>

@@ -8,23 +8,23 @@ const round = (value: number) => Math.round(value * 1000) / 1000
 describe("rule 1", () => {
   // Each worked out by hand: 100 sqrt((u + w - (u - w)^2 / n) / (n (n - 1))).
   const cases: ReadonlyArray<readonly [why: string, gained: number, lost: number, n: number, passed: boolean, diff: number, error: number]> = [
-    ["nothing was asked", 0, 0, 0, false, 0, 0],
-    ["one item says nothing of a spread", 0, 1, 1, false, -100, 0],
-    ["too few items, however equal", 0, 0, 99, false, 0, 0],
-    ["all the same: no difference and no spread", 0, 0, 100, true, 0, 0],
-    ["a loss of one point is noise even where every difference is a loss", 0, 2, 200, true, -1, 0.705],
-    ["0 against 5 of 200: 2.5 points, three errors are 3.32", 0, 5, 200, true, -2.5, 1.107],
-    ["0 against 9 of 200: 4.5 points, three errors are 4.41", 0, 9, 200, false, -4.5, 1.47],
-    ["0 against 8 of 200: 4 points, three errors are 4.17", 0, 8, 200, true, -4, 1.389],
-    ["a gain is a difference like a loss", 9, 0, 200, false, 4.5, 1.47],
-    ["30 against 41: 5.5 points is more than any spread may hide", 30, 41, 200, false, -5.5, 4.206],
-    ["31 against 41: exactly five points, within three errors", 31, 41, 200, true, -5, 4.238],
-    ["many differences that cancel out", 50, 50, 200, true, 0, 5.013]
+    ["fails without any item", 0, 0, 0, false, 0, 0],
+    ["fails with one item, which shows no spread", 0, 1, 1, false, -100, 0],
+    ["fails with fewer than 100 items, even if all are the same", 0, 0, 99, false, 0, 0],
+    ["passes equal answers, without difference or spread", 0, 0, 100, true, 0, 0],
+    ["passes a loss of one point, even if every difference is a loss", 0, 2, 200, true, -1, 0.705],
+    ["passes 0 against 5 of 200: 2.5 points, and three standard errors are 3.32", 0, 5, 200, true, -2.5, 1.107],
+    ["fails 0 against 9 of 200: 4.5 points, and three standard errors are 4.41", 0, 9, 200, false, -4.5, 1.47],
+    ["passes 0 against 8 of 200: 4 points, and three standard errors are 4.17", 0, 8, 200, true, -4, 1.389],
+    ["fails a gain like a loss of the same size", 9, 0, 200, false, 4.5, 1.47],
+    ["fails 30 against 41: 5.5 points exceed the limit of five, whatever the spread is", 30, 41, 200, false, -5.5, 4.206],
+    ["passes 31 against 41: exactly five points, within three standard errors", 31, 41, 200, true, -5, 4.238],
+    ["passes many differences that cancel each other out", 50, 50, 200, true, 0, 5.013]
   ]
   for (const [why, gained, lost, n, passed, diff, error] of cases) {
     it(why, () => {
-      const found = rule1({ gained, lost, n })
-      assert.deepStrictEqual([found.passed, round(found.diffPoints), round(found.standardErrorPoints)], [passed, diff, error])
+      const result = rule1({ gained, lost, n })
+      assert.deepStrictEqual([result.passed, round(result.diffPoints), round(result.standardErrorPoints)], [passed, diff, error])
     })
   }
 
@@ -34,7 +34,7 @@ describe("rule 1", () => {
     const size = Math.abs(diffPoints)
     const limit = Math.max(1, Math.min(3 * standardErrorPoints, 5))
     assert.isAtLeast(standardErrorPoints, 0)
-    // Except at the limit itself, where rounding may decide, both agree.
+    // Both agree, except at the limit itself: rounding may decide there.
     if (Math.abs(size - limit) > 1e-9) assert.strictEqual(passed, n >= 100 && size < limit)
     assert.deepStrictEqual(rule1({ gained: lost, lost: gained, n }), { passed, diffPoints: diffPoints === 0 ? 0 : -diffPoints, standardErrorPoints })
     return true
@@ -45,23 +45,23 @@ describe("rule 2", () => {
   const cases: ReadonlyArray<
     readonly [why: string, n: number, asChild: number, baseAsChild: number, tier: "exact" | "approximate", status: "passed" | "failed" | "vacuous"]
   > = [
-    ["nothing was asked", 0, 0, 0, "exact", "vacuous"],
-    ["all three the same", 200, 200, 200, "exact", "vacuous"],
-    ["a weak adapter: 9 differ of 200", 200, 200, 191, "exact", "vacuous"],
-    ["10 of 200 are enough", 200, 200, 190, "exact", "passed"],
-    ["10 of 201 are less than a twentieth", 201, 201, 191, "exact", "vacuous"],
-    ["dropped: R = 0", 120, 40, 40, "exact", "failed"],
-    ["half of the way: R = 40 / 80", 120, 80, 40, "exact", "passed"],
-    ["less than half: R = 39 / 80", 120, 79, 40, "exact", "failed"],
-    ["a quarter does where the child is inexact: R = 20 / 80", 120, 60, 40, "approximate", "passed"],
-    ["less than a quarter: R = 19 / 80", 120, 59, 40, "approximate", "failed"],
-    ["further from the child than the base: R < 0", 120, 10, 40, "approximate", "failed"],
-    ["the child everywhere: R = 1", 120, 120, 0, "exact", "passed"]
+    ["is vacuous without any item", 0, 0, 0, "exact", "vacuous"],
+    ["is vacuous if all three models answer the same", 200, 200, 200, "exact", "vacuous"],
+    ["is vacuous if the base differs in 9 of 200 items", 200, 200, 191, "exact", "vacuous"],
+    ["passes if the base differs in 10 of 200 items", 200, 200, 190, "exact", "passed"],
+    ["is vacuous if the base differs in 10 of 201 items, less than a twentieth", 201, 201, 191, "exact", "vacuous"],
+    ["fails an adapter that is not applied: R = 0", 120, 40, 40, "exact", "failed"],
+    ["passes half of the way to the child: R = 40 / 80", 120, 80, 40, "exact", "passed"],
+    ["fails less than half of the way: R = 39 / 80", 120, 79, 40, "exact", "failed"],
+    ["passes a quarter of the way if the child is inexact: R = 20 / 80", 120, 60, 40, "approximate", "passed"],
+    ["fails less than a quarter of the way: R = 19 / 80", 120, 59, 40, "approximate", "failed"],
+    ["fails an adapter that is further from the child than the base: R < 0", 120, 10, 40, "approximate", "failed"],
+    ["passes the answers of the child: R = 1", 120, 120, 0, "exact", "passed"]
   ]
   for (const [why, n, identicalAdapterChild, identicalBaseChild, tier, status] of cases) {
     it(why, () => {
-      const given = { identicalAdapterChild, identicalBaseChild, medianDivergenceChars: null }
-      assert.deepStrictEqual(rule2({ n, tier, ...given }), { status, ...given })
+      const counts = { identicalAdapterChild, identicalBaseChild, medianDivergenceChars: null }
+      assert.deepStrictEqual(rule2({ n, tier, ...counts }), { status, ...counts })
     })
   }
 
@@ -83,7 +83,7 @@ describe("rule 2", () => {
   )
 })
 
-describe("where two answers differ first", () => {
+describe("the first difference of two answers", () => {
   const cases: ReadonlyArray<readonly [a: string, b: string, at: number | null]> = [
     ["", "", null],
     ["same", "same", null],

@@ -14,16 +14,20 @@ describe("the parts of an earlier trial that a later one is compared with", () =
   }
   const likelihood = recorded.likelihood
   for (const [promise, other, expected] of [
-    ["everything of the same engine and suite", {}, [{ otherEngine: null, loadedChecksum, fingerprints: recorded.fingerprints, likelihood }]],
-    ["no hash of another engine version", { otherEngine: "0.33.0" }, [{ otherEngine: "0.33.0", loadedChecksum: null, fingerprints: [], likelihood }]],
+    ["are all results of the same engine and suite", {}, [{ otherEngine: null, loadedChecksum, fingerprints: recorded.fingerprints, likelihood }]],
     [
-      "only the likelihood of the same texts of another suite version",
+      "are without the hash and fingerprints of another engine version",
+      { otherEngine: "0.33.0" },
+      [{ otherEngine: "0.33.0", loadedChecksum: null, fingerprints: [], likelihood }]
+    ],
+    [
+      "are the likelihood of the same texts, from another suite version",
       { suiteVersion: 9 },
       [{ otherEngine: null, loadedChecksum: null, fingerprints: [], likelihood }]
     ],
-    ["nothing of a trial with other texts", { suiteVersion: suite.textsSince - 1 }, []],
-    ["nothing of a newer suite version", { suiteVersion: suite.version + 1 }, []],
-    ["nothing of another suite", { suite: "other" }, []]
+    ["are none of a trial with other texts", { suiteVersion: suite.textsSince - 1 }, []],
+    ["are none of a newer suite version", { suiteVersion: suite.version + 1 }, []],
+    ["are none of another suite", { suite: "other" }, []]
   ] as const) {
     it(promise, () => assert.deepStrictEqual(comparable({ ...recorded, ...other }), expected))
   }

@@ -48,7 +48,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
   /** Several prompts are answered one after the other. */
   const answerEach = (path: string, { prompt: prompts, ...body }: typeof Several.Type, response: ServerResponse) => {
     const answers: Array<typeof Answered.Type> = []
-    for (const prompt of has("one prompt's answer for all") ? prompts.map(() => prompts[0]) : prompts) {
+    for (const prompt of has("one answer for all prompts") ? prompts.map(() => prompts[0]) : prompts) {
       answer(path, JSON.stringify({ ...body, prompt }), response, (_, one) => answers.push(decodeAnswered(one)))
     }
     const sum = (of: (usage: CompletionCounts) => number) => answers.reduce((all, { usage }) => all + of(usage), 0)
@@ -71,8 +71,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const decoded = decodeBody(text)
     const chat = path === "/v1/chat/completions"
     if (Option.isNone(decoded) || decoded.value.model !== servedName || (chat ? decoded.value.messages : decoded.value.prompt) === undefined) {
-      if (has("dies of a bad request")) return response.destroy()
-      return has("takes bad requests") ? json(response, 200, {}) : refuse(response, has("breaks on bad requests") ? 500 : 400)
+      if (has("stops after a bad request")) return response.destroy()
+      return has("accepts bad requests") ? json(response, 200, {}) : refuse(response, has("breaks on bad requests") ? 500 : 400)
     }
     const body = decoded.value
     requests++
@@ -85,8 +85,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const promptTokens = Math.min(asked, fakeContext - body.max_tokens)
     // It knows no such keyword, and says so.
     const rare = body.response_format?.json_schema?.name === "multiple"
-    if (rare && !has("rare keywords of schemas are passed over")) return refuse(response, 400)
-    const natural = has("never says stop") ? Number.POSITIVE_INFINITY : 3 + (number(seed) % 16)
+    if (rare && !has("rare keywords of schemas are ignored")) return refuse(response, 400)
+    const natural = has("never reports stop") ? Number.POSITIVE_INFINITY : 3 + (number(seed) % 16)
     const said = say(body, { fault, requests, active, natural })
     const calls = callsOf(body, fault)
     const whole = calls.length > 0 ? [] : said.words
@@ -95,9 +95,9 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const stopped = cut !== undefined && !(has("stop strings leak when streamed") && body.stream === true)
     const words = stopped ? [full.slice(0, cut)] : whole
     const count = calls.length > 0 ? Math.min(20, body.max_tokens) : stopped ? Math.max(1, words[0]?.split(" ").length ?? 1) : said.count
-    const reason = has("always says stop")
+    const reason = has("always reports stop")
       ? "stop"
-      : has("never says stop")
+      : has("never reports stop")
         ? "abort"
         : calls.length > 0
           ? body.max_tokens < 20
@@ -106,8 +106,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
           : stopped || said.ended
             ? "stop"
             : "length"
-    const prompt = has("prompt counted otherwise when streamed") && body.stream === true ? promptTokens + 1 : promptTokens
-    const completion = has("usage one short") ? count - 1 : has("keeps the last two tokens") ? Math.min(count, fakeContext - asked - 2) : count
+    const prompt = has("prompt is counted differently when streamed") && body.stream === true ? promptTokens + 1 : promptTokens
+    const completion = has("usage one short") ? count - 1 : has("reserves the last two tokens") ? Math.min(count, fakeContext - asked - 2) : count
     const key = `${has("salt is ignored") ? "" : body.cache_salt} ${seed}`
     const cached = has("nothing is cached") || !cache.has(key) ? 0 : asked - 1
     cache.add(key)
@@ -119,7 +119,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
       const pairs =
         body.prompt_logprobs === undefined
           ? []
-          : pairsOf(seed).map((pair) => (has("weights are wrong") || !known.has(pair) ? -6 : has("order is lost") ? -5.9 : -2))
+          : pairsOf(seed).map((pair) => (has("weights are wrong") || !known.has(pair) ? -6 : has("order is ignored") ? -5.9 : -2))
       const scored =
         body.prompt_logprobs === undefined ? {} : { prompt_logprobs: [null, ...pairs.map((logprob) => ({ "1": { logprob: has("NaN") ? 1 : logprob } }))] }
       const told =
@@ -137,8 +137,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     for (const word of has("last chunk lost") ? words.slice(0, -1) : words) frame({ choices: [{ ...piece(word), finish_reason: null }] })
     frame({ choices: [{ ...piece(""), finish_reason: reason }] })
     if (!has("no usage chunk")) frame({ choices: [], usage })
-    if (!has("no done")) frame(streamEnd)
-    if (has("says more after done")) frame({ choices: [] })
+    if (!has("no end marker")) frame(streamEnd)
+    if (has("sends more after the end marker")) frame({ choices: [] })
     return response.end()
   }
 
@@ -150,7 +150,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     if (path === "/version") return json(response, 200, { version: has("other version") ? "9.9.9" : has("part of its version") ? "1.0" : "1.0.0" })
     if (path === "/model_info") return json(response, 200, { weight_version: has("weights of another commit") ? "d".repeat(40) : "c".repeat(40) })
     if (path === "/metrics") {
-      const running = has("something runs on") ? 2 : active
+      const running = has("a request keeps running") ? 2 : active
       return response.writeHead(200).end(`vllm:num_requests_running{engine="0"} ${running}.0\n`)
     }
     const parts: Array<Buffer> = []

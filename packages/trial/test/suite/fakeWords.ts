@@ -8,17 +8,17 @@ export const faults = [
   "part of its version",
   "weights of another commit",
   "weights are wrong",
-  "order is lost",
+  "order is ignored",
   "NaN",
-  "writes one thing only",
+  "writes only one word",
   "usage one short",
-  "prompt counted otherwise when streamed",
+  "prompt is counted differently when streamed",
   "no usage chunk",
-  "always says stop",
-  "never says stop",
+  "always reports stop",
+  "never reports stop",
   "last chunk lost",
-  "no done",
-  "says more after done",
+  "no end marker",
+  "sends more after the end marker",
   "two roles",
   "stop strings leak when streamed",
   "skips the best token",
@@ -32,32 +32,32 @@ export const faults = [
   "cached tokens are not reported",
   "salt is ignored",
   "cached answers differ",
-  "answers of others",
-  "one prompt's answer for all",
+  "answers contain text of other requests",
+  "one answer for all prompts",
   "key is not found",
   "JSON mode is ignored",
   "schema is ignored when streamed",
   "some objects are filled with blanks to the limit",
   "all objects are filled with blanks to the limit",
-  "objects break off",
+  "objects are incomplete",
   "other objects than the schema's are cut by the limit",
-  "rare keywords of schemas are passed over",
-  "calls lose their last brace",
-  "calls although told not to",
-  "one call only",
-  "more calls than one",
+  "rare keywords of schemas are ignored",
+  "calls lack their last brace",
+  "calls although tool_choice is none",
+  "one call for two questions",
+  "several calls if one is allowed",
   "functions are not in the prompt",
   "strict is ignored",
   "results are ignored",
-  "takes bad requests",
+  "accepts bad requests",
   "breaks on bad requests",
   "refuses without an error body",
-  "dies of a bad request",
+  "stops after a bad request",
   "limit off by one",
   "cuts long prompts",
   "breaks at the limit",
-  "keeps the last two tokens",
-  "something runs on",
+  "reserves the last two tokens",
+  "a request keeps running",
   "every other request fails"
 ] as const
 export type Fault = (typeof faults)[number]
@@ -119,16 +119,17 @@ export const formed = (body: Asked, fault: Fault | undefined): string | null => 
 
 const call = (name: string, city: string, index: number, fault: Fault | undefined, strict = false) => {
   const members = strict ? `"city": "${city}", "unit": "kelvin"` : `"city": "${city}"`
-  return { id: `call-${index}`, type: "function", function: { name, arguments: fault === "calls lose their last brace" ? `{${members}` : `{${members}}` } }
+  return { id: `call-${index}`, type: "function", function: { name, arguments: fault === "calls lack their last brace" ? `{${members}` : `{${members}}` } }
 }
 
 /** The calls that a request with tools is answered with. */
 export const callsOf = (body: Asked, fault: Fault | undefined) => {
   const text = textOf(body)
   if (body.tools === undefined || body.messages?.at(-1)?.role === "tool") return []
-  if (body.tool_choice === "none") return fault === "calls although told not to" ? [call("get_weather", "Paris", 0, fault)] : []
+  if (body.tool_choice === "none") return fault === "calls although tool_choice is none" ? [call("get_weather", "Paris", 0, fault)] : []
   if (typeof body.tool_choice === "object") return [call("get_time", "Paris", 0, fault)]
-  const both = text.includes("Rome") && fault !== "one call only" && (body.parallel_tool_calls !== false || fault === "more calls than one")
+  const both =
+    text.includes("Rome") && fault !== "one call for two questions" && (body.parallel_tool_calls !== false || fault === "several calls if one is allowed")
   if (!text.includes("weather") && body.tool_choice !== "required") return []
   const strict = fault !== "strict is ignored" && JSON.stringify(body.tools).includes('"strict":true')
   return [call("get_weather", "Paris", 0, fault, strict), ...(both ? [call("get_weather", "Rome", 1, fault)] : [])]
@@ -160,10 +161,10 @@ export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
     if (fault === "other objects than the schema's are cut by the limit" && object.name !== "enum") {
       return { words: ['{"poem":"The sea, the sea, the'], ids: [1], count: body.max_tokens, ended: false }
     }
-    if (fault === "objects break off") return { words: [own.slice(0, -1)], ids: [1], count: 1, ended: true }
+    if (fault === "objects are incomplete") return { words: [own.slice(0, -1)], ids: [1], count: 1, ended: true }
   }
   if (own !== null) {
-    const other = fault === "answers of others" && active > 1 && /^[A-Z]\d[A-Z]{2}-/.test(own) ? lastCode(own) : own
+    const other = fault === "answers contain text of other requests" && active > 1 && /^[A-Z]\d[A-Z]{2}-/.test(own) ? lastCode(own) : own
     return { words: [other], ids: [number(own) % 1000], count: 1, ended: true }
   }
   const count = body.ignore_eos === true ? body.max_tokens : Math.min(body.max_tokens, natural)
@@ -171,7 +172,7 @@ export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
   const bias = Object.entries(fault === "logit bias is ignored" ? {} : (body.logit_bias ?? {}))
   const raised = bias.filter(([, value]) => value === 100).map(([each]) => Number(each))
   const biased = (id: number) => (raised.length > 0 ? (raised[id % raised.length] ?? id) : bias.some(([each]) => each === String(id)) ? id + 1 : id)
-  const words = ids.map((id) => (fault === "writes one thing only" ? "!" : ` w${biased(id)}`))
+  const words = ids.map((id) => (fault === "writes only one word" ? "!" : ` w${biased(id)}`))
   return { words, ids: ids.map(biased), count, ended: body.ignore_eos !== true && natural <= body.max_tokens }
 }
 

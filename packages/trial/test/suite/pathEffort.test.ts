@@ -11,7 +11,7 @@ const effortsOf = Schema.decodeUnknownSync(
   Schema.fromJsonString(Schema.Struct({ reasoning: Schema.optionalKey(Effort), output_config: Schema.optionalKey(Effort) }))
 )
 
-/** What an engine makes of an effort: the tokens before the question that it changes, and how many it adds. */
+/** How an effort changes the prompt: the text before the question, and the tokens that it adds. */
 interface Makes {
   readonly written?: (effort: string) => string
   readonly longer?: (effort: string) => number
@@ -29,7 +29,7 @@ const tried = Effect.fnUntraced(function* (name: string, { caches = true, counte
     const { output_config, reasoning } = effortsOf(body)
     const effort = (reasoning ?? output_config)?.effort ?? ""
     if (path === "/v1/messages/count_tokens") return Effect.succeed({ status: 200, text: JSON.stringify({ input_tokens: base + counted(effort) }) })
-    // All begin alike; what was asked before is there whole.
+    // All prompts have the same beginning. A prompt that was sent before is cached completely.
     const cached = known.size === 0 || !caches ? 0 : known.has(written(effort)) ? base - 8 : 16
     known.add(written(effort))
     const input = base + longer(effort)
@@ -85,8 +85,8 @@ describe("efforts on other paths than the chat route", () => {
 
   it.effect("of a message are counted by count_tokens too", () =>
     Effect.gen(function* () {
-      const [said, left] = yield* tried("messages_effort", { longer: ({ length }) => length })
-      assert.deepStrictEqual([said, left], ["200 tokens counted of a message of 203 with an effort", "reasoning,messages"])
+      const [detail, left] = yield* tried("messages_effort", { longer: ({ length }) => length })
+      assert.deepStrictEqual([detail, left], ["200 tokens counted of a message of 203 with an effort", "reasoning,messages"])
     })
   )
 })

@@ -33,7 +33,7 @@ const tried = Effect.fnUntraced(function* (sees: ReadonlyArray<"png" | "jpeg">) 
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("images on other paths than the chat route", () => {
-  it.effect("are seen there", () => Effect.map(tried(["png", "jpeg"]), (found) => assert.deepStrictEqual(found, [["2 images", "2 images"], endpoints])))
+  it.effect("are read on both paths", () => Effect.map(tried(["png", "jpeg"]), (found) => assert.deepStrictEqual(found, [["2 images", "2 images"], endpoints])))
 
   for (const [sees, kind] of [
     [[], "PNG"],
@@ -41,15 +41,15 @@ describe("images on other paths than the chat route", () => {
   ] as const) {
     it.effect(`are withdrawn for a path that does not read a ${kind}`, () =>
       Effect.map(tried(sees), (found) => {
-        const said = `the digits of a ${kind} are not read`
-        assert.deepStrictEqual(found, [[said, said], ["/v1/chat/completions"]])
+        const detail = `the digits of a ${kind} are not read`
+        assert.deepStrictEqual(found, [[detail, detail], ["/v1/chat/completions"]])
       })
     )
   }
 
   for (const [what, ofImage, passes] of [
-    ["are counted there", 64, true],
-    ["that are left out of a count take the count with them, whatever is said beside them", 0, false]
+    ["pass if count_tokens includes their tokens", 64, true],
+    ["fail the check of count_tokens if it leaves them out", 0, false]
   ] as const) {
     it.live(what, () =>
       Effect.gen(function* () {
@@ -57,8 +57,8 @@ describe("images on other paths than the chat route", () => {
         const subject = yield* subjectAt(url)
         const post: typeof subject.client.post = (_path, body) => {
           const { messages, ...others } = JSON.parse(body)
-          const told = JSON.stringify(messages).replace(/\{"type":"image".*?\}\},?/g, "")
-          const input_tokens = told.length + JSON.stringify(others).length + (body.includes('"image"') ? ofImage : 0)
+          const texts = JSON.stringify(messages).replace(/\{"type":"image".*?\}\},?/g, "")
+          const input_tokens = texts.length + JSON.stringify(others).length + (body.includes('"image"') ? ofImage : 0)
           return Effect.succeed({ status: 200, text: JSON.stringify({ input_tokens }) })
         }
         const capabilities = { ...subject.capabilities, supports_image_input: true }

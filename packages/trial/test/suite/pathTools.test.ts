@@ -14,7 +14,7 @@ const decode = Schema.decodeUnknownSync(Asked)
  */
 interface Makes {
   readonly one?: number
-  /** Of two cities, time after time. */
+  /** For two cities, in one attempt after the other. */
   readonly two?: ReadonlyArray<number>
   readonly chat?: number
   readonly cut?: boolean
@@ -54,14 +54,14 @@ const tried = Effect.fnUntraced(function* (name: string, { chat = 2, cut = false
 
 describe("tool calls on other paths than the chat route", () => {
   const several: ReadonlyArray<readonly [promise: string, makes: Makes, said: string]> = [
-    ["pass where they are as on the chat route", {}, "4 answers"],
-    ["fail where one of two is lost", { two: [1] }, "failed: two cities: calls: 1, by the chat route 2"],
-    ["fail where both of two are lost", { two: [0] }, "failed: two cities: calls: 0, by the chat route 2"],
-    ["pass where the chat route makes no more of it", { two: [1], chat: 1 }, "4 answers"],
-    ["pass where it was another batch's answer, and is not so again", { two: [1, 2] }, "4 answers"],
-    ["fail where none is made of one city", { one: 0 }, "failed: whole: no call"],
-    ["pass where a thought took all tokens", { cut: true, thinks: true }, "4 answers"],
-    ["fail where an answer is cut that nobody thought about", { cut: true }, "failed: whole: no call"]
+    ["pass if they are as on the chat route", {}, "4 answers"],
+    ["fail if one of two is lost", { two: [1] }, "failed: two cities: calls: 1, by the chat route 2"],
+    ["fail if both of two are lost", { two: [0] }, "failed: two cities: calls: 0, by the chat route 2"],
+    ["pass if the chat route makes no more calls", { two: [1], chat: 1 }, "4 answers"],
+    ["pass if a lost call does not repeat", { two: [1, 2] }, "4 answers"],
+    ["fail without a call for one city", { one: 0 }, "failed: whole: no call"],
+    ["pass if reasoning takes all tokens", { cut: true, thinks: true }, "4 answers"],
+    ["fail if an answer without reasoning is cut", { cut: true }, "failed: whole: no call"]
   ]
   for (const [promise, makes, said] of several) {
     it.effect(promise, () =>

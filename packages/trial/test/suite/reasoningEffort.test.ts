@@ -9,15 +9,15 @@ import { subjectAt } from "./subject.ts"
 const effortOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ reasoning_effort: Schema.String })))
 
 /**
- * An engine whose prompt ends with a token for each effort, as `told` lists them; null: it reports no prompts.
+ * An engine whose prompt ends with a token for each effort, by `tokenOf`; null: it reports no prompts.
  * `refuses`: an effort that it does not know.
  */
-const tried = (told: (effort: string) => number | null, refuses?: string) =>
+const tried = (tokenOf: (effort: string) => number | null, refuses?: string) =>
   Effect.gen(function* () {
     const subject = yield* subjectAt("http://127.0.0.1:9")
     const post: typeof subject.client.post = (_, body) => {
       const { reasoning_effort: effort } = effortOf(body)
-      const last = told(effort)
+      const last = tokenOf(effort)
       const answer = {
         choices: [{ message: { content: "" }, finish_reason: "length" }],
         usage: { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 },
@@ -36,16 +36,13 @@ const tried = (told: (effort: string) => number | null, refuses?: string) =>
   }).pipe(Effect.provide(FetchHttpClient.layer))
 
 describe("reasoning_effort", () => {
-  const cases: ReadonlyArray<readonly [why: string, told: (effort: string) => number | null, refuses: string | undefined, said: string]> = [
-    ["passes where each effort makes another prompt", (effort) => effort.length, undefined, "true true 2 efforts: low,high"],
-    ["withdraws efforts that are passed over in silence", () => 7, undefined, "true false 2 efforts, 1 different prompts: "],
-    ["withdraws them where one is refused", (effort) => effort.length, "high", "true false HTTP 400 for a good request: "],
-    [
-      "withdraws them where nobody tells a prompt and all are as long: nothing was seen of them",
-      () => null,
-      undefined,
-      "true false 2 efforts, 1 different prompts: "
-    ]
+  const cases: ReadonlyArray<readonly [promise: string, tokenOf: (effort: string) => number | null, refuses: string | undefined, expected: string]> = [
+    ["passes if each effort makes a different prompt", (effort) => effort.length, undefined, "true true 2 efforts: low,high"],
+    ["withdraws efforts that are ignored", () => 7, undefined, "true false 2 efforts, 1 different prompts: "],
+    ["withdraws all efforts if one is refused", (effort) => effort.length, "high", "true false HTTP 400 for a good request: "],
+    ["withdraws efforts if no prompt is reported and all have the same length", () => null, undefined, "true false 2 efforts, 1 different prompts: "]
   ]
-  for (const [why, told, refuses, said] of cases) it.effect(why, () => Effect.map(tried(told, refuses), (found) => assert.strictEqual(found, said)))
+  for (const [promise, tokenOf, refuses, expected] of cases) {
+    it.effect(promise, () => Effect.map(tried(tokenOf, refuses), (result) => assert.strictEqual(result, expected)))
+  }
 })

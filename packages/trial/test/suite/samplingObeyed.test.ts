@@ -37,27 +37,28 @@ interface Engine {
   readonly ignores?: ReadonlyArray<string>
 }
 
-/** What an engine says greedily: what was not said yet becomes likelier with each step. */
-const saidBy = (engine: Engine, body: typeof Body.Type): ReadonlyArray<number> => {
+/** The greedy answer of an engine. Tokens that are not in the answer yet become likelier with each step. */
+const greedyAnswer = (engine: Engine, body: typeof Body.Type): ReadonlyArray<number> => {
   const { logit_bias = {}, max_tokens, presence_penalty, prompt, repetition_penalty } = body
   const [repeated, present] = [repetition_penalty, presence_penalty].map((value, at) =>
     engine.ignores?.includes(["repetition_penalty", "presence_penalty"][at] ?? "") === true ? 1 - at : value
   )
-  const said: Array<number> = []
+  const answer: Array<number> = []
   for (let step = 0; step < max_tokens; step++) {
     const logit = (id: number) => {
       const own =
-        (id === 10 ? engine.likeliest[0] : id === 11 ? engine.likeliest[1] : engine.likeliest[1] - 8 - (id % 100) / 100) + (said.includes(id) ? 0 : 0.2 * step)
+        (id === 10 ? engine.likeliest[0] : id === 11 ? engine.likeliest[1] : engine.likeliest[1] - 8 - (id % 100) / 100) +
+        (answer.includes(id) ? 0 : 0.2 * step)
       const bias = logit_bias[String(id)] ?? 0
       const before = engine.biasFirst ? own + bias : own
-      const seen = said.includes(id) || prompt.includes(id)
-      const scaled = !seen ? before : before > 0 ? before / (repeated ?? 1) : before * (repeated ?? 1)
-      return scaled - (said.includes(id) ? (present ?? 0) : 0) + (engine.biasFirst ? 0 : bias)
+      const isPenalized = answer.includes(id) || prompt.includes(id)
+      const scaled = !isPenalized ? before : before > 0 ? before / (repeated ?? 1) : before * (repeated ?? 1)
+      return scaled - (answer.includes(id) ? (present ?? 0) : 0) + (engine.biasFirst ? 0 : bias)
     }
     const logits = Array.from({ length: 1_000 }, (_, id) => logit(id))
-    said.push(logits.indexOf(Math.max(...logits)))
+    answer.push(logits.indexOf(Math.max(...logits)))
   }
-  return said
+  return answer
 }
 
 const tried = Effect.fnUntraced(function* (engine: Engine) {
@@ -66,7 +67,7 @@ const tried = Effect.fnUntraced(function* (engine: Engine) {
     Effect.sync(() => {
       const body = decode(text)
       const drawn = body.temperature > 0.1 && body.top_k !== 1
-      const ids = drawn ? [] : saidBy(engine, body)
+      const ids = drawn ? [] : greedyAnswer(engine, body)
       const usage = { prompt_tokens: 3, completion_tokens: body.max_tokens, total_tokens: 3 + body.max_tokens }
       return { status: 200, text: JSON.stringify({ choices: [{ text: drawn ? `drawn with ${body.seed}` : ids.join(" "), token_ids: ids }], usage }) }
     })
@@ -79,19 +80,19 @@ const tried = Effect.fnUntraced(function* (engine: Engine) {
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("sampling_obeyed", () => {
-  const told = "6 different of 6, seeds repeat; presence_penalty, repetition_penalty"
+  const expected = "6 different of 6, seeds repeat; presence_penalty, repetition_penalty"
   const engines: ReadonlyArray<readonly [what: string, engine: Engine]> = [
     ["logits far from zero", { likeliest: [12, 11.5], biasFirst: false }],
     ["logits below zero", { likeliest: [-12, -12.5], biasFirst: false }],
-    ["the two likeliest logits next to zero, which a repetition penalty multiplies before the bias", { likeliest: [0.02, 0.01], biasFirst: false }],
-    ["the same with the bias first", { likeliest: [0.02, 0.01], biasFirst: true }]
+    ["logits near zero, which a repetition penalty multiplies before the bias", { likeliest: [0.02, 0.01], biasFirst: false }],
+    ["logits near zero, which a repetition penalty multiplies after the bias", { likeliest: [0.02, 0.01], biasFirst: true }]
   ]
   for (const [what, engine] of engines) {
-    it.effect(`passes an engine with ${what}`, () => Effect.map(tried(engine), (said) => assert.strictEqual(said, told)))
+    it.effect(`passes an engine with ${what}`, () => Effect.map(tried(engine), (result) => assert.strictEqual(result, expected)))
 
     for (const name of ["presence_penalty", "repetition_penalty"]) {
-      it.effect(`finds that ${name} is ignored, with ${what}`, () =>
-        Effect.map(tried({ ...engine, ignores: [name] }), (said) => assert.strictEqual(said, `failed: ${name} 2 changes nothing`))
+      it.effect(`detects that ${name} is ignored, with ${what}`, () =>
+        Effect.map(tried({ ...engine, ignores: [name] }), (result) => assert.strictEqual(result, `failed: ${name} 2 changes nothing`))
       )
     }
   }

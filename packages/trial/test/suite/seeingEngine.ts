@@ -138,7 +138,7 @@ export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault
         : digitsOf(first)
       : question.includes("first or the second")
         ? order
-        : // Whoever sees nothing may still guess.
+        : // An engine that sees no image may still guess.
           first === undefined || red > Math.max(green, blue)
           ? "Red"
           : "Blue"

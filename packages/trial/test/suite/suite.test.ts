@@ -30,17 +30,17 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "part of its version": ["engine_identity"],
   "weights of another commit": ["engine_identity"],
   "weights are wrong": ["text_likelihood"],
-  "order is lost": ["text_likelihood"],
+  "order is ignored": ["text_likelihood"],
   NaN: ["text_likelihood"],
-  "writes one thing only": ["output_sane"],
+  "writes only one word": ["output_sane"],
   "usage one short": ["usage_exact"],
-  "prompt counted otherwise when streamed": ["usage_exact"],
+  "prompt is counted differently when streamed": ["usage_exact"],
   "no usage chunk": ["usage_exact", "stream_equals_whole"],
-  "always says stop": ["finish_reasons"],
-  "never says stop": ["finish_reasons"],
+  "always reports stop": ["finish_reasons"],
+  "never reports stop": ["finish_reasons"],
   "last chunk lost": ["stream_equals_whole"],
-  "no done": ["stream_equals_whole"],
-  "says more after done": ["stream_equals_whole"],
+  "no end marker": ["stream_equals_whole"],
+  "sends more after the end marker": ["stream_equals_whole"],
   "two roles": ["stream_equals_whole"],
   "stop strings leak when streamed": ["stop_strings"],
   "skips the best token": ["greedy_is_top"],
@@ -54,48 +54,48 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "cached tokens are not reported": ["cache_hit_equal"],
   "salt is ignored": ["cache_hit_equal"],
   "cached answers differ": ["cache_hit_equal"],
-  "answers of others": ["batch_equals_alone"],
-  "one prompt's answer for all": ["prompts_apart"],
+  "answers contain text of other requests": ["batch_equals_alone"],
+  "one answer for all prompts": ["prompts_apart"],
   "key is not found": ["needle"],
   "JSON mode is ignored": ["json_mode"],
   "schema is ignored when streamed": ["json_schema"],
   "some objects are filled with blanks to the limit": [],
   "all objects are filled with blanks to the limit": ["json_schema"],
-  "objects break off": ["json_schema"],
+  "objects are incomplete": ["json_schema"],
   "other objects than the schema's are cut by the limit": ["json_schema"],
-  "rare keywords of schemas are passed over": ["json_schema"],
-  "calls lose their last brace": ["tool_choice_auto", "tool_choice_required", "tool_choice_named", "tool_parallel", "tool_single", "tool_strict"],
+  "rare keywords of schemas are ignored": ["json_schema"],
+  "calls lack their last brace": ["tool_choice_auto", "tool_choice_required", "tool_choice_named", "tool_parallel", "tool_single", "tool_strict"],
   "functions are not in the prompt": ["tool_choice_auto"],
   "strict is ignored": ["tool_strict"],
-  "calls although told not to": ["tool_choice_none"],
-  "one call only": ["tool_parallel"],
-  "more calls than one": ["tool_single"],
+  "calls although tool_choice is none": ["tool_choice_none"],
+  "one call for two questions": ["tool_parallel"],
+  "several calls if one is allowed": ["tool_single"],
   "results are ignored": ["tool_round_trip"],
-  "takes bad requests": ["bad_requests"],
+  "accepts bad requests": ["bad_requests"],
   "breaks on bad requests": ["bad_requests"],
   "refuses without an error body": ["bad_requests"],
-  "dies of a bad request": ["bad_requests"],
+  "stops after a bad request": ["bad_requests"],
   "limit off by one": ["context_edge"],
   "cuts long prompts": ["context_edge"],
   "breaks at the limit": ["context_edge"],
-  "keeps the last two tokens": ["context_edge"],
-  "something runs on": ["still_alive"],
+  "reserves the last two tokens": ["context_edge"],
+  "a request keeps running": ["still_alive"],
   "every other request fails": ["usage_exact", "finish_reasons", "stream_equals_whole", "greedy_repeats", "bad_requests"]
 }
 /** Checks that run with every fault in addition to those that it must fail: fast ones, and similar ones. */
-const beside = ["engine_identity", "usage_exact", "finish_reasons", "tool_choice_none", "json_mode", "batch_equals_alone", "still_alive"]
-/** Faults of which other rows may notice too. */
+const commonChecks = ["engine_identity", "usage_exact", "finish_reasons", "tool_choice_none", "json_mode", "batch_equals_alone", "still_alive"]
+/** Faults that may also fail other checks. */
 const wide: ReadonlySet<Fault> = new Set<Fault>([
   "every other request fails",
   "answers vary",
   "every tenth answer varies",
   "usage one short",
-  "never says stop",
+  "never reports stop",
   "no usage chunk",
-  "something runs on",
-  "writes one thing only",
+  "a request keeps running",
+  "writes only one word",
   "last chunk lost",
-  "dies of a bad request"
+  "stops after a bad request"
 ])
 const capabilities = /^(?:json|tool)_/
 const informing: ReadonlySet<string> = new Set(["golden_answers", "output_sane", "needle"])
@@ -118,7 +118,7 @@ describe("the suite", () => {
   for (const fault of faults) {
     it.live(`an engine that has the fault "${fault}" fails ${kills[fault].join(", ") || "nothing"}`, () =>
       Effect.gen(function* () {
-        const { report } = yield* trial(fault, {}, new Set([...kills[fault], ...beside]))
+        const { report } = yield* trial(fault, {}, new Set([...kills[fault], ...commonChecks]))
         const failed = report.checks.filter(({ passed }) => !passed).map(({ name }) => name)
         assert.deepStrictEqual(
           kills[fault].filter((name) => !failed.includes(name)),
@@ -136,21 +136,21 @@ describe("the suite", () => {
   }
 
   const contradictions: ReadonlyArray<readonly [fault: string, change: (subject: SuiteSubject) => Partial<SuiteSubject>, row: string]> = [
-    ["files that nobody looked at", ({ start }) => ({ start: { ...start, verifiedFiles: null } }), "files_match_commit"],
+    ["files that were not verified", ({ start }) => ({ start: { ...start, verifiedFiles: null } }), "files_match_commit"],
     ["files that can be written to", ({ start }) => ({ start: { ...start, readOnly: false } }), "files_match_commit"],
-    ["a way to the hub", ({ start }) => ({ start: { ...start, offline: false } }), "files_match_commit"],
-    ["another folder", ({ start }) => ({ start: { ...start, localPath: false } }), "files_match_commit"],
-    ["another image", ({ start }) => ({ start: { ...start, ownImage: false } }), "engine_identity"],
+    ["an engine that can reach the hub", ({ start }) => ({ start: { ...start, offline: false } }), "files_match_commit"],
+    ["a folder other than the commit's", ({ start }) => ({ start: { ...start, localPath: false } }), "files_match_commit"],
+    ["an image other than the revision's", ({ start }) => ({ start: { ...start, ownImage: false } }), "engine_identity"],
     ["files that are too short", ({ repository }) => ({ repository: { ...repository, weightsBytes: 4_000_200 } }), "tensors_complete"],
     [
       "end ids beyond the vocabulary",
       ({ repository }) => ({ repository: { ...repository, small: new Map([["config.json", '{"eos_token_id": 1000}']]) } }),
       "config_coherent"
     ],
-    ["likelihoods that an earlier trial did not find", () => ({ earlier: [{ fingerprints: [], likelihood: [[]] }] }), ""]
+    ["likelihoods of an earlier trial with other texts", () => ({ earlier: [{ fingerprints: [], likelihood: [[]] }] }), ""]
   ]
   for (const [fault, change, row] of contradictions) {
-    it.live(`${fault} fail ${row || "nothing where they are of other texts"}`, () =>
+    it.live(`${row === "" ? "no check" : row} fails because of ${fault}`, () =>
       Effect.gen(function* () {
         const { url } = yield* serveFakeEngine()
         const subject = yield* subjectAt(url)
@@ -185,8 +185,8 @@ describe("the suite", () => {
           Effect.succeed(detail)
         )
       })
-      assert.strictEqual(yield* tried("keeps the last two tokens", 2), `${fakeContext} tokens`)
-      assert.strictEqual(yield* tried("keeps the last two tokens", 1), `${fakeContext - 8} + 6 tokens, asked for ${fakeContext - 8} + 7`)
+      assert.strictEqual(yield* tried("reserves the last two tokens", 2), `${fakeContext} tokens`)
+      assert.strictEqual(yield* tried("reserves the last two tokens", 1), `${fakeContext - 8} + 6 tokens, asked for ${fakeContext - 8} + 7`)
       assert.strictEqual(yield* tried(undefined, 2), `${fakeContext - 8} + 8 tokens, asked for ${fakeContext - 8} + 6`)
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
