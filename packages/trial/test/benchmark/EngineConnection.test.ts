@@ -3,27 +3,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { dataFrame } from "@seatrial/domain"
 import { Effect } from "effect"
 import { EngineConnection, now } from "../../src/benchmark/EngineConnection.ts"
+import { listenLocally } from "../listenLocally.ts"
 
 /** An engine's address that answers with these parts and then says nothing more. */
 const silentAfter = (parts: ReadonlyArray<string>) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly port: number; readonly close: () => void }>((resume) => {
-      const server = createServer((request, response) => {
-        request.resume()
-        if (parts.length === 0) return
-        response.writeHead(200, { "content-type": "text/event-stream" })
-        for (const part of parts) response.write(part)
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const close = () => {
-          server.close()
-          server.closeAllConnections()
-        }
-        resume(Effect.succeed({ port: address !== null && typeof address === "object" ? address.port : 0, close }))
-      })
-    }),
-    ({ close }) => Effect.sync(close)
+  listenLocally(
+    createServer((request, response) => {
+      request.resume()
+      if (parts.length === 0) return
+      response.writeHead(200, { "content-type": "text/event-stream" })
+      for (const part of parts) response.write(part)
+    })
   )
 
 const frame = dataFrame({ choices: [{ index: 0, text: "a", finish_reason: null }] })
@@ -51,16 +41,7 @@ describe("a stream of the benchmark", () => {
         request.resume()
         begin.answer = () => response.writeHead(200, { "content-type": "text/event-stream" }).write(frame)
       })
-      yield* Effect.acquireRelease(
-        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-        () =>
-          Effect.sync(() => {
-            server.close()
-            server.closeAllConnections()
-          })
-      )
-      const address = server.address()
-      const port = address !== null && typeof address === "object" ? address.port : 0
+      const { port } = yield* listenLocally(server)
       // Its first token comes after it has waited three times.
       let reads = 0
       const last = () => {

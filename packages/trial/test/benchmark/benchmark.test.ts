@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { workload } from "../../src/benchmark/workload.ts"
 import { promptTokens } from "../../src/promptTokens.ts"
+import { listenLocally } from "../listenLocally.ts"
 import { fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
 import type { Fault } from "../suite/fakeWords.ts"
 
@@ -77,12 +78,7 @@ describe("the benchmark", () => {
           response.writeHead(503).end()
         })
       })
-      yield* Effect.acquireRelease(
-        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-        () => Effect.sync(() => void server.close())
-      )
-      const address = server.address()
-      const url = `http://127.0.0.1:${address === null || typeof address === "string" ? 0 : address.port}`
+      const { url } = yield* listenLocally(server)
       yield* runAt(url)
       const first = asked.splice(0)
       yield* runAt(url)
@@ -115,16 +111,8 @@ describe("the benchmark", () => {
           return send(response, max_tokens)
         })
       })
-      yield* Effect.acquireRelease(
-        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-        () =>
-          Effect.sync(() => {
-            server.closeAllConnections()
-            server.close()
-          })
-      )
-      const address = server.address()
-      return `http://127.0.0.1:${address === null || typeof address === "string" ? 0 : address.port}`
+      const { url } = yield* listenLocally(server)
+      return url
     })
 
   it.live("fails an engine with less than one token per second, within its own time limit", () =>

@@ -5,6 +5,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { StreamReader } from "../../src/benchmark/StreamReader.ts"
 import { workload } from "../../src/benchmark/workload.ts"
+import { listenLocally } from "../listenLocally.ts"
 
 const piece = (text: string) => dataFrame({ choices: [{ index: 0, text, finish_reason: null }] })
 const usage = { prompt_tokens: 4, completion_tokens: 3, total_tokens: 7 }
@@ -68,15 +69,7 @@ it.live("an interrupted benchmark leaves no request in the engine", () =>
       socket.on("error", () => {})
       socket.once("data", () => Deferred.doneUnsafe(connected, Effect.succeed(socket)))
     })
-    const port = yield* Effect.acquireRelease(
-      Effect.callback<number>((resume) => {
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0))
-        })
-      }),
-      () => Effect.callback<void>((resume) => void server.close(() => resume(Effect.void)))
-    )
+    const { url } = yield* listenLocally(server)
     const key = {
       commit: "c",
       engine_version: "e",
@@ -87,7 +80,7 @@ it.live("an interrupted benchmark leaves no request in the engine", () =>
       tensor_parallel: 1,
       driver: null
     }
-    const benchmarked = { subject: { servedName: "m", vocabSize: 1_000 }, url: `http://127.0.0.1:${port}`, key, hostClass: "h", simulated: true }
+    const benchmarked = { subject: { servedName: "m", vocabSize: 1_000 }, url, key, hostClass: "h", simulated: true }
     const benchmark = yield* Effect.forkChild(runBenchmark(benchmarked, workload(1, 1_024, null, {})))
     const socket = yield* Deferred.await(connected)
     const closed = Effect.callback<void>((resume) => {

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { CompletionCounts, dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { likelihoodTexts } from "../../src/suite/texts/likelihoodTexts.ts"
+import { listenLocally } from "../listenLocally.ts"
 import { callsOf, type Fault, number, Prompt, say, servedName, textOf } from "./fakeWords.ts"
 
 const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(schema)
@@ -166,17 +166,6 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
   const server = createServer((request, response) => {
     handle(request, response).catch(() => response.destroy())
   })
-  yield* Effect.acquireRelease(
-    Effect.callback<void>((resume) => {
-      server.listen(0, "127.0.0.1", () => resume(Effect.void))
-    }),
-    () =>
-      Effect.callback<void>((resume) => {
-        server.closeAllConnections()
-        server.close(() => resume(Effect.void))
-      })
-  )
-  const address: AddressInfo | string | null = server.address()
-  const port = address !== null && typeof address === "object" ? address.port : 0
-  return { url: `http://127.0.0.1:${port}`, requests: () => requests }
+  const { url } = yield* listenLocally(server)
+  return { url, requests: () => requests }
 })

@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { inflateSync } from "node:zlib"
 import { Effect, Schema } from "effect"
+import { listenLocally } from "../listenLocally.ts"
 
 /** What a seeing engine may do wrong. */
 export type SightFault =
@@ -151,10 +151,5 @@ export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault
     request.on("data", (part) => (text += part))
     request.on("end", () => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(answer(text))))
   })
-  yield* Effect.acquireRelease(
-    Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-    () => Effect.sync(() => server.closeAllConnections() ?? server.close())
-  )
-  const address: AddressInfo | string | null = server.address()
-  return { url: `http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}` }
+  return yield* listenLocally(server)
 })

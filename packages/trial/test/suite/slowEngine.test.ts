@@ -6,28 +6,18 @@ import { makeEngineClient } from "../../src/EngineClient.ts"
 import type { TrialCheck } from "../../src/suite/Check.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import { put } from "../../src/suite/SuiteSubject.ts"
+import { listenLocally } from "../listenLocally.ts"
 import { subjectAt } from "./subject.ts"
 
 /** An engine whose answers do not come in time; its counter of tokens shows whether it computes. */
-const serve = (isComputing: boolean) =>
-  Effect.acquireRelease(
-    Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
-      let tokens = 0
-      const server = createServer((request, response) => {
-        if (request.url === "/metrics") response.end(`vllm:generation_tokens_total ${isComputing ? tokens++ : 7}\n`)
-      })
-      server.listen(0, "127.0.0.1", () => {
-        const address = server.address()
-        const port = typeof address === "object" ? address?.port : undefined
-        const close = () => {
-          server.closeAllConnections()
-          server.close()
-        }
-        resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, close }))
-      })
-    }),
-    ({ close }) => Effect.sync(close)
+const serve = (isComputing: boolean) => {
+  let tokens = 0
+  return listenLocally(
+    createServer((request, response) => {
+      if (request.url === "/metrics") response.end(`vllm:generation_tokens_total ${isComputing ? tokens++ : 7}\n`)
+    })
   )
+}
 
 /** A row of 0.3 s, which is stretched by four for a model of the size of the subject's. */
 const row: TrialCheck = {
