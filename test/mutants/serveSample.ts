@@ -1,13 +1,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { trainedFiles } from "@seatrial/reference-engine/sample"
 import { Effect } from "effect"
-import { parseArguments } from "../../packages/reference-engine/src/Arguments.ts"
-import { boot } from "../../packages/reference-engine/src/Boot.ts"
-import { makeServer } from "../../packages/reference-engine/src/HttpServer.ts"
 import { faultNamed } from "../../packages/reference-engine/test/mutants/index.ts"
+import { serveEngine } from "../../packages/reference-engine/test/serveEngine.ts"
 
 export type Files = ReadonlyMap<string, Uint8Array>
 
@@ -37,26 +34,17 @@ export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFil
       const adapted = join(directory, "adapter")
       if (adapter !== undefined) mkdirSync(adapted)
       for (const [name, bytes] of adapter ?? []) writeFileSync(join(adapted, name), bytes)
-      const settings = parseArguments([
+      const words = [
         `--model=${directory}`,
         "--served-model-name=m",
-        "--host=127.0.0.1",
-        "--port=0",
         `--gpu-memory-bytes=${cardBytes}`,
         "--enable-prompt-tokens-details",
         ...(adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapted}`])
-      ])
-      if (typeof settings === "string") throw new Error(settings)
-      const booted = boot(settings, () => {}, mutant === undefined ? null : faultNamed(mutant))
-      const server = makeServer(booted)
-      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-      const address: AddressInfo | string | null = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      const served: Served = { url: `http://127.0.0.1:${port}`, version: `reference-0.1.0${mutant === undefined ? "" : `+mutant.${mutant}`}`, files }
+      ]
+      const { close: closeEngine, url } = await serveEngine(words, mutant === undefined ? null : faultNamed(mutant))
+      const served: Served = { url, version: `reference-0.1.0${mutant === undefined ? "" : `+mutant.${mutant}`}`, files }
       const close = async () => {
-        booted.engine.scheduler.close()
-        server.closeAllConnections()
-        await new Promise<void>((resolve) => server.close(() => resolve()))
+        await closeEngine()
         rmSync(directory, { recursive: true, force: true })
       }
       return { served, close }

@@ -1,9 +1,6 @@
-import type { AddressInfo } from "node:net"
 import { Schema } from "effect"
-import { parseArguments } from "../src/Arguments.ts"
-import { type Booted, boot } from "../src/Boot.ts"
-import { makeServer } from "../src/HttpServer.ts"
 import type { Fault } from "../src/Seams.ts"
+import { serveEngine } from "./serveEngine.ts"
 
 const Usage = Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int, total_tokens: Schema.Int })
 const Described = Schema.Struct({ token: Schema.String, logprob: Schema.Finite, bytes: Schema.Array(Schema.Int) })
@@ -106,19 +103,6 @@ export const serve = (model: string, ...words: ReadonlyArray<string>) => serveWi
 /** The same with an injected fault. */
 export const serveWithFault = async (fault: Fault | null, model: string, ...words: ReadonlyArray<string>) => {
   const memory = words.some((word) => word.startsWith("--gpu-memory-bytes=")) ? [] : ["--gpu-memory-bytes=67108864"]
-  const settings = parseArguments([`--model=${model}`, "--served-model-name=tiny", "--host=127.0.0.1", "--port=0", ...memory, ...words])
-  if (typeof settings === "string") throw new Error(settings)
-  const lines: Array<string> = []
-  const booted: Booted = boot(settings, (_, text) => lines.push(text), fault)
-  const server = makeServer(booted)
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
-  const address: AddressInfo | string | null = server.address()
-  const port = typeof address === "object" && address !== null ? address.port : 0
-  const close = () =>
-    new Promise<void>((resolve) => {
-      booted.engine.scheduler.close()
-      server.close(() => resolve())
-      server.closeAllConnections()
-    })
-  return { client: new EngineClient(`http://127.0.0.1:${port}`), booted, lines, close }
+  const { url, ...served } = await serveEngine([`--model=${model}`, "--served-model-name=tiny", ...memory, ...words], fault)
+  return { ...served, client: new EngineClient(url) }
 }
