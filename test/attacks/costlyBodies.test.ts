@@ -18,7 +18,7 @@ const sendAll = (body: Buffer, connections: number) => (stage: Parameters<Parame
 const onlyStatus = (status: string) => (answers: ReadonlyMap<string, number>) => Effect.sync(() => assert.deepStrictEqual([...answers.keys()], [status]))
 
 attack({
-  name: "bodies of 16 MiB with five million objects and a number of three digits of exponent are refused, and end no gateway",
+  name: "bodies of 16 MiB with five million objects and a number with a three-digit exponent are refused, and crash no gateway",
   run: sendAll(listOf("{}", "1e100", 16 * mebibyte), 2),
   verify: ({ answers }) => onlyStatus("400")(answers)
 })

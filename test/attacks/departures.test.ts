@@ -27,7 +27,7 @@ const leave = Effect.fnUntraced(function* (stage: AttackStage, index: number) {
 const attackers = Array.from({ length: callers }, (_, index) => index)
 
 attack({
-  name: "callers who leave before the answer pay for each prompt that an engine was asked for, and take nothing from others",
+  name: "callers that disconnect before the answer pay for each prompt that reached an engine, and slow down nobody else",
   run: (stage) => Effect.forEach(attackers, (index) => leave(stage, index), { concurrency: "unbounded", discard: true }),
   verify: Effect.fnUntraced(function* (_, { attacker }) {
     const sql = yield* SqlClient.SqlClient

@@ -13,7 +13,7 @@ const requests = [
 ]
 
 attack({
-  name: "requests whose end is uncertain are refused, and nothing behind them is answered",
+  name: "requests with an ambiguous end are refused, and nothing after them on the connection is answered",
   run: (stage) =>
     Effect.gen(function* () {
       const sockets = yield* Effect.forEach(requests, () => openConnection(stage))

@@ -14,7 +14,7 @@ const endless = ({ model }: AttackStage) => ({
 const streams = Array.from({ length: 64 }, (_, index) => index)
 
 attack({
-  name: "64 endless streams of one key do not hold all 64 places of a public model",
+  name: "64 endless streams of one key do not occupy all 64 slots of a public model",
   // The engine has four more places than that.
   settings: { GATEWAY_ENGINE_CONCURRENCY: "60" },
   run: (stage) => Effect.forEach(streams, () => sendRequest(stage, { body: endless(stage) }), { concurrency: "unbounded", discard: true })

@@ -4,7 +4,7 @@ import { attack } from "./attack.ts"
 import { openConnection } from "./sendRequest.ts"
 
 attack({
-  name: "connections that send a header a second take nothing from others, and are closed",
+  name: "connections that send one header per second slow down nobody else, and are closed",
   seconds: 14,
   run: (stage) =>
     Effect.gen(function* () {

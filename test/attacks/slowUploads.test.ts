@@ -6,7 +6,7 @@ import { openConnection } from "./sendRequest.ts"
 const bodyBytes = 8 * 1024 * 1024
 
 attack({
-  name: "60 uploads of 8 MiB of one key, held just short of complete, take no room from others",
+  name: "60 uploads of 8 MiB from one key, held just short of complete, do not use up the memory for bodies of others",
   // The rate of the second window of five seconds is too low.
   seconds: 13,
   run: (stage) =>

@@ -32,7 +32,7 @@ const spend = Effect.fnUntraced(function* (stage: AttackStage, client: number, o
   }
 })
 
-it.live("64 clients on two gateways, of which one is killed, spend no more than is allowed beyond the requests that were admitted before", () =>
+it.live("64 clients on two gateways, one of which is killed, spend no more than the limit and the requests that were admitted before it", () =>
   Effect.gen(function* () {
     const settings = { GATEWAY_REQUESTS_PER_KEY: "100000", GATEWAY_REQUESTS_PER_ORG: "100000", GATEWAY_KEY_CONCURRENCY: "128" }
     const { stage, store } = yield* openStage(2, settings, ({ attacker }) =>
@@ -56,7 +56,7 @@ it.live("64 clients on two gateways, of which one is killed, spend no more than 
     yield* Effect.all([spending, killing], { concurrency: 2, discard: true })
     assert.isTrue(stage.gateways[1]?.hasEnded())
     const firstRefusal = Math.min(...sent.filter(({ status }) => status === 402).map(({ endedAt }) => endedAt))
-    // Once anyone was refused, whoever asks later is refused too, whichever gateway answers.
+    // After the first refusal, every later request is refused at both gateways.
     assert.deepStrictEqual(
       sent.filter(({ sentAt, status }) => sentAt > firstRefusal && status === 200),
       []

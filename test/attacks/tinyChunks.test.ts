@@ -11,7 +11,7 @@ const head = (key: string) =>
 for (const isKnown of [false, true]) {
   const whose = isKnown ? "a caller with a key" : "a caller without a key"
   attack({
-    name: `bodies in chunks of one byte, from ${whose}, cost no memory and no time of others`,
+    name: `bodies in chunks of one byte, from ${whose}, use little memory and delay nobody else`,
     run: (stage) =>
       Effect.gen(function* () {
         const sockets = yield* Effect.all(Array.from({ length: 4 }, () => openConnection(stage)))

@@ -20,7 +20,7 @@ for (const [name, modelOf] of [
 ] as const) {
   let index = 0
   attack({
-    name: `a loop on ${name} that does not exist slows down nobody else, among 2,001 models`,
+    name: `a loop on ${name} that does not exist slows down nobody else if there are 2,001 models`,
     prepare,
     run: (stage) =>
       Effect.forEach(

@@ -29,8 +29,8 @@ const makeIdle = Effect.fnUntraced(function* (slug: string) {
   return { orgId: caller.orgId, key: Redacted.value(secret), operation, wakeUps, body }
 })
 
-layer(layerStore, { excludeTestServices: true })("a model that idles", (it) => {
-  it.effect("is woken once by fifty callers at two gateways, all of whom are held without a byte and then served", () =>
+layer(layerStore, { excludeTestServices: true })("an idle model", (it) => {
+  it.effect("is started once for fifty callers of two gateways, and each caller waits without receiving a byte and is then served", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const requests = yield* Requests
@@ -51,7 +51,7 @@ layer(layerStore, { excludeTestServices: true })("a model that idles", (it) => {
     })
   )
 
-  it.effect("tells who waited in vain when to come back, by what its starts took, and a caller who does so is served", () =>
+  it.effect("sends a Retry-After from its measured start times to a caller that waited without success, and serves the retry", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const requests = yield* Requests

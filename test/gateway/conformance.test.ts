@@ -11,7 +11,7 @@ import { Stage } from "./conformance/Stage.ts"
 import { promisesOfValues } from "./conformance/values.ts"
 
 // One stage for all: the numbers are those of the list of behaviours that a client may rely on.
-layer(Stage.layer, { excludeTestServices: true })("the clients that people have", (it) => {
+layer(Stage.layer, { excludeTestServices: true })("common client libraries", (it) => {
   promisesOfChat(it)
   promisesOfFailures(it)
   promisesOfCapabilities(it)

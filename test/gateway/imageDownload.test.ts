@@ -52,8 +52,8 @@ const movesTo =
 
 const failed = "failed_to_download_image"
 
-layer(Ids.layer, { excludeTestServices: true })("an image at a host of the caller's", (it) => {
-  it.effect("is downloaded from the address that was checked, by the host's name, with nothing that tells who asks", () =>
+layer(Ids.layer, { excludeTestServices: true })("an image from an https URL", (it) => {
+  it.effect("is downloaded from the checked address under the host's name, without headers that identify the caller", () =>
     Effect.gen(function* () {
       const { asked, dialled, fetch, names, paths, resolved } = yield* makeStage()
       paths.set("/a.png?sig=secret", sends(png(8, 8), { "content-type": "text/html" }))
@@ -76,7 +76,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("is not asked for where any address of its host is inside, and nothing is connected to", () =>
+  it.effect("is refused without a connection if any address of its host is private", () =>
     Effect.gen(function* () {
       const { dialled, fetch, names } = yield* makeStage({ ...patient, GATEWAY_CLUSTER_NETWORKS: "203.0.113.0/24, 2001:db8::/32" })
       const inside = [
@@ -114,7 +114,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("is followed to three other places, each of which is checked as the first was", () =>
+  it.effect("follows up to three redirects and checks each target like the first URL", () =>
     Effect.gen(function* () {
       const { asked, dialled, fetch, names, paths, resolved } = yield* makeStage()
       names.set("cdn.images.test", () => [publicAddress])
@@ -152,7 +152,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("is nothing but a whole answer of 200 that is not compressed", () =>
+  it.effect("must be a complete, uncompressed response with status 200", () =>
     Effect.gen(function* () {
       const { fetch, names, paths } = yield* makeStage()
       const image = png(8, 8)
@@ -180,7 +180,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("is read up to the limit, and not one byte beyond it, announced or not", () =>
+  it.effect("is read up to the limit and no byte further, with or without a Content-Length", () =>
     Effect.gen(function* () {
       const { asked, fetch, paths } = yield* makeStage()
       const max = limits.max_bytes_per_image
@@ -205,7 +205,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("of a slow host is given up in time, with the words for every failure, and its connection is closed", () =>
+  it.effect("from a slow host times out with the common error message, and its connection is closed", () =>
     Effect.gen(function* () {
       const host = yield* makeStage(hasty)
       const { asked, fetch, paths } = host
@@ -241,7 +241,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("waits while its organization has four others under way, and others do not wait for it", () =>
+  it.effect("waits while its organization has four downloads in progress, and other organizations do not wait", () =>
     Effect.gen(function* () {
       const { asked, fetch, paths } = yield* makeStage()
       const [one, two] = [yield* (yield* Ids).make(OrgId), yield* (yield* Ids).make(OrgId)]
@@ -261,7 +261,7 @@ layer(Ids.layer, { excludeTestServices: true })("an image at a host of the calle
     })
   )
 
-  it.effect("is left when its caller leaves", () =>
+  it.effect("is canceled if its caller disconnects", () =>
     Effect.gen(function* () {
       const { asked, fetch, paths } = yield* makeStage()
       paths.set("/a", () => {})

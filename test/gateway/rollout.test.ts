@@ -81,8 +81,8 @@ const ask = (agent: Agent, key: string, model: string, stream: boolean) =>
     outgoing.end(JSON.stringify({ model, messages: [{ role: "user", content: "hi" }], stream }))
   })
 
-layer(layerStore, { excludeTestServices: true })("gateways that are replaced one after the other under load", (it) => {
-  it.effect("lose no request of callers who keep their connections, and each has its record", () =>
+layer(layerStore, { excludeTestServices: true })("gateways that are replaced one by one under load", (it) => {
+  it.effect("lose no request of callers that keep their connections open, and each request has its record", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine((call) => void slowly(call))
       const { model, orgId, secret } = yield* makeServed("rollout", engine.url)

@@ -34,7 +34,7 @@ const callOf = (id: string, place: string) => ({ id, type: "function", function:
 
 export const promisesOfCapabilities = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`12 ${language}: what a model thought comes under both names, whichever its engine uses`, () =>
+    it.effect(`12 ${language}: reasoning has both field names, whichever name the engine uses`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         for (const name of ["reasoning", "reasoning_content"]) {
@@ -54,7 +54,7 @@ export const promisesOfCapabilities = (it: Promises): void => {
       })
     )
 
-    it.effect(`13 ${language}: tools are offered, required, named and forbidden, called in pieces, and answered in a second turn`, () =>
+    it.effect(`13 ${language}: tools work with every tool_choice, calls stream in pieces, and results return in a second turn`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const named = { type: "function", function: { name: "weather" } }
@@ -106,7 +106,7 @@ export const promisesOfCapabilities = (it: Promises): void => {
       })
     )
 
-    it.effect(`14 ${language}: an answer of one call is asked of the engine, which gives one`, () =>
+    it.effect(`14 ${language}: parallel_tool_calls: false reaches the engine, and the answer has one call`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const all = [callOf("call_1", "Kiel"), callOf("call_2", "Bonn")]
@@ -123,7 +123,7 @@ export const promisesOfCapabilities = (it: Promises): void => {
       })
     )
 
-    it.effect(`15 ${language}: a form of tools that the model does not serve is refused by its name before the engine sees it`, () =>
+    it.effect(`15 ${language}: a tool option that the model does not support is refused by name before the engine gets the request`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))
@@ -135,7 +135,7 @@ export const promisesOfCapabilities = (it: Promises): void => {
       })
     )
 
-    it.effect(`16 ${language}: an answer by a schema is parsed, and a format that is not served is refused`, () =>
+    it.effect(`16 ${language}: an answer in a JSON schema is parsed, and an unsupported format is refused`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer('{"word":"sea"}')))

@@ -32,7 +32,7 @@ export const promisesOfChat = (it: Promises): void => {
       })
     )
 
-    it.effect(`2 ${language}: a stream says the same, its first delta has a role, and it ends with its marker`, () =>
+    it.effect(`2 ${language}: a stream has the same text, its first delta has a role, and it ends with [DONE]`, () =>
       Effect.gen(function* () {
         const { address, key, play, record } = yield* Stage
         play(streams(["Hel", "lo."]))
@@ -48,7 +48,7 @@ export const promisesOfChat = (it: Promises): void => {
       })
     )
 
-    it.effect(`3 ${language}: a stream that was not asked for usage has none, and no chunk without choices; its record has the tokens`, () =>
+    it.effect(`3 ${language}: a stream without include_usage has no usage and no chunk without choices, and its record has the tokens`, () =>
       Effect.gen(function* () {
         const { play, record } = yield* Stage
         play(streams(["a", "b", "c"]))
@@ -61,7 +61,7 @@ export const promisesOfChat = (it: Promises): void => {
       })
     )
 
-    it.effect(`4 ${language}: a stream that was asked for usage has exactly one chunk of it, the last`, () =>
+    it.effect(`4 ${language}: a stream with include_usage has exactly one usage chunk, the last`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         play(streams(["a", "b", "c"]))
@@ -72,7 +72,7 @@ export const promisesOfChat = (it: Promises): void => {
       })
     )
 
-    it.effect(`5 ${language}: the helper of streams reaches its final completion`, () =>
+    it.effect(`5 ${language}: the stream helper of the client reaches the final completion`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         play(streams(["Hel", "lo."]))
@@ -82,7 +82,7 @@ export const promisesOfChat = (it: Promises): void => {
       })
     )
 
-    it.effect(`6 ${language}: an engine that is silent for long is waited for, with comments that no client trips over`, () =>
+    it.effect(`6 ${language}: while an engine is silent, the stream has comments that every client ignores`, () =>
       Effect.gen(function* () {
         const { address, key, play } = yield* Stage
         const calls = play((call) => openStream(call).write(opening))

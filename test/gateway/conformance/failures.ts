@@ -17,7 +17,7 @@ const breaksBy =
 
 export const promisesOfFailures = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`7 ${language}: the engine dies in the midst of a stream: the client raises APIError with engine_failed, and the record says 502`, () =>
+    it.effect(`7 ${language}: if the engine dies during a stream, the client raises APIError with engine_failed, and the record has status 502`, () =>
       Effect.gen(function* () {
         const { ended, play } = yield* Stage
         const calls = play(breaksBy(() => {}))
@@ -30,7 +30,7 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
-    it.effect(`8 ${language}: the engine ends a stream without finishing its answer: the client raises APIError, and takes nothing for success`, () =>
+    it.effect(`8 ${language}: if the engine ends a stream without a finish reason, the client raises APIError and reports no success`, () =>
       Effect.gen(function* () {
         const { ended, play } = yield* Stage
         for (const last of ["", done, finish("abort") + done]) {
@@ -43,7 +43,7 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
-    it.effect(`9 ${language}: an engine that answers 200 and then an error at once is told by a real status`, () =>
+    it.effect(`9 ${language}: if the first frame after status 200 is an error, the caller gets the status of that error`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const cases = [
@@ -60,7 +60,7 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
-    it.effect(`10 ${language}: a client that leaves a stream ends the engine's work, and the record has the tokens so far`, () =>
+    it.effect(`10 ${language}: a client that disconnects during a stream stops the engine, and the record has the tokens so far`, () =>
       Effect.gen(function* () {
         const { ended, play } = yield* Stage
         const calls = play((call) => openStream(call).write(opening + chunk("a", 1) + chunk("b", 2)))
@@ -71,7 +71,7 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
-    it.effect(`11 ${language}: a client that leaves before a whole answer ends the engine's work, and the record says what is estimated`, () =>
+    it.effect(`11 ${language}: a client that disconnects before an answer stops the engine, and the record says what is estimated`, () =>
       Effect.gen(function* () {
         const { address, ended, key, play, python, records } = yield* Stage
         const before = new Set((yield* records).map(({ id }) => id))
@@ -95,7 +95,7 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
-    it.effect(`24 ${language}: a limit of one's own is told with when to come back, which the client does, and its record says refused`, () =>
+    it.effect(`24 ${language}: a 429 has a Retry-After that the client obeys, and its record says refused`, () =>
       Effect.gen(function* () {
         const { key, play, records, strict } = yield* Stage
         const first = play((call) => openStream(call).write(opening))
@@ -119,7 +119,7 @@ export const promisesOfFailures = (it: Promises): void => {
     )
 
     it.effect(
-      `25 ${language}: a burst for a resting model wakes it once, is told when to come back, and succeeds by the client's own retries once it is up`,
+      `25 ${language}: a burst for a model without engines starts it once, gets Retry-After, and succeeds through the retries of the client once the model is up`,
       () =>
         Effect.gen(function* () {
           const { gazing, play, records, resting } = yield* Stage
@@ -145,7 +145,7 @@ export const promisesOfFailures = (it: Promises): void => {
         })
     )
 
-    it.effect(`26 ${language}: an engine that takes too long is not asked a second time`, () =>
+    it.effect(`26 ${language}: a request that timed out is not retried`, () =>
       Effect.gen(function* () {
         const { ended, play, strict } = yield* Stage
         const calls = play(() => {})
@@ -156,7 +156,7 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
-    it.effect(`27 ${language}: a wrong key, a key without the scope and another organization's model are told apart by their classes`, () =>
+    it.effect(`27 ${language}: a wrong key, a key without the scope and a model of another organization raise different error classes`, () =>
       Effect.gen(function* () {
         const { address, key, otherKey, play, reader } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))

@@ -35,7 +35,7 @@ const place = "messages[0].content[1].image_url.url"
 
 export const promisesOfImages = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`28 ${language}: images within the request and by https reach the engine up to each limit, and no further`, () =>
+    it.effect(`28 ${language}: images in the request and from https URLs reach the engine up to each limit and are refused beyond it`, () =>
       Effect.gen(function* () {
         const { gazing, host, play } = yield* Stage
         const asked = (...urls: ReadonlyArray<string>) => asks(language, { address: gazing, call: create, args: chatOf(...urls) })
@@ -70,48 +70,50 @@ export const promisesOfImages = (it: Promises): void => {
       })
     )
 
-    it.effect(`29 ${language}: an image at a private, rebinding, redirecting, endless or slow host is refused in time, and nothing inside is contacted`, () =>
-      Effect.gen(function* () {
-        const { gazing, host, play, record } = yield* Stage
-        const calls = play(answers(wholeAnswer("a")))
-        const { asked, dialled, names, paths } = host
-        const before = dialled.length
-        const refused = Effect.fnUntraced(function* (url: string, code = "failed_to_download_image") {
-          const { error } = yield* asks(language, { address: gazing, call: create, args: chatOf(url) })
-          assert.deepInclude(error, { kind: "BadRequestError", status: 400, code, param: place }, url)
-          if (code === "failed_to_download_image") assert.include(error?.message ?? "", "The image could not be downloaded.")
-          const { error: told, state } = yield* record(error?.requestId ?? null)
-          assert.deepStrictEqual([state, told?.code], ["refused", code])
-          assert.notInclude(JSON.stringify(told), "secret")
-        })
-        for (const address of ["10.96.0.1", "127.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254", "::ffff:10.0.0.1"]) {
-          names.set("inside.images.test", () => [address])
-          yield* refused("https://inside.images.test/latest/meta-data?token=secret")
-        }
-        assert.strictEqual(dialled.length, before)
-        let times = 0
-        names.set("rebinding.images.test", () => (times++ % 2 === 0 ? [publicAddress] : ["169.254.169.254"]))
-        paths.set("/moved", ({ response }) => response.writeHead(302, { location: "https://rebinding.images.test/secret" }).end())
-        yield* refused("https://rebinding.images.test/moved")
-        paths.set("/http", ({ response }) => response.writeHead(302, { location: "http://images.test/secret" }).end())
-        yield* refused("https://images.test/http")
-        paths.set("/endless", ({ response }) => {
-          const more = () => {
-            while (response.write(Buffer.alloc(65_536)));
+    it.effect(
+      `29 ${language}: an image from a private, rebinding, redirecting, endless or slow host is refused in time, and no private address is contacted`,
+      () =>
+        Effect.gen(function* () {
+          const { gazing, host, play, record } = yield* Stage
+          const calls = play(answers(wholeAnswer("a")))
+          const { asked, dialled, names, paths } = host
+          const before = dialled.length
+          const refused = Effect.fnUntraced(function* (url: string, code = "failed_to_download_image") {
+            const { error } = yield* asks(language, { address: gazing, call: create, args: chatOf(url) })
+            assert.deepInclude(error, { kind: "BadRequestError", status: 400, code, param: place }, url)
+            if (code === "failed_to_download_image") assert.include(error?.message ?? "", "The image could not be downloaded.")
+            const { error: told, state } = yield* record(error?.requestId ?? null)
+            assert.deepStrictEqual([state, told?.code], ["refused", code])
+            assert.notInclude(JSON.stringify(told), "secret")
+          })
+          for (const address of ["10.96.0.1", "127.0.0.1", "169.254.169.254", "::1", "fd00:ec2::254", "::ffff:10.0.0.1"]) {
+            names.set("inside.images.test", () => [address])
+            yield* refused("https://inside.images.test/latest/meta-data?token=secret")
           }
-          response.writeHead(200).on("drain", more)
-          more()
+          assert.strictEqual(dialled.length, before)
+          let times = 0
+          names.set("rebinding.images.test", () => (times++ % 2 === 0 ? [publicAddress] : ["169.254.169.254"]))
+          paths.set("/moved", ({ response }) => response.writeHead(302, { location: "https://rebinding.images.test/secret" }).end())
+          yield* refused("https://rebinding.images.test/moved")
+          paths.set("/http", ({ response }) => response.writeHead(302, { location: "http://images.test/secret" }).end())
+          yield* refused("https://images.test/http")
+          paths.set("/endless", ({ response }) => {
+            const more = () => {
+              while (response.write(Buffer.alloc(65_536)));
+            }
+            response.writeHead(200).on("drain", more)
+            more()
+          })
+          yield* refused("https://images.test/endless?secret", "failed_to_download_image")
+          yield* refused("https://images.test/endless", "image_file_too_large")
+          paths.set("/slow", () => {})
+          yield* refused("https://images.test/slow")
+          for (const { addresses } of dialled) assert.deepStrictEqual(addresses, [publicAddress])
+          yield* soon(() => asked.every(({ isClosed }) => isClosed()))
+          assert.strictEqual(calls.length, 0)
+          names.delete("inside.images.test")
+          paths.clear()
         })
-        yield* refused("https://images.test/endless?secret", "failed_to_download_image")
-        yield* refused("https://images.test/endless", "image_file_too_large")
-        paths.set("/slow", () => {})
-        yield* refused("https://images.test/slow")
-        for (const { addresses } of dialled) assert.deepStrictEqual(addresses, [publicAddress])
-        yield* soon(() => asked.every(({ isClosed }) => isClosed()))
-        assert.strictEqual(calls.length, 0)
-        names.delete("inside.images.test")
-        paths.clear()
-      })
     )
   }
 }

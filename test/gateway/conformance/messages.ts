@@ -20,7 +20,7 @@ const source = (image: Buffer) => ({ type: "base64", media_type: "image/png", da
 
 export const promisesOfMessages = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`35 ${language}: a message comes whole and as events in their order, and its usage adds up to the record's`, () =>
+    it.effect(`35 ${language}: a message arrives whole and as events in their order, and its usage matches the record`, () =>
       Effect.gen(function* () {
         const { play, receipt, record } = yield* Stage
         play(speaks(["Hel", "lo."]))
@@ -45,7 +45,7 @@ export const promisesOfMessages = (it: Promises): void => {
       })
     )
 
-    it.effect(`36 ${language}: errors have the class and the type of their status, the request's id and a code`, () =>
+    it.effect(`36 ${language}: errors have the class and type of their status, the request ID and a code`, () =>
       Effect.gen(function* () {
         const { play, reader, record, strict } = yield* Stage
         const calls = play(speaks(["a"]))
@@ -84,7 +84,7 @@ export const promisesOfMessages = (it: Promises): void => {
       })
     )
 
-    it.effect(`37 ${language}: the engine dies: the client raises the error that the stream tells, and no message is taken for complete`, () =>
+    it.effect(`37 ${language}: if the engine dies, the client raises the error of the stream and reports no complete message`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const begun = framesOf(path, ["a", "b"]).slice(0, 4).join("")
@@ -108,7 +108,7 @@ export const promisesOfMessages = (it: Promises): void => {
       })
     )
 
-    it.effect(`38 ${language}: thinking, tools, images in a tool's result and the count of tokens`, () =>
+    it.effect(`38 ${language}: thinking, tools, images in a tool result and the token count work`, () =>
       Effect.gen(function* () {
         const { gazing, host, play } = yield* Stage
         host.paths.set("/image", ({ response }) => response.writeHead(200).end(jpeg(8, 8)))
@@ -179,7 +179,7 @@ export const promisesOfMessages = (it: Promises): void => {
       })
     )
 
-    it.effect(`39 ${language}: a key is taken as bearer and as x-api-key`, () =>
+    it.effect(`39 ${language}: a key is accepted as a bearer token and in x-api-key`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         play(speaks(["a"]))

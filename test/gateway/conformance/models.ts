@@ -4,7 +4,7 @@ import { asks, at, languages, type Promises } from "./Stage.ts"
 
 export const promisesOfModels = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`34 ${language}: the models are listed with what they can do, and one is found by its name`, () =>
+    it.effect(`34 ${language}: models are listed with their capabilities, and one is retrieved by its name`, () =>
       Effect.gen(function* () {
         const { error, value } = yield* asks(language, { call: "models.list", how: "list" })
         assert.isNull(error)

@@ -20,7 +20,7 @@ const asking = [{ role: "user", content: "What is the weather in Paris?" }]
 
 export const promisesOfRealEngine = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`1, 2, 4 ${language}: an engine that computes says the same whole and streamed, and its record has the tokens that the caller saw`, () =>
+    it.effect(`1, 2, 4 ${language}: a real engine gives the same answer whole and streamed, and the record has the tokens that the caller received`, () =>
       Effect.gen(function* () {
         const { record } = yield* Stage
         const whole = yield* asks(language, { call: create, args: chat })
@@ -39,7 +39,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
       })
     )
 
-    it.effect(`13, 14 ${language}: an engine that computes calls the tool that it has to, with arguments of its schema, and answers to the result`, () =>
+    it.effect(`13, 14 ${language}: a real engine calls the required tool with arguments that match its schema, and answers the result`, () =>
       Effect.gen(function* () {
         const args = { model, messages: asking, tools: [weather], ...greedy, max_tokens: 64 }
         for (const tool_choice of ["required", { type: "function", function: { name: "get_weather" } }]) {
@@ -66,7 +66,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
       })
     )
 
-    it.effect(`16 ${language}: an engine that computes answers by the schema, and the client parses it`, () =>
+    it.effect(`16 ${language}: a real engine answers in the JSON schema, and the client parses it`, () =>
       Effect.gen(function* () {
         const { error, value } = yield* asks(language, { call: "chat.completions.parse", args: { ...chat, max_tokens: 400, response_format: "Answer" } })
         assert.isNull(error)
@@ -74,7 +74,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
       })
     )
 
-    it.effect(`30 ${language}: an engine that computes gives a response, whole and as events`, () =>
+    it.effect(`30 ${language}: a real engine gives a response, whole and as events`, () =>
       Effect.gen(function* () {
         const { record } = yield* Stage
         const args = { model, input: messages[0]?.content, temperature: 0, max_output_tokens: 16 }
@@ -93,7 +93,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
       })
     )
 
-    it.effect(`33 ${language}: completions end after 16 tokens where nothing is said, take several prompts, and echo`, () =>
+    it.effect(`33 ${language}: completions end after 16 tokens by default, accept several prompts, and echo`, () =>
       Effect.gen(function* () {
         const ask = (args: object, how: "whole" | "stream" = "whole") =>
           asks(language, { call: "completions.create", args: { model, ...greedy, ...args }, how })
@@ -111,7 +111,7 @@ export const promisesOfRealEngine = (it: Promises): void => {
       })
     )
 
-    it.effect(`35 ${language}: an engine that computes gives a message, whole and as events, whose usage adds up to the record's`, () =>
+    it.effect(`35 ${language}: a real engine gives a message, whole and as events, and its usage matches the record`, () =>
       Effect.gen(function* () {
         const { record } = yield* Stage
         const use = { client: "anthropic", args: { model, messages, max_tokens: 16 }, extra: { temperature: 0 } } as const

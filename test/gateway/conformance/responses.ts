@@ -26,7 +26,7 @@ const order = [
 
 export const promisesOfResponses = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`30 ${language}: a response comes whole and as events in their order, the last of which is completed and has the usage`, () =>
+    it.effect(`30 ${language}: a response arrives whole and as events in their order, and the last event is response.completed with the usage`, () =>
       Effect.gen(function* () {
         const { play, record } = yield* Stage
         play(speaks(["Hel", "lo."]))
@@ -48,7 +48,7 @@ export const promisesOfResponses = (it: Promises): void => {
       })
     )
 
-    it.effect(`31 ${language}: the engine dies: the last event is response.failed, and the record says 502`, () =>
+    it.effect(`31 ${language}: if the engine dies, the last event is response.failed, and the record has status 502`, () =>
       Effect.gen(function* () {
         const { ended, play } = yield* Stage
         const begun = framesOf(path, ["a", "b"]).slice(0, 5).join("")
@@ -75,7 +75,7 @@ export const promisesOfResponses = (it: Promises): void => {
       })
     )
 
-    it.effect(`32 ${language}: what would have to be kept, and tools of the vendor's own, are refused by name`, () =>
+    it.effect(`32 ${language}: options that require storage, and the vendor's built-in tools, are refused by name`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(speaks(["a"]))
@@ -98,7 +98,7 @@ export const promisesOfResponses = (it: Promises): void => {
       })
     )
 
-    it.effect(`28 ${language}: images of a response are counted and inlined too`, () =>
+    it.effect(`28 ${language}: images in a response request are counted and inlined too`, () =>
       Effect.gen(function* () {
         const { gazing, host, play } = yield* Stage
         host.paths.set("/image", ({ response }) => response.writeHead(200).end(png(8, 8)))

@@ -36,7 +36,7 @@ const advisory: Readonly<Record<string, unknown>> = {
 
 export const promisesOfValues = (it: Promises): void => {
   for (const language of languages) {
-    it.effect(`17 ${language}: a field that no API has is refused by its path`, () =>
+    it.effect(`17 ${language}: an unknown field is refused with its path`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))
@@ -52,7 +52,7 @@ export const promisesOfValues = (it: Promises): void => {
       })
     )
 
-    it.effect(`18 ${language}: what no model serves is refused by its name`, () =>
+    it.effect(`18 ${language}: a field that no model supports is refused by name`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))
@@ -66,7 +66,7 @@ export const promisesOfValues = (it: Promises): void => {
       })
     )
 
-    it.effect(`19 ${language}: what is accepted without effect never reaches the engine`, () =>
+    it.effect(`19 ${language}: a field that is accepted without effect never reaches the engine`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))
@@ -76,7 +76,7 @@ export const promisesOfValues = (it: Promises): void => {
       })
     )
 
-    it.effect(`20 ${language}: a seed of 64 bits arrives to its last digit`, () =>
+    it.effect(`20 ${language}: a 64-bit seed reaches the engine with all its digits`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))
@@ -90,7 +90,7 @@ export const promisesOfValues = (it: Promises): void => {
       })
     )
 
-    it.effect(`21 ${language}: two answers come in one stream, both finish, and the input counts once`, () =>
+    it.effect(`21 ${language}: two choices arrive in one stream, both finish, and the input counts once`, () =>
       Effect.gen(function* () {
         const { play, record } = yield* Stage
         const frame = (index: number, delta: object, finish_reason: string | null = null) =>
@@ -120,7 +120,7 @@ export const promisesOfValues = (it: Promises): void => {
       })
     )
 
-    it.effect(`22 ${language}: values beyond their ranges are refused where they are`, () =>
+    it.effect(`22 ${language}: values out of range are refused with their path`, () =>
       Effect.gen(function* () {
         const { play } = yield* Stage
         const calls = play(answers(wholeAnswer("a")))
@@ -139,7 +139,7 @@ export const promisesOfValues = (it: Promises): void => {
       })
     )
 
-    it.effect(`23 ${language}: a prompt that is too long is told in the words that clients and agents look for`, () =>
+    it.effect(`23 ${language}: the error of a prompt that is too long has the wording that clients and agents look for`, () =>
       Effect.gen(function* () {
         const { play, record } = yield* Stage
         play(

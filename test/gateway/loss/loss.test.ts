@@ -12,9 +12,9 @@ const kills = Number(process.env.GATEWAY_KILLS ?? 5)
 
 const told = (what: string, result: object) => Effect.sync(() => process.stdout.write(`${what}, GATEWAY_SEED=${seed}: ${JSON.stringify(result)}\n`))
 
-describe("nothing is lost", () => {
+describe("requests and their records", () => {
   it.live(
-    `where a gateway is killed ${kills} times under load: what a caller saw finished is recorded once with the tokens it saw, all else ends as lost`,
+    `if a gateway is killed ${kills} times under load, each answer that a caller received is recorded once with its tokens, and all other requests end as lost`,
     () =>
       Effect.gen(function* () {
         const draw = drawsOf(seed)
@@ -38,7 +38,7 @@ describe("nothing is lost", () => {
   )
 
   it.live(
-    "whatever dies among client, gateway, engine and database, and however far away the database is: one record a request, its tokens by its frozen rates",
+    "whichever of client, gateway, engine and database dies, and however slow the database is, each request has one record, priced at its frozen rates",
     () =>
       Effect.gen(function* () {
         const draw = drawsOf(seed)

@@ -15,7 +15,7 @@ const usage = { input: 1, read: 0, written: 0, silent: false }
 const slack = 192 * 1024 * 1024
 
 describe("readers of one byte a second", () => {
-  it.live(`${slow} of them, and ${floods} more whose engines flood them, cost no memory while they read, and others are served as if they were not there`, () =>
+  it.live(`${slow} of them, and ${floods} more whose engines send at full speed, cost no memory while they read, and do not slow other callers`, () =>
     Effect.gen(function* () {
       const url = yield* makeTestDatabase(inject("postgres"))
       const lab = yield* openLab(Redacted.value(url), 1, { GATEWAY_WRITE_STALL_SECONDS: "4" })
