@@ -291,11 +291,34 @@ it.live(
 )
 
 it.live(
+  "a definition, and with it every applied model, is not deleted by accident, and is on purpose",
+  () =>
+    Effect.gen(function* () {
+      const command = yield* definitions
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/deletion-guards.yaml")])
+      yield* verdict(command, modelDeployment("tiny", { source: { repo: "seatrial/tiny-chat" } }))
+      const remove = (...options: ReadonlyArray<string>) =>
+        command("kubectl", ["delete", "crd", "modeldeployments.seatrial.dev", "--timeout=60s", ...options]).pipe(
+          Effect.as("deleted"),
+          Effect.catch(({ message }) => Effect.succeed(message))
+        )
+      // A policy takes effect a moment after it was created.
+      const refused = yield* eventually("the deletion is refused", remove("--dry-run=server"), (answer) => answer !== "deleted")
+      assert.include(refused, "kubectl annotate crd modeldeployments.seatrial.dev seatrial.dev/delete-definition=yes")
+      assert.include(yield* remove(), "deletes every object of it, in all namespaces")
+      assert.include(yield* command("kubectl", ["get", "mdep", "-o", "name"]), "tiny")
+      yield* command("kubectl", ["annotate", "crd", "modeldeployments.seatrial.dev", "seatrial.dev/delete-definition=yes"])
+      assert.strictEqual(yield* remove(), "deleted")
+    }).pipe(Effect.scoped),
+  1_200_000
+)
+
+it.live(
   "a host class that models use is not deleted by accident, and is on purpose",
   () =>
     Effect.gen(function* () {
       const command = yield* definitions
-      yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/hostclass-in-use.yaml")])
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/deletion-guards.yaml")])
       const name = "small"
       const remove = command("kubectl", ["delete", "hc", name]).pipe(
         Effect.as("deleted"),
