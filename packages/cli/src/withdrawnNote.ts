@@ -1,4 +1,4 @@
-import type { DeploymentDetail } from "@seatrial/domain"
+import { type DeploymentDetail, readUnconfirmed } from "@seatrial/domain"
 import { escapeUnsafe } from "./plainText.ts"
 
 /** Lists the capabilities that an activated run does not serve, because its trial did not observe them working. Undefined if there are none. */
@@ -6,7 +6,7 @@ export const withdrawnNote = ({ checks, id }: Pick<DeploymentDetail, "checks" | 
   const failed = checks.filter(({ passed }) => !passed)
   // Checks that did not run, or that observed nothing, have no row. Only the text of the suite row names them, and it can be truncated.
   const summary = checks.find(({ name }) => name === "suite")?.detail ?? ""
-  const unchecked = [...summary.matchAll(/\d+ not (?:reached|seen) \([^)]*\)?/g)].map(([words]) => words)
+  const unchecked = readUnconfirmed(summary)
   if (failed.length === 0 && unchecked.length === 0) return undefined
   const width = Math.max(...failed.map(({ name }) => name.length))
   return [

@@ -4,13 +4,15 @@ import { type Check, leastContext, type Measured } from "./trial.ts"
 /** Maximum length of a row's `detail`, in characters. */
 const longest = 240
 
+/** The fault and its remedy, without a period at the end. */
+const describeShortage = (tokens: number, maxContext: number): string =>
+  `The KV cache holds ${tokens} tokens, fewer than one sequence of ${maxContext}. ${tokens < leastContext ? "Choose a larger host class" : `Try serving {"max_context": ${tokens}}`}`
+
 /**
- * Why an engine's KV cache fails its run, as a sentence, or null: it cannot hold one sequence of `max_context` tokens.
+ * Why an engine's KV cache fails its run, as sentences, or null: it cannot hold one sequence of `max_context` tokens.
  */
 export const kvCapacityFault = ({ kv_cache_tokens: tokens }: Measured, maxContext: number): string | null =>
-  tokens === null || tokens >= maxContext
-    ? null
-    : `The KV cache holds ${tokens} tokens, fewer than one sequence of ${maxContext}. ${tokens < leastContext ? "Choose a larger host class." : `Try serving {"max_context": ${tokens}}.`}`
+  tokens === null || tokens >= maxContext ? null : `${describeShortage(tokens, maxContext)}.`
 
 const bytesOf = (measured: Measured): ReadonlyArray<string> =>
   (
@@ -32,13 +34,13 @@ export const figureRows = { measured: "kv_capacity", benchmark: "benchmark_floor
 export const kvCapacityRow = (measured: Measured, maxContext: number, simulated: boolean): Check | null => {
   const tokens = measured.kv_cache_tokens
   if (tokens === null) return null
-  const fault = kvCapacityFault(measured, maxContext)
+  const isEnough = tokens >= maxContext
   const bytes = bytesOf(measured)
   const held = `${tokens} tokens, ${(tokens / maxContext).toFixed(1)} sequences of ${maxContext}`
-  const detail = `${fault === null ? held : fault.replace(/\.$/, "")}${simulated ? ", simulated GPUs" : ""}`
+  const detail = `${isEnough ? held : describeShortage(tokens, maxContext)}${simulated ? ", simulated GPUs" : ""}`
   return {
     name: figureRows.measured,
-    passed: fault === null,
+    passed: isEnough,
     detail: (bytes.length === 0 ? detail : `${detail}; bytes per GPU: ${bytes.join(", ")}`).slice(0, longest)
   }
 }

@@ -1,4 +1,4 @@
-import { type Check, type CheckOutcome, type CheckReport, withdrawCapabilities } from "@seatrial/domain"
+import { type Check, type CheckOutcome, type CheckReport, describeUnconfirmed, withdrawCapabilities } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import type { EngineUnreachable } from "../engineAnswers.ts"
 import { monotonicMillis } from "../monotonicMillis.ts"
@@ -104,10 +104,9 @@ class SuiteRecord {
 
   summary(elapsedSeconds: number): Check {
     const [unrun, skipped] = [this.namesOf("not_reached"), this.namesOf("not_applicable")]
-    const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
-    const blind = this.#unseen.length === 0 ? "" : `, ${this.#unseen.length} not seen (${this.#unseen.join(", ")})`
+    const unconfirmed = describeUnconfirmed({ notReached: unrun, notSeen: this.#unseen })
     const ending = `, ${elapsedSeconds} s`
-    const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${late}${blind}`
+    const words = `${suite.name} ${suite.version}: ${this.rows.length} run, ${skipped.length} not applicable${unconfirmed}`
     return row("suite", true, `${words}${inBrackets(skipped, maxDetailLength - words.length - ending.length)}${ending}`)
   }
 }
