@@ -22,6 +22,17 @@ interface RefFlag {
 const refOf = ({ ref }: RefFlag) => (Option.isSome(ref) ? { ref: ref.value } : {})
 const sourceOf = (repository: string, flags: RefFlag) => ({ kind: "model_hub", ...parseRepository(repository), ...refOf(flags) }) as const
 
+/** A redeploy of a model. It changes only the settings that are set. */
+const redeployOf = <Id, Serving extends object>(modelId: Id, flags: RefFlag, wanted: Serving) => ({
+  model_id: modelId,
+  ...refOf(flags),
+  ...(Object.keys(wanted).length === 0 ? {} : { serving: wanted })
+})
+
+/** The error if it is unknown whether the deployment was created. A retry with the same key returns it. */
+const withRetry = ({ exitCode, message }: CommandError, idempotencyKey: string) =>
+  new CommandError({ message: `${message} To retry without deploying twice, add --idempotency-key ${idempotencyKey}`, exitCode: exitCode ?? 1 })
+
 /** The part of a preview that is useful to people. */
 const previewView = (preview: typeof Preview.Type) => {
   if (preview.kind === "refused") return preview
@@ -96,19 +107,13 @@ export const deployCommand = Command.make(
     const api = yield* SeatrialClient
     const idempotencyKey = Option.getOrElse(key, () => crypto.randomUUID())
     const wanted = yield* servingOf(flags)
-    // A redeploy changes only the settings that are set.
     const target = Option.isSome(model)
-      ? { model_id: yield* modelIdOf(model.value), ...refOf(flags), ...(Object.keys(wanted).length === 0 ? {} : { serving: wanted }) }
+      ? redeployOf(yield* modelIdOf(model.value), flags, wanted)
       : { source: sourceOf(Option.getOrThrow(repo), flags), ...(Option.isSome(name) ? { model_name: name.value } : {}), serving: wanted }
     const { operation } = yield* api.deployments.create({ ...target, ...(candidate ? { serve: false } : {}) }, { idempotencyKey }).pipe(
       Effect.mapError((failure) => {
         const error = toCommandError(failure)
-        // It is unknown whether the deployment was created. A retry with the same key returns it.
-        if (failure._tag !== "Unreachable" && failure._tag !== "Unavailable") return error
-        return new CommandError({
-          message: `${error.message} To retry without deploying twice, add --idempotency-key ${idempotencyKey}`,
-          exitCode: error.exitCode ?? 1
-        })
+        return failure._tag === "Unreachable" || failure._tag === "Unavailable" ? withRetry(error, idempotencyKey) : error
       })
     )
     if (!wait) return yield* printRecord(json, operation)

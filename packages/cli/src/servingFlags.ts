@@ -63,19 +63,25 @@ const classesOf = (text: string): HostClassChoice => {
   return names.length === 1 ? text : names
 }
 
+/** The engine flags by name. Fails for one that is not `name=value`, and for a name that is set twice. */
+const engineFlagsOf = Effect.fnUntraced(function* (flags: ReadonlyArray<string>) {
+  const engineFlags = new Map<string, Schema.Json>()
+  for (const flag of flags) {
+    const member = engineFlag(flag)
+    if (member === undefined) return yield* new CommandError({ message: `--engine-flag ${flag} is not name=value.`, exitCode: 2 })
+    if (engineFlags.has(member[0])) return yield* new CommandError({ message: `--engine-flag ${member[0]} is set more than once.`, exitCode: 2 })
+    engineFlags.set(...member)
+  }
+  return engineFlags
+})
+
 /** The settings of the flags in the format of the API. Fails if the flags contradict each other. */
 export const servingOf = Effect.fnUntraced(function* (flags: ServingFlags): Effect.fn.Return<ServingRequest, CommandError> {
   const { hostClass, holdSeconds, kvCacheDtype, maxContext, runtime, yarnFactor, yarnOriginalContext } = flags
   if (Option.isSome(yarnOriginalContext) && Option.isNone(yarnFactor)) {
     return yield* new CommandError({ message: "--yarn-original-context requires --yarn-factor.", exitCode: 2 })
   }
-  const engineFlags = new Map<string, Schema.Json>()
-  for (const flag of flags.engineFlags) {
-    const member = engineFlag(flag)
-    if (member === undefined) return yield* new CommandError({ message: `--engine-flag ${flag} is not name=value.`, exitCode: 2 })
-    if (engineFlags.has(member[0])) return yield* new CommandError({ message: `--engine-flag ${member[0]} is set more than once.`, exitCode: 2 })
-    engineFlags.set(...member)
-  }
+  const engineFlags = yield* engineFlagsOf(flags.engineFlags)
   return {
     ...(Option.isSome(hostClass) ? { host_class: classesOf(hostClass.value) } : {}),
     ...(Option.isSome(runtime) ? { runtime: runtime.value } : {}),

@@ -1,5 +1,5 @@
 import type { Calibration } from "./calibration.ts"
-import type { EngineContract } from "./engineContract.ts"
+import type { EngineContract, EngineLoad } from "./engineContract.ts"
 import { type Estimate, estimateFit, type Misfit } from "./fit.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RepositoryFacts } from "./repository.ts"
@@ -212,17 +212,23 @@ const contextIssue = ({ name }: HostClass, longest: number, requested: number): 
   message: `The engine on ${name} can read at most ${longest} tokens of context of this model within the trial's time limit; ${requested} were requested.`
 })
 
+/**
+ * The longest context in tokens that the engine can read in time, and the one to plan for. Without a requested context,
+ * it is one that the flags allow.
+ */
+const contextLimits = (engine: EngineContract, load: Omit<EngineLoad, "maxContext">, requested: number | undefined, modelLimit: number) => {
+  const longest = engine.longestContext?.({ ...load, maxContext: requested ?? modelLimit }) ?? modelLimit
+  const chosen = requested === undefined ? (engine.chosenContext?.({ ...load, maxContext: modelLimit }) ?? longest) : longest
+  return { longest, limit: Math.min(modelLimit, longest, chosen) }
+}
+
 /** Evaluates whether a candidate can serve the request. */
 export const attempt = (input: EvaluationInput, { engine, hostClass }: Candidate): Attempt => {
   const { facts, request } = input
   const engineFlags = flagsOf(input, { engine, hostClass })
   const cacheDtype = request.kv_cache_dtype ?? "auto"
   const load = { config: facts.config, flags: engineFlags ?? {}, card: hostClass, cacheDtype }
-  const modelLimit = contextLimit(facts, request)
-  // Without a requested context, choose one that the flags allow.
-  const longest = engine.longestContext?.({ ...load, maxContext: request.max_context ?? modelLimit }) ?? modelLimit
-  const chosen = request.max_context === undefined ? (engine.chosenContext?.({ ...load, maxContext: modelLimit }) ?? longest) : longest
-  const limit = Math.min(modelLimit, longest, chosen)
+  const { limit, longest } = contextLimits(engine, load, request.max_context, contextLimit(facts, request))
   const result = estimateFit({
     config: facts.config,
     weightsBytes: facts.weights_bytes,

@@ -1,11 +1,12 @@
 import { type Config, Context, Effect, Exit, Layer, Option, Predicate, Schema, type Stream } from "effect"
 import type { KubeConnectionError } from "./access.ts"
+import { decoderOf, logUndecodable } from "./decodeObject.ts"
 import { KubeConnection, type KubeConnectionConfig } from "./KubeConnection.ts"
 import { KubeError } from "./KubeError.ts"
-import { defaultSettings, type KubeRequest, type KubeSettings, makeTransport } from "./KubeTransport.ts"
+import { defaultSettings, type KubeRequest, type KubeSettings, type KubeTransport, makeTransport } from "./KubeTransport.ts"
 import { apiVersionOf, type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
 import type { Unreadable, WatchEvent } from "./WatchEvent.ts"
-import { decoderOf, type Listed, logUndecodable, watchResource } from "./watch.ts"
+import { type Listed, watchResource } from "./watch.ts"
 
 export interface DeleteOptions {
   readonly uid?: string | undefined
@@ -31,97 +32,118 @@ const decodeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Unkno
 
 const unreadable = (what: string) => new KubeError({ reason: "Invalid", message: `invalid response of the API server: expected ${what}` })
 
+const decodeBody = Effect.fnUntraced(function* <A extends KubeObject>(resource: Resource<A>, body: string) {
+  const json = yield* Effect.mapError(decodeJson(body), () => unreadable("JSON"))
+  const object = decoderOf(resource)(json)
+  if (Exit.isSuccess(object)) return object.value
+  yield* logUndecodable(resource, json, object.cause)
+  return yield* unreadable(`a ${resource.kind}`)
+})
+
+/** The object that a request is about. A new one has no name in the path. */
+interface ObjectPath {
+  readonly name?: string | undefined
+  readonly namespace?: string | undefined
+  readonly subresource?: string | undefined
+}
+
+const pathOfObject = ({ metadata: { name, namespace } }: KubeObject, subresource?: string): ObjectPath => ({ name, namespace, subresource })
+
+/** A request about one object whose response is that object. */
+const sendFor = <A extends KubeObject>(
+  transport: KubeTransport,
+  resource: Resource<A>,
+  { name, namespace, subresource }: ObjectPath,
+  request: Omit<KubeRequest, "path">
+) =>
+  resource.namespaced && namespace === undefined
+    ? Effect.fail(new KubeError({ reason: "Invalid", message: `${resource.kind} ${name ?? ""} needs a namespace` }))
+    : transport.send({ ...request, path: pathOf(resource, namespace, name, subresource) }).pipe(Effect.flatMap((body) => decodeBody(resource, body)))
+
+const typed = (resource: Resource<KubeObject>, object: object) => ({ apiVersion: apiVersionOf(resource), kind: resource.kind, ...object })
+
+const encode = <A extends KubeObject>(resource: Resource<A>, object: A) =>
+  Effect.gen(function* () {
+    const encoded = yield* Effect.option(Schema.encodeEffect(resource.schema)(object))
+    if (Option.isSome(encoded) && Predicate.isObject(encoded.value)) return typed(resource, encoded.value)
+    return yield* new KubeError({ reason: "Invalid", message: `${resource.kind} ${object.metadata.name} does not match its schema` })
+  })
+
+/** One page of a list; `expired` if its continue token is too old. */
+const readPage = (transport: KubeTransport, resource: Resource<KubeObject>, selection: Selection, limit: number | undefined, token: string | undefined) =>
+  transport
+    .send({
+      method: "GET",
+      path: pathOf(resource, selection.namespace),
+      query: { labelSelector: selection.labelSelector, fieldSelector: selection.fieldSelector, limit, continue: token }
+    })
+    .pipe(
+      Effect.flatMap((body) => Effect.mapError(decodeList(body), () => unreadable("a list"))),
+      Effect.catch((error) => (error.reason === "Gone" && token !== undefined ? Effect.succeed("expired" as const) : Effect.fail(error)))
+    )
+
+/** All objects of a selection, page by page. After two expired continue tokens, the list is requested in one page. */
+const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(
+  transport: KubeTransport,
+  pageSize: number,
+  resource: Resource<A>,
+  selection: Selection
+): Effect.fn.Return<Listed<A>, KubeError> {
+  const decode = decoderOf(resource)
+  let restarts = 0
+  let token: string | undefined
+  let items: Array<A> = []
+  let undecoded: Array<Unreadable> = []
+  while (true) {
+    const page = yield* readPage(transport, resource, selection, restarts < 2 ? pageSize : undefined, token)
+    if (page === "expired") {
+      restarts += 1
+      token = undefined
+      items = []
+      undecoded = []
+      continue
+    }
+    for (const item of page.items ?? []) {
+      const object = decode(item)
+      if (Exit.isSuccess(object)) items.push(object.value)
+      else undecoded.push(...(yield* logUndecodable(resource, item, object.cause)))
+    }
+    token = page.metadata.continue === "" ? undefined : page.metadata.continue
+    if (token === undefined) return { items, unreadable: undecoded, resourceVersion: page.metadata.resourceVersion ?? "" }
+  }
+})
+
+const deleteBody = (options: DeleteOptions | undefined) => ({
+  apiVersion: "v1",
+  kind: "DeleteOptions",
+  // By default, the API server orphans the pods of a job for compatibility reasons.
+  propagationPolicy: options?.propagation ?? "Background",
+  gracePeriodSeconds: options?.gracePeriodSeconds,
+  ...(options?.uid === undefined && options?.resourceVersion === undefined
+    ? {}
+    : { preconditions: { uid: options.uid, resourceVersion: options.resourceVersion } })
+})
+
 const make = Effect.fnUntraced(function* (settings: KubeSettings) {
   const transport = yield* makeTransport(settings)
-
-  const decodeBody = Effect.fnUntraced(function* <A extends KubeObject>(resource: Resource<A>, body: string) {
-    const json = yield* Effect.mapError(decodeJson(body), () => unreadable("JSON"))
-    const object = decoderOf(resource)(json)
-    if (Exit.isSuccess(object)) return object.value
-    yield* logUndecodable(resource, json, object.cause)
-    return yield* unreadable(`a ${resource.kind}`)
-  })
-
-  /** A request about one object whose response is that object. */
-  const write = <A extends KubeObject>(
-    resource: Resource<A>,
-    request: Omit<KubeRequest, "path">,
-    name: string | undefined,
-    namespace: string | undefined,
-    subresource?: string
-  ) =>
-    resource.namespaced && namespace === undefined
-      ? Effect.fail(new KubeError({ reason: "Invalid", message: `${resource.kind} ${name ?? ""} needs a namespace` }))
-      : transport.send({ ...request, path: pathOf(resource, namespace, name, subresource) }).pipe(Effect.flatMap((body) => decodeBody(resource, body)))
-
-  const typed = (resource: Resource<KubeObject>, object: object) => ({ apiVersion: apiVersionOf(resource), kind: resource.kind, ...object })
-  const encode = <A extends KubeObject>(resource: Resource<A>, object: A) =>
-    Effect.gen(function* () {
-      const encoded = yield* Effect.option(Schema.encodeEffect(resource.schema)(object))
-      if (Option.isSome(encoded) && Predicate.isObject(encoded.value)) return typed(resource, encoded.value)
-      return yield* new KubeError({ reason: "Invalid", message: `${resource.kind} ${object.metadata.name} does not match its schema` })
-    })
-
-  const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(resource: Resource<A>, selection: Selection) {
-    const decode = decoderOf(resource)
-    let restarts = 0
-    let token: string | undefined
-    let items: Array<A> = []
-    let undecoded: Array<Unreadable> = []
-    while (true) {
-      const page = yield* transport
-        .send({
-          method: "GET",
-          path: pathOf(resource, selection.namespace),
-          query: {
-            labelSelector: selection.labelSelector,
-            fieldSelector: selection.fieldSelector,
-            // After two expired continue tokens, request the list in one page.
-            limit: restarts < 2 ? settings.pageSize : undefined,
-            continue: token
-          }
-        })
-        .pipe(
-          Effect.flatMap((body) => Effect.mapError(decodeList(body), () => unreadable("a list"))),
-          Effect.catch((error) => (error.reason === "Gone" && token !== undefined ? Effect.succeed("expired" as const) : Effect.fail(error)))
-        )
-      if (page === "expired") {
-        restarts += 1
-        token = undefined
-        items = []
-        undecoded = []
-        continue
-      }
-      for (const item of page.items ?? []) {
-        const object = decode(item)
-        if (Exit.isSuccess(object)) items.push(object.value)
-        else undecoded.push(...(yield* logUndecodable(resource, item, object.cause)))
-      }
-      token = page.metadata.continue === "" ? undefined : page.metadata.continue
-      if (token === undefined) {
-        const listed: Listed<A> = { items, unreadable: undecoded, resourceVersion: page.metadata.resourceVersion ?? "" }
-        return listed
-      }
-    }
-  })
+  const listOf = <A extends KubeObject>(resource: Resource<A>, selection: Selection) => listPaged(transport, settings.pageSize, resource, selection)
 
   const applyTo = <A extends KubeObject>(resource: Resource<A>, object: KubeObject, subresource?: string) =>
-    write(
-      resource,
-      { method: "PATCH", body: typed(resource, object), contentType: "application/apply-patch+yaml", query: { fieldManager, force: true } },
-      object.metadata.name,
-      object.metadata.namespace,
-      subresource
-    )
+    sendFor(transport, resource, pathOfObject(object, subresource), {
+      method: "PATCH",
+      body: typed(resource, object),
+      contentType: "application/apply-patch+yaml",
+      query: { fieldManager, force: true }
+    })
 
   const replace = <A extends KubeObject>(resource: Resource<A>, object: A, subresource?: string) =>
     Effect.flatMap(encode(resource, object), (body) =>
-      write(resource, { method: "PUT", body, query: { fieldManager } }, object.metadata.name, object.metadata.namespace, subresource)
+      sendFor(transport, resource, pathOfObject(object, subresource), { method: "PUT", body, query: { fieldManager } })
     )
 
   return KubeClient.of({
     get: (resource, name, namespace) =>
-      write(resource, { method: "GET" }, name, namespace).pipe(
+      sendFor(transport, resource, { name, namespace }, { method: "GET" }).pipe(
         Effect.asSome,
         // For an unknown path, the server answers 404 without a Status: the kind does not exist.
         Effect.catchIf(
@@ -129,50 +151,29 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
           () => Effect.succeedNone
         )
       ),
-    list: (resource, selection) => Effect.map(listPaged(resource, selection), (listed) => listed.items),
-    watch: (resource, selection) => watchResource(transport, settings, listPaged(resource, selection), resource, selection),
+    list: (resource, selection) => Effect.map(listOf(resource, selection), (listed) => listed.items),
+    watch: (resource, selection) => watchResource(transport, settings, listOf(resource, selection), resource, selection),
     create: (resource, object) =>
-      write(resource, { method: "POST", body: typed(resource, object), query: { fieldManager } }, undefined, object.metadata.namespace),
+      sendFor(transport, resource, { namespace: object.metadata.namespace }, { method: "POST", body: typed(resource, object), query: { fieldManager } }),
     update: (resource, object) => replace(resource, object),
     updateStatus: (resource, object) => replace(resource, object, "status"),
     apply: (resource, object) => applyTo(resource, object),
     applyStatus: (resource, object) => applyTo(resource, object, "status"),
-    mergePatch: (resource, name, namespace, patch) =>
-      write(resource, { method: "PATCH", body: patch, contentType: "application/merge-patch+json", query: { fieldManager } }, name, namespace),
+    mergePatch: (resource, name, namespace, body) =>
+      sendFor(transport, resource, { name, namespace }, { method: "PATCH", body, contentType: "application/merge-patch+json", query: { fieldManager } }),
     remove: (resource, name, namespace, options) =>
-      transport
-        .send({
-          method: "DELETE",
-          path: pathOf(resource, namespace, name),
-          body: {
-            apiVersion: "v1",
-            kind: "DeleteOptions",
-            // By default, the API server orphans the pods of a job for compatibility reasons.
-            propagationPolicy: options?.propagation ?? "Background",
-            gracePeriodSeconds: options?.gracePeriodSeconds,
-            ...(options?.uid === undefined && options?.resourceVersion === undefined
-              ? {}
-              : { preconditions: { uid: options.uid, resourceVersion: options.resourceVersion } })
-          }
-        })
-        .pipe(
-          Effect.asVoid,
-          Effect.catchIf(
-            (error) => error.reason === "NotFound",
-            () => Effect.void
-          )
-        ),
+      transport.send({ method: "DELETE", path: pathOf(resource, namespace, name), body: deleteBody(options) }).pipe(
+        Effect.asVoid,
+        Effect.catchIf(
+          (error) => error.reason === "NotFound",
+          () => Effect.void
+        )
+      ),
     podLog: (name, namespace, options) =>
       transport.send({
         method: "GET",
         path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log`,
-        query: {
-          container: options?.container,
-          tailLines: options?.tailLines,
-          previous: options?.previous,
-          timestamps: options?.timestamps,
-          limitBytes: maxLogBytes
-        },
+        query: { ...options, limitBytes: maxLogBytes },
         accept: "*/*"
       })
   })

@@ -84,6 +84,99 @@ const readText = (response: http.IncomingMessage): Effect.Effect<string, KubeErr
     catch: lost
   })
 
+/** A request that is ready to be sent. */
+interface Prepared {
+  readonly url: URL
+  readonly options: https.RequestOptions
+  readonly body: Buffer | undefined
+  readonly isRead: boolean
+  /** Whether it may be sent now; see `MayWrite`. */
+  readonly mayWrite: () => boolean
+}
+
+const prepare = Effect.fnUntraced(function* (connection: KubeConnection["Service"], request: KubeRequest, pool: http.Agent) {
+  const credentials = yield* connection.credentials
+  const url = new URL(connection.server.pathname.replace(/\/$/, "") + request.path, connection.server)
+  for (const [name, value] of Object.entries(request.query ?? {})) {
+    if (value !== undefined) url.searchParams.set(name, String(value))
+  }
+  const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body))
+  const headers: http.OutgoingHttpHeaders = {
+    ...credentials.headers,
+    accept: request.accept ?? "application/json",
+    "user-agent": "seatrial",
+    ...(body === undefined ? {} : { "content-type": request.contentType ?? "application/json", "content-length": body.length })
+  }
+  const options = { ...credentials.tls, method: request.method, headers, agent: credentials.proxy ?? pool }
+  const prepared: Prepared = { url, options, body, isRead: request.method === "GET", mayWrite: yield* MayWrite }
+  return prepared
+})
+
+/** Sends a write on its socket, after all waiting for it, if it may still be sent then. */
+const sendWrite = (outgoing: http.ClientRequest, { body, mayWrite, url }: Prepared, refuse: () => void): void => {
+  const send = () => {
+    if (mayWrite()) {
+      outgoing.end(body)
+      return
+    }
+    refuse()
+    outgoing.destroy()
+  }
+  const connected = url.protocol === "https:" ? "secureConnect" : "connect"
+  outgoing.once("socket", (socket) => {
+    if (socket.connecting) socket.once(connected, send)
+    else send()
+  })
+}
+
+/**
+ * Sends a request and returns the head of its response. The server may have closed a keep-alive socket while the request
+ * was in transit: then it is sent again if `mayRepeat`. Only reads are safe to repeat.
+ */
+const attempt = (prepared: Prepared, mayRepeat: boolean): Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { body, isRead, options, url } = prepared
+    let answer: http.IncomingMessage | undefined
+    const outgoing = yield* Effect.acquireRelease(
+      Effect.sync(() => (url.protocol === "https:" ? https.request(url, options) : http.request(url, options))),
+      (sent) => Effect.sync(() => (answer?.readableEnded === true ? undefined : sent.destroy()))
+    )
+    const outcome = yield* Effect.callback<http.IncomingMessage | "stale", KubeError>((resume) => {
+      outgoing.once("response", (response) => {
+        answer = response
+        response.on("error", () => undefined)
+        resume(Effect.succeed(response))
+      })
+      // The listener stays attached, so that the error of a deliberately destroyed request does not reach the process.
+      outgoing.on("error", (cause) => resume(mayRepeat && outgoing.reusedSocket ? Effect.succeed("stale") : Effect.fail(lost(cause))))
+      if (isRead) outgoing.end(body)
+      else sendWrite(outgoing, prepared, () => resume(Effect.fail(notSent)))
+    })
+    return outcome === "stale" ? yield* attempt(prepared, false) : outcome
+  })
+
+/** Sockets for requests or watches, until the scope closes. */
+const openPool = (secure: boolean, maxSockets: number) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      // `timeout` closes idle keep-alive sockets before the server does; otherwise a request sent at that moment would
+      // be lost.
+      const options = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: maxSockets, timeout: 45_000, scheduling: "lifo" as const }
+      return secure ? new https.Agent(options) : new http.Agent(options)
+    }),
+    (agent) => Effect.sync(() => agent.destroy())
+  )
+
+/** Fails for a response with a status of 300 or more. */
+const connect = Effect.fnUntraced(function* (connection: KubeConnection["Service"], request: KubeRequest, pool: http.Agent) {
+  const prepared = yield* prepare(connection, request, pool)
+  const response = yield* attempt(prepared, prepared.isRead)
+  const status = response.statusCode ?? 0
+  if (status >= 200 && status < 300) return response
+  const text = yield* readText(response)
+  return yield* fromAnswer(status, text, response.headers["retry-after"], yield* Clock.currentTimeMillis)
+})
+
 /**
  * Requests over `node:http` with keep-alive and the connection's credentials. Responses with a status of 300 or more
  * fail with `KubeError`.
@@ -91,70 +184,8 @@ const readText = (response: http.IncomingMessage): Effect.Effect<string, KubeErr
 export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings) {
   const connection = yield* KubeConnection
   const secure = connection.server.protocol === "https:"
-  const agentOf = (maxSockets: number) =>
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        // `timeout` closes idle keep-alive sockets before the server does; otherwise a request sent at that moment
-        // would be lost.
-        const options = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: maxSockets, timeout: 45_000, scheduling: "lifo" as const }
-        return secure ? new https.Agent(options) : new http.Agent(options)
-      }),
-      (agent) => Effect.sync(() => agent.destroy())
-    )
-  const forRequests = yield* agentOf(settings.connections)
-  const forWatches = yield* agentOf(settings.watches)
-  const base = connection.server.pathname.replace(/\/$/, "")
-
-  const connect = Effect.fnUntraced(function* (request: KubeRequest, pool: http.Agent) {
-    const credentials = yield* connection.credentials
-    const mayWrite = yield* MayWrite
-    const url = new URL(base + request.path, connection.server)
-    for (const [name, value] of Object.entries(request.query ?? {})) {
-      if (value !== undefined) url.searchParams.set(name, String(value))
-    }
-    const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body))
-    const headers: http.OutgoingHttpHeaders = {
-      ...credentials.headers,
-      accept: request.accept ?? "application/json",
-      "user-agent": "seatrial",
-      ...(body === undefined ? {} : { "content-type": request.contentType ?? "application/json", "content-length": body.length })
-    }
-    const options = { ...credentials.tls, method: request.method, headers, agent: credentials.proxy ?? pool }
-
-    // The server may have closed a keep-alive socket while the request was in transit. Only reads are safe to repeat.
-    const attempt = (mayRepeat: boolean): Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope> =>
-      Effect.gen(function* () {
-        let answer: http.IncomingMessage | undefined
-        const outgoing = yield* Effect.acquireRelease(
-          Effect.sync(() => (secure ? https.request(url, options) : http.request(url, options))),
-          (sent) => Effect.sync(() => (answer?.readableEnded === true ? undefined : sent.destroy()))
-        )
-        const outcome = yield* Effect.callback<http.IncomingMessage | "stale", KubeError>((resume) => {
-          outgoing.once("response", (response) => {
-            answer = response
-            response.on("error", () => undefined)
-            resume(Effect.succeed(response))
-          })
-          // The listener stays attached, so that the error of a deliberately destroyed request does not reach the
-          // process.
-          outgoing.on("error", (cause) => resume(mayRepeat && outgoing.reusedSocket ? Effect.succeed("stale") : Effect.fail(lost(cause))))
-          if (request.method === "GET") return void outgoing.end(body)
-          const go = () => {
-            if (mayWrite()) return void outgoing.end(body)
-            resume(Effect.fail(notSent))
-            outgoing.destroy()
-          }
-          outgoing.once("socket", (socket) => (socket.connecting ? void socket.once(secure ? "secureConnect" : "connect", go) : go()))
-        })
-        return outcome === "stale" ? yield* attempt(false) : outcome
-      })
-
-    const response = yield* attempt(request.method === "GET")
-    const status = response.statusCode ?? 0
-    if (status >= 200 && status < 300) return response
-    const text = yield* readText(response)
-    return yield* fromAnswer(status, text, response.headers["retry-after"], yield* Clock.currentTimeMillis)
-  })
+  const forRequests = yield* openPool(secure, settings.connections)
+  const forWatches = yield* openPool(secure, settings.watches)
 
   const late = () =>
     Effect.fail(
@@ -171,10 +202,10 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
     Effect.catch(call, (error) => (error.status === 401 ? Effect.andThen(connection.forget, call) : Effect.fail(error)))
 
   const send = (request: KubeRequest) =>
-    withFreshCredentials(timed(Effect.scoped(Effect.flatMap(connect(request, forRequests), readText)))).pipe(
+    withFreshCredentials(timed(Effect.scoped(Effect.flatMap(connect(connection, request, forRequests), readText)))).pipe(
       Effect.withSpan("KubeClient.request", { attributes: { method: request.method, path: request.path } })
     )
-  const open = (request: KubeRequest) => withFreshCredentials(timed(connect(request, forWatches)))
+  const open = (request: KubeRequest) => withFreshCredentials(timed(connect(connection, request, forWatches)))
   const transport: KubeTransport = { send, open }
   return transport
 })

@@ -1,8 +1,9 @@
-import { type Cause, Deferred, Effect, Latch, Option, type Scope, Stream } from "effect"
+import { type Cause, Deferred, Effect, Option, type Scope, Stream } from "effect"
 import { KubeClient } from "./KubeClient.ts"
 import type { KubeError } from "./KubeError.ts"
+import { ObjectCache } from "./ObjectCache.ts"
 import { type KubeObject, keyOf, type Resource, type Selection, toKey } from "./Resource.ts"
-import type { Unreadable, WatchEvent } from "./WatchEvent.ts"
+import type { WatchEvent } from "./WatchEvent.ts"
 
 /**
  * A cache of the objects of one kind, maintained by a list-and-watch for the lifetime of its scope. Reads never wait
@@ -49,134 +50,43 @@ export interface ReflectorOptions<A> {
   readonly onGone?: (object: A) => void
 }
 
-interface Subscriber {
-  readonly dirty: Set<string>
-  readonly latch: Latch.Latch
+/** Takes over what a watch reports. */
+const takeEvent = <A extends KubeObject>(cache: ObjectCache<A>, event: WatchEvent<A>, onSynced: () => void): void => {
+  switch (event._tag) {
+    case "Changed":
+      cache.put(event.object)
+      break
+    case "Removed":
+      cache.drop(keyOf(event.object), event.object)
+      break
+    case "RemovedUnreadable":
+      if (cache.isKnown(event)) cache.drop(event.key)
+      break
+    case "Synced":
+      cache.replace(event.items, event.unreadable ?? [])
+      onSynced()
+  }
 }
 
-const sameObject = (one: KubeObject, other: KubeObject) =>
-  one.metadata.resourceVersion !== undefined && one.metadata.uid === other.metadata.uid && one.metadata.resourceVersion === other.metadata.resourceVersion
-
-const make = Effect.fnUntraced(function* <A extends KubeObject>(
-  resource: Resource<A>,
-  selection: Selection,
-  options?: ReflectorOptions<A>
-): Effect.fn.Return<Reflector<A>, never, KubeClient | Scope.Scope> {
-  const client = yield* KubeClient
-  const objects = new Map<string, A>()
-  const labelled = (label: string) => (object: A) => object.metadata.labels?.[label]
-  /** `values`: the index value of each key, because the value cannot be computed from a deleted object. */
-  const makeIndex = (valueOf: (object: A) => string | undefined) => ({ valueOf, keys: new Map<string, Set<string>>(), values: new Map<string, string>() })
-  const byLabel = new Map((options?.indexLabels ?? []).map((label) => [label, makeIndex(labelled(label))]))
-  const byName = new Map(Object.entries(options?.indexBy ?? {}).map(([name, valueOf]) => [name, makeIndex(valueOf)]))
-  const indexes = [...byLabel.values(), ...byName.values()]
-  const subscribers = new Set<Subscriber>()
-  const synced = yield* Deferred.make<void, KubeError>()
-  let failure: Cause.Cause<KubeError> | undefined
-
-  const wake = (key: string) => {
-    for (const subscriber of subscribers) {
-      subscriber.dirty.add(key)
-      subscriber.latch.openUnsafe()
-    }
-  }
-
-  const enter = (key: string, object: A | undefined) => {
-    for (const { keys, valueOf, values } of indexes) {
-      const before = values.get(key)
-      const value = object === undefined ? undefined : valueOf(object)
-      if (before === value) continue
-      const sharing = before === undefined ? undefined : keys.get(before)
-      sharing?.delete(key)
-      if (before !== undefined && sharing?.size === 0) keys.delete(before)
-      if (value === undefined) {
-        values.delete(key)
-        continue
-      }
-      values.set(key, value)
-      const known = keys.get(value)
-      if (known === undefined) keys.set(value, new Set([key]))
-      else known.add(key)
-    }
-  }
-
-  const put = (sent: A) => {
-    const key = keyOf(sent)
-    const before = objects.get(key)
-    if (before !== undefined && sameObject(before, sent)) return
-    const object = options?.keep?.(sent) ?? sent
-    if (before !== undefined && before.metadata.uid !== object.metadata.uid) options?.onGone?.(before)
-    objects.set(key, object)
-    enter(key, sent)
-    options?.onChange?.(object.metadata.name, object)
-    wake(key)
-  }
-
-  const drop = (key: string, last?: A) => {
-    const before = objects.get(key)
-    if (before === undefined) return
-    enter(key, undefined)
-    objects.delete(key)
-    options?.onChange?.(before.metadata.name, undefined)
-    options?.onGone?.(last !== undefined && last.metadata.uid === before.metadata.uid ? last : before)
-    wake(key)
-  }
-
-  /** Whether this object is in the cache, not an earlier one with the same name. */
-  const isKnown = ({ key, uid }: Unreadable) => objects.get(key)?.metadata.uid === uid
-
-  const take = (event: WatchEvent<A>) => {
-    switch (event._tag) {
-      case "Changed":
-        return put(event.object)
-      case "Removed":
-        return drop(keyOf(event.object), event.object)
-      case "RemovedUnreadable":
-        return isKnown(event) ? drop(event.key) : undefined
-      case "Synced": {
-        // An unreadable object keeps its last valid state. Treating it as deleted would make controllers recreate it or
-        // release what it represents.
-        const present = new Set([...event.items.map(keyOf), ...(event.unreadable ?? []).filter(isKnown).map(({ key }) => key)])
-        for (const key of [...objects.keys()]) if (!present.has(key)) drop(key)
-        for (const item of event.items) put(item)
-        Deferred.doneUnsafe(synced, Effect.void)
-      }
-    }
-  }
-
-  yield* client.watch(resource, selection).pipe(
-    Stream.runForEachArray((events) => Effect.sync(() => events.forEach(take))),
-    Effect.onError((cause) =>
-      Effect.sync(() => {
-        failure = cause
-        Deferred.doneUnsafe(synced, Effect.failCause(cause))
-        for (const subscriber of subscribers) subscriber.latch.openUnsafe()
-      })
-    ),
-    Effect.ignore,
-    Effect.forkScoped
-  )
-
-  const changes = Stream.unwrap(
+/** The keys of a cache as they change. `failure`: why the watch has ended, if it has. */
+const changesOf = <A extends KubeObject>(cache: ObjectCache<A>, failure: () => Cause.Cause<KubeError> | undefined): Stream.Stream<string, KubeError> =>
+  Stream.unwrap(
     Effect.gen(function* () {
-      const subscriber = yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          const subscriber: Subscriber = { dirty: new Set(objects.keys()), latch: Latch.makeUnsafe(true) }
-          subscribers.add(subscriber)
-          return subscriber
-        }),
-        (subscriber) => Effect.sync(() => subscribers.delete(subscriber))
+      const { dirty, latch } = yield* Effect.acquireRelease(
+        Effect.sync(() => cache.subscribe()),
+        (subscriber) => Effect.sync(() => cache.unsubscribe(subscriber))
       )
       return Stream.fromPull(
         Effect.succeed(
           Effect.gen(function* () {
             while (true) {
-              yield* subscriber.latch.await
-              const [first, ...rest] = subscriber.dirty
-              subscriber.dirty.clear()
+              yield* latch.await
+              const [first, ...rest] = dirty
+              dirty.clear()
               if (first !== undefined) return [first, ...rest] as const
-              if (failure !== undefined) return yield* Effect.failCause(failure)
-              subscriber.latch.closeUnsafe()
+              const cause = failure()
+              if (cause !== undefined) return yield* Effect.failCause(cause)
+              latch.closeUnsafe()
             }
           })
         )
@@ -184,21 +94,39 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     })
   )
 
-  const objectsByValue = ({ keys }: ReturnType<typeof makeIndex>, value: string) => [...(keys.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
+const make = Effect.fnUntraced(function* <A extends KubeObject>(
+  resource: Resource<A>,
+  selection: Selection,
+  options: ReflectorOptions<A> = {}
+): Effect.fn.Return<Reflector<A>, never, KubeClient | Scope.Scope> {
+  const client = yield* KubeClient
+  const cache = new ObjectCache(options)
+  const synced = yield* Deferred.make<void, KubeError>()
+  let failure: Cause.Cause<KubeError> | undefined
+
+  yield* client.watch(resource, selection).pipe(
+    Stream.runForEachArray((events) =>
+      Effect.sync(() => {
+        for (const event of events) takeEvent(cache, event, () => Deferred.doneUnsafe(synced, Effect.void))
+      })
+    ),
+    Effect.onError((cause) =>
+      Effect.sync(() => {
+        failure = cause
+        Deferred.doneUnsafe(synced, Effect.failCause(cause))
+        cache.wakeAll()
+      })
+    ),
+    Effect.ignore,
+    Effect.forkScoped
+  )
+
   const reflector: Reflector<A> = {
-    get: (name, namespace) => Effect.sync(() => Option.fromNullishOr(objects.get(toKey(name, namespace)))),
-    list: () => Effect.sync(() => [...objects.values()]),
-    listByLabel: (label, value) =>
-      Effect.sync(() => {
-        const index = byLabel.get(label)
-        return index === undefined ? [...objects.values()].filter((object) => labelled(label)(object) === value) : objectsByValue(index, value)
-      }),
-    listBy: (name, value) =>
-      Effect.sync(() => {
-        const index = byName.get(name)
-        return index === undefined ? [] : objectsByValue(index, value)
-      }),
-    changes,
+    get: (name, namespace) => Effect.sync(() => Option.fromNullishOr(cache.get(toKey(name, namespace)))),
+    list: () => Effect.sync(() => cache.list()),
+    listByLabel: (label, value) => Effect.sync(() => cache.listByLabel(label, value)),
+    listBy: (name, value) => Effect.sync(() => cache.listBy(name, value)),
+    changes: changesOf(cache, () => failure),
     synced: Deferred.await(synced)
   }
   return reflector
