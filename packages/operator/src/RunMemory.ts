@@ -4,11 +4,11 @@ import { Effect } from "effect"
 import type { StatusWrite } from "./apply/patchStatus.ts"
 import { makeBenchmarkGauges } from "./benchmarkGauges.ts"
 import type { BootVerdict } from "./gather/BootVerdicts.ts"
+import type { GpuLedger } from "./gather/capacity/GpuLedger.ts"
+import { makePool } from "./gather/capacity/Pool.ts"
 import { makeFollowers } from "./gather/Followers.ts"
 import type { MissingNode } from "./gather/GatherMemory.ts"
-import type { GpuLedger } from "./gather/GpuLedger.ts"
 import { PodExpectations } from "./gather/PodExpectations.ts"
-import { makePool } from "./gather/Pool.ts"
 import { ReleasedRuns } from "./gather/ReleasedRuns.ts"
 import { makePhaseCounts } from "./phaseCounts.ts"
 import { RunMap, type RunStore } from "./RunStore.ts"
@@ -31,9 +31,9 @@ const makeStores = Effect.fnUntraced(function* ({ enqueue, isScheduled, ledger }
     phases: yield* makePhaseCounts,
     benchmarks: yield* makeBenchmarkGauges,
     // See `GatherMemory`.
-    blocked: new RunMap<number>(),
-    nodeless: new RunMap<MissingNode>(),
-    withdrawn: new RunMap<number>(),
+    blockedSince: new RunMap<number>(),
+    missingNodes: new RunMap<MissingNode>(),
+    withdrawnSince: new RunMap<number>(),
     futureTimes: new RunMap<ReadonlyMap<string, number>>(),
     bootVerdicts: new RunMap<BootVerdict>(),
     mergedAnswers: new RunMap<MergedModel>(),

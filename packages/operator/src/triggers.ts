@@ -3,7 +3,7 @@ import { fromKey, type KubeObject, type Reflector } from "@seatrial/kube"
 import type { Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { byNode, type Cluster } from "./gather/Cluster.ts"
-import { makeCapacityChanges } from "./gather/capacityChanges.ts"
+import { makeCapacityChanges } from "./gather/capacity/capacityChanges.ts"
 import type { RunMemory } from "./RunMemory.ts"
 import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
 

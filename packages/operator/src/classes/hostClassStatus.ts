@@ -1,7 +1,7 @@
 import { isFinished } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { Option } from "effect"
-import type { Capacity } from "../gather/GpuLedger.ts"
+import type { Capacity } from "../gather/capacity/GpuLedger.ts"
 import type { HostClassResource, HostClassStatus } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { type PodClass, toPodClass } from "../resources/PodClass.ts"

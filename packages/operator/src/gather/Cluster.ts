@@ -2,7 +2,7 @@ import { type KubeClient, type KubeError, Node, Reflector } from "@seatrial/kube
 import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
-import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
+import { type GpuLedger, makeGpuLedger } from "./capacity/GpuLedger.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
 

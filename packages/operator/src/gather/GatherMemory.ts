@@ -2,9 +2,9 @@ import type { Run } from "@seatrial/store"
 import type { Effect } from "effect"
 import type { StartedWork } from "../observation/work.ts"
 import type { BootVerdicts } from "./BootVerdicts.ts"
+import type { Pool } from "./capacity/Pool.ts"
 import type { FutureTimes } from "./FutureTimes.ts"
 import type { MergedAnswers } from "./MergedAnswers.ts"
-import type { Pool } from "./Pool.ts"
 
 /** The node of a run's pod was first missing at that time, Unix milliseconds. */
 export interface MissingNode {
@@ -21,14 +21,14 @@ export interface GatherMemory {
    * When the containers of runs were first observed not to start, Unix milliseconds. After a restart the deadline is
    * later at worst.
    */
-  readonly blocked: Map<Run["id"], number>
+  readonly blockedSince: Map<Run["id"], number>
   /** When the nodes of runs' pods were first missing. After a restart the deadline is later at worst. */
-  readonly nodeless: Map<Run["id"], MissingNode>
+  readonly missingNodes: Map<Run["id"], MissingNode>
   /**
    * When the last endpoint of a revision was withdrawn, for revisions that give their engine back. After a restart
    * draining takes longer at worst.
    */
-  readonly withdrawn: Map<Run["id"], number>
+  readonly withdrawnSince: Map<Run["id"], number>
   readonly futureTimes: FutureTimes
   readonly bootVerdicts: BootVerdicts
   readonly mergedAnswers: MergedAnswers

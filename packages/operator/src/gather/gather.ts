@@ -107,9 +107,9 @@ const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }:
     funding !== null)
 
 /** Since when the engine has no endpoint, and since when its container does not start. */
-const observeSince = ({ blocked, withdrawn }: GatherMemory, run: Run, pod: ObservedPod | null, funding: Observation["funding"], now: number) => ({
-  withdrawnAt: keepSince(withdrawn, run.id, pod !== null && run.endpoints.length === 0 && givesBack(run, funding), now),
-  blockedSince: keepSince(blocked, run.id, pod !== null && pod.blocked !== null, now)
+const observeSince = ({ blockedSince, withdrawnSince }: GatherMemory, run: Run, pod: ObservedPod | null, funding: Observation["funding"], now: number) => ({
+  withdrawnAt: keepSince(withdrawnSince, run.id, pod !== null && run.endpoints.length === 0 && givesBack(run, funding), now),
+  blockedSince: keepSince(blockedSince, run.id, pod !== null && pod.blocked !== null, now)
 })
 
 /** Whether the engine's pod has not started and would be created from another specification now. */

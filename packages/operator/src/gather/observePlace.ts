@@ -3,8 +3,8 @@ import { heldUntil } from "../observation/heldUntil.ts"
 import type { Observation } from "../observation/Observation.ts"
 import { enginePodName } from "../resources/objectNames.ts"
 import type { PodClass } from "../resources/PodClass.ts"
-import type { GpuLedger } from "./GpuLedger.ts"
-import { noView, type Pool, type PoolView } from "./Pool.ts"
+import type { GpuLedger } from "./capacity/GpuLedger.ts"
+import { noView, type Pool, type PoolView } from "./capacity/Pool.ts"
 import type { Place } from "./readPlace.ts"
 
 type ObservedPlace = PoolView & Pick<Observation, "candidates" | "elsewhere" | "predecessorPlace">

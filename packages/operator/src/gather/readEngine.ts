@@ -27,17 +27,17 @@ export interface Engine {
  * return, for example if the kubelet registers it again.
  */
 const downSince = (
-  nodeless: GatherMemory["nodeless"],
+  missingNodes: GatherMemory["missingNodes"],
   id: Run["id"],
   { nodeDownSince, uid }: ObservedPod,
   node: Option.Option<Node>,
   now: number
 ): number | null => {
-  const before = nodeless.get(id)
-  nodeless.delete(id)
+  const before = missingNodes.get(id)
+  missingNodes.delete(id)
   if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
   const since = before?.uid === uid ? Math.min(before.since, now) : now
-  nodeless.set(id, { uid, since })
+  missingNodes.set(id, { uid, since })
   return Math.max(nodeDownSince, since)
 }
 
@@ -53,7 +53,7 @@ export const readEngine = Effect.fnUntraced(function* (
   { engineRun, id }: Run,
   now: number
 ): Effect.fn.Return<Engine, never, KubeClient> {
-  const { nodeless, podExpectations } = memory
+  const { missingNodes, podExpectations } = memory
   const own = yield* cluster.pods.listByLabel(deploymentLabel, id)
   const engines = engineRun === id ? own : yield* cluster.pods.listByLabel(deploymentLabel, engineRun)
   const pods = engines === own ? own : [...own, ...engines]
@@ -63,12 +63,12 @@ export const readEngine = Effect.fnUntraced(function* (
     // The pod was created but is not visible yet. The decision may be made without it, so its appearance must trigger a
     // pass.
     if (podExpectations.has(name)) podExpectations.set(name, undefined)
-    nodeless.delete(id)
+    missingNodes.delete(id)
     return { own, pods, watched, node: undefined, pod: null }
   }
   const node = watched.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(watched.spec.nodeName)
   const observed = observePod(watched, Option.getOrUndefined(node))
-  const nodeDownSince = downSince(nodeless, id, observed, node, now)
+  const nodeDownSince = downSince(missingNodes, id, observed, node, now)
   const copy = yield* readCopy(watched, observed.copy, cluster.namespace)
   return { own, pods, watched, node: Option.getOrUndefined(node), pod: { ...observed, nodeDownSince, copy } }
 })

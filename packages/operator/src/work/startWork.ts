@@ -15,7 +15,7 @@ import { checkEngine } from "./checkEngine.ts"
 import { compareStart } from "./compareStart.ts"
 import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
 import { measureEngine } from "./measureEngine.ts"
-import { observeStart } from "./observeStart.ts"
+import { recordStart } from "./recordStart.ts"
 import { screenRepository } from "./screenRepository.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
@@ -41,7 +41,7 @@ const makeTrials = (): Trials => {
   return {
     fidelity: ({ gathered, observation, trial }) => askMerged(trial, gathered.mergedAnswers, endedOf(observation, "fidelity")?.isEngineError),
     boot: ({ gathered, observation, trial }) => compareStart(trial, gathered.bootVerdicts, (endedOf(observation, "boot")?.attempts ?? 0) >= trialAttempts - 1),
-    checking: (input) => Effect.andThen(Effect.andThen(observeStart(input.trial), checkEngine(input.trial)), keepChecked(input)),
+    checking: (input) => Effect.andThen(Effect.andThen(recordStart(input.trial), checkEngine(input.trial)), keepChecked(input)),
     measuring: ({ trial }) => measureEngine(trial),
     benchmarking: ({ trial }) => benchmark(trial)
   }

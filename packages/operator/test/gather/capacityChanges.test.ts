@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node, Pod } from "@seatrial/kube"
-import { makeCapacityChanges } from "../../src/gather/capacityChanges.ts"
+import { makeCapacityChanges } from "../../src/gather/capacity/capacityChanges.ts"
 
 const container = { name: "engine", image: "engine:1" }
 const pod = (status: NonNullable<Pod["status"]>, nodeName?: string): Pod => ({

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node, Pod } from "@seatrial/kube"
 import { Schema } from "effect"
-import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
-import { gpusOf } from "../../src/gather/takenGpus.ts"
+import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
+import { gpusOf } from "../../src/gather/capacity/takenGpus.ts"
 import { podClass } from "../observations.ts"
 
 const small = podClass

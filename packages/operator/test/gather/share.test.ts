@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { type Claim, share } from "../../src/gather/share.ts"
+import { type Claim, share } from "../../src/gather/capacity/share.ts"
 
 type Numbers = Readonly<Record<string, number>>
 const ask = (organization: string, free: number, reserved: Numbers = {}, older: Numbers = {}, elsewhere = 0): Claim => ({

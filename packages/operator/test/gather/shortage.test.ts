@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node, Pod } from "@seatrial/kube"
-import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
 import { podClass } from "../observations.ts"
 
 const h100 = { ...podClass, nodeSelector: { card: "h100" } }

@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { makePool } from "../../src/gather/Pool.ts"
+import { makePool } from "../../src/gather/capacity/Pool.ts"
 import { observationOf, otherDeployment, podClass } from "../observations.ts"
 
 it("a queued run without funds delays no run of another organization, and the others are notified once", () => {

@@ -9,7 +9,7 @@ import { Effect, Layer, Option, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import type { Cluster } from "../../src/gather/Cluster.ts"
-import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
 import { makeHoldKeeper } from "../../src/gpu/keepHolds.ts"
 import { HostClassResource } from "../../src/resources/HostClassResource.ts"
 

@@ -3,7 +3,7 @@ import type { DeploymentId } from "@seatrial/domain"
 import { Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { watchCluster } from "../../src/gather/Cluster.ts"
-import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
 import type { Reconciler } from "../../src/pass/Reconciler.ts"
 import { forgetting, makeRunMemory, type RunMemory } from "../../src/RunMemory.ts"
 import { reconcile } from "../../src/reconcile.ts"
@@ -25,9 +25,9 @@ const fillers: { readonly [Name in StoreName]: (memory: RunMemory, id: Deploymen
   watchdog: ({ watchdog }, id) => Effect.runSync(watchdog.expect(id, Option.some(Duration.hours(1)))),
   phases: ({ phases }, id) => Effect.runSync(phases.note(id, "activated", true)),
   benchmarks: ({ benchmarks }, id) => Effect.runSync(benchmarks.note({ ...run, id, revision: serving }, true)),
-  blocked: ({ blocked }, id) => blocked.set(id, 0),
-  nodeless: ({ nodeless }, id) => nodeless.set(id, { uid, since: 0 }),
-  withdrawn: ({ withdrawn }, id) => withdrawn.set(id, 0),
+  blockedSince: ({ blockedSince }, id) => blockedSince.set(id, 0),
+  missingNodes: ({ missingNodes }, id) => missingNodes.set(id, { uid, since: 0 }),
+  withdrawnSince: ({ withdrawnSince }, id) => withdrawnSince.set(id, 0),
   futureTimes: ({ futureTimes }, id) => futureTimes.set(id, new Map([["phase 1", 0]])),
   bootVerdicts: ({ bootVerdicts }, id) => bootVerdicts.set(id, { outcome: "same", message: "", failures: 0, at: 0, boot: `${uid} 0` }),
   mergedAnswers: ({ mergedAnswers }, id) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node, Pod } from "@seatrial/kube"
 import { hostClassStatus, modelsByClass } from "../../src/classes/hostClassStatus.ts"
-import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { makeGpuLedger } from "../../src/gather/capacity/GpuLedger.ts"
 import type { HostClassResource } from "../../src/resources/HostClassResource.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../../src/resources/ModelDeployment.ts"
 import { podClass } from "../observations.ts"

@@ -1,7 +1,7 @@
-import { hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
+import { hostClassLabel, organizationLabel } from "../../resources/objectNames.ts"
+import { hasEnded } from "../podStatus.ts"
+import type { WatchedPod } from "../watched.ts"
 import { quantity } from "./nodeFit.ts"
-import { hasEnded } from "./podStatus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 export const gpusOf = (pod: WatchedPod, resource: string): number =>
   (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + quantity(resources?.limits?.[resource] ?? resources?.requests?.[resource]), 0)

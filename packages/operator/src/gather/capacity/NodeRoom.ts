@@ -1,5 +1,5 @@
 import type { Node } from "@seatrial/kube"
-import type { PodClass } from "../resources/PodClass.ts"
+import type { PodClass } from "../../resources/PodClass.ts"
 import type { GpuUsage } from "./GpuUsage.ts"
 import { accepts, closedBy, hasLabels, offeredGpus } from "./nodeFit.ts"
 import type { Taken } from "./takenGpus.ts"

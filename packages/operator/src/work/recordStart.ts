@@ -39,7 +39,7 @@ export const startOf = (pod: WatchedPod, loadedAt: number | null, first: number 
  * Sends the first request to the engine and records how long its start took. Unknown parts are omitted: this never
  * fails a run.
  */
-export const observeStart = Effect.fn("observeStart")(function* (trial: EngineUnderTrial) {
+export const recordStart = Effect.fn("recordStart")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
   const kube = yield* KubeClient
   const { engine, enginePod, namespace, pod, run } = trial

@@ -1,6 +1,6 @@
 import { type DeploymentId, type Phase, phaseTraits } from "@seatrial/domain"
 import type { Run, ServingPlan } from "@seatrial/store"
-import { enginePodName } from "../resources/objectNames.ts"
+import { enginePodName } from "../../resources/objectNames.ts"
 import type { GpuLedger } from "./GpuLedger.ts"
 
 /** The memory of a run that waits for GPUs or has some. */

@@ -1,7 +1,7 @@
 import { derivePreview } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import type { Run } from "@seatrial/store"
-import type { PodClass } from "../resources/PodClass.ts"
+import type { PodClass } from "../../resources/PodClass.ts"
 
 /**
  * The host classes on which the run's model fits with the requested settings (except the host class) and within its

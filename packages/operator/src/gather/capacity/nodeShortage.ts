@@ -1,5 +1,5 @@
 import type { Node } from "@seatrial/kube"
-import type { PodClass } from "../resources/PodClass.ts"
+import type { PodClass } from "../../resources/PodClass.ts"
 import { type Closed, closedBy, hasLabels, offeredGpus } from "./nodeFit.ts"
 
 /** The message if all nodes that offer enough GPUs are closed; null if one is open. */

@@ -1,4 +1,4 @@
-import type { PodClass } from "../resources/PodClass.ts"
+import type { PodClass } from "../../resources/PodClass.ts"
 import type { Taken } from "./takenGpus.ts"
 
 /** Sums by composite key. */

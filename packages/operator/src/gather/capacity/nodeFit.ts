@@ -1,5 +1,5 @@
 import type { Node } from "@seatrial/kube"
-import type { PodClass } from "../resources/PodClass.ts"
+import type { PodClass } from "../../resources/PodClass.ts"
 
 type Taint = NonNullable<NonNullable<Node["spec"]>["taints"]>[number]
 type Toleration = PodClass["tolerations"][number]

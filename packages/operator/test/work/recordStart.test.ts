@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor, timeOfHit } from "@seatrial/engines"
 import type { Pod } from "@seatrial/kube"
-import { startOf } from "../../src/work/observeStart.ts"
+import { startOf } from "../../src/work/recordStart.ts"
 
 const at = (seconds: number) => new Date(Date.UTC(2026, 10, 21, 8, 0, seconds)).toISOString()
 const engine = (seconds: number) => ({ name: "engine", ready: true, restartCount: 0, state: { running: { startedAt: at(seconds) } } })

@@ -1,12 +1,12 @@
 import type { Node } from "@seatrial/kube"
-import type { PodClass } from "../resources/PodClass.ts"
+import type { PodClass } from "../../resources/PodClass.ts"
+import { isGated } from "../observePod.ts"
+import type { WatchedPod } from "../watched.ts"
 import { type GpuUsage, makeGpuUsage } from "./GpuUsage.ts"
 import { makeNodeRoom } from "./NodeRoom.ts"
 import { accepts, hasLabels, offeredGpus } from "./nodeFit.ts"
 import { shortageOf } from "./nodeShortage.ts"
-import { isGated } from "./observePod.ts"
 import { takenBy } from "./takenGpus.ts"
-import type { WatchedPod } from "./watched.ts"
 
 /** The capacity of a host class's nodes. */
 export interface Capacity {
