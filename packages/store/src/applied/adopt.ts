@@ -17,11 +17,11 @@ const operation = "modeldeployments.apply"
 /** The idempotency key of a version of an object. */
 const keyOf = ({ generation, uid }: AdoptInput["resource"]) => `${uid}:${generation}`
 
-/** The model that a version of an object is about. `named`: the object names it; null: the model is the object's own. */
+/** The model that a version of an object is about. `namedModel`: the object names it; null: the model is the object's own. */
 interface Target {
   readonly modelId: ModelId
   readonly isNew: boolean
-  readonly named: NamedModel | null
+  readonly namedModel: NamedModel | null
 }
 
 /** The run of a version of an object. `choices`: who chose each setting, if the object keeps earlier settings. */
@@ -76,31 +76,31 @@ const makeTargetOf = (sql: PgClient.PgClient, ids: Ids["Service"], { findModel }
   return Effect.fnUntraced(function* (input: AdoptInput, now: number) {
     const { name, namespace } = input.resource
     if (input.modelId !== null) {
-      const named = yield* lockNamedModel(input.orgId, input.modelId, input)
-      const target: Target = { modelId: named.id, isNew: false, named }
+      const namedModel = yield* lockNamedModel(input.orgId, input.modelId, input)
+      const target: Target = { modelId: namedModel.id, isNew: false, namedModel }
       return target
     }
     const own = yield* findModel({ orgId: input.orgId, name, namespace })
     const target: Target = Option.isSome(own)
-      ? { modelId: own.value.id, isNew: false, named: null }
-      : { modelId: yield* makeModel(input, now), isNew: true, named: null }
+      ? { modelId: own.value.id, isNew: false, namedModel: null }
+      : { modelId: yield* makeModel(input, now), isNew: true, namedModel: null }
     return target
   })
 }
 
 /** An object that names a model and has no settings keeps those of the model's last run. */
-const settingsOf = ({ serving }: AdoptInput, { named }: Target): Pick<AdoptedRun, "choices" | "serving"> =>
-  named !== null && Object.keys(serving).length === 0 ? { serving: named.settings, choices: named.choices } : { serving, choices: null }
+const settingsOf = ({ serving }: AdoptInput, { namedModel }: Target): Pick<AdoptedRun, "choices" | "serving"> =>
+  namedModel !== null && Object.keys(serving).length === 0 ? { serving: namedModel.settings, choices: namedModel.choices } : { serving, choices: null }
 
 /** Binds the version and the object to the run. */
 const bindRun = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
   { orgId, resource, specHash }: AdoptInput,
-  { modelId, named }: Target,
+  { modelId, namedModel }: Target,
   { at: now, id }: AdoptedRun
 ) {
   const { generation, name, namespace, uid } = resource
-  const [at, key, namesModel] = [new Date(now), keyOf(resource), named !== null]
+  const [at, key, namesModel] = [new Date(now), keyOf(resource), namedModel !== null]
   yield* sql`
     INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
     VALUES (${orgId}, ${operation}, ${key}, ${specHash}, ${id}, ${at})
@@ -116,7 +116,7 @@ const auditAdoption = (
   sql: PgClient.PgClient,
   ids: Ids["Service"],
   { orgId, resource, serve, source }: AdoptInput,
-  { isNew, modelId, named }: Target,
+  { isNew, modelId, namedModel }: Target,
   { at, id, ref, serving }: AdoptedRun
 ) => {
   const { generation, name, namespace, uid } = resource
@@ -127,7 +127,7 @@ const auditAdoption = (
     resourceId: modelId,
     action: isNew ? "created" : "updated",
     before: null,
-    after: { deployment_id: id, serve, serving, slug: named?.slug ?? name, repo: source.repo, ref, applied: { namespace, name, uid, generation } },
+    after: { deployment_id: id, serve, serving, slug: namedModel?.slug ?? name, repo: source.repo, ref, applied: { namespace, name, uid, generation } },
     at
   })
 }
@@ -152,7 +152,7 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
     const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
     const at = new Date(now)
     const id = yield* ids.make(DeploymentId, now)
-    const run: AdoptedRun = { id, at: now, ref: input.source.ref ?? target.named?.ref ?? null, ...settingsOf(input, target) }
+    const run: AdoptedRun = { id, at: now, ref: input.source.ref ?? target.namedModel?.ref ?? null, ...settingsOf(input, target) }
     // The earlier specification of the object is obsolete.
     yield* cancel(resource, at, "Its ModelDeployment was changed.")
     yield* insertRun(sql, {
