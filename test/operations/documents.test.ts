@@ -80,6 +80,12 @@ describe.each([
   }
 })
 
+it("the alert for failed deployments has exactly the codes that their users cannot fix", () => {
+  const [, codes = ""] = /seatrial_operator_failures_total\{.*,code=~"([a-z_|]+)"/u.exec(chart("templates/monitoring.yaml")) ?? []
+  const others = Object.entries(failureOwners).flatMap(([code, owner]) => (["hub", "cluster", "node", "operator"].includes(owner) ? [code] : []))
+  assert.deepStrictEqual(codes.split("|").sort(), others.sort())
+})
+
 describe("the operations documents", () => {
   it("list exactly the failure codes of deployments", () => {
     const documented = tableUnder("failure-codes.md", "Codes").flatMap((row) =>

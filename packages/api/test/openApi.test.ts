@@ -4,7 +4,13 @@ import { Context, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Api, RequiredScopes } from "../src/index.ts"
 
-const Parameter = Schema.Struct({ name: Schema.String, in: Schema.String, required: Schema.Boolean, schema: Schema.Record(Schema.String, Schema.Json) })
+const Parameter = Schema.Struct({
+  name: Schema.String,
+  description: Schema.optionalKey(Schema.String),
+  in: Schema.String,
+  required: Schema.Boolean,
+  schema: Schema.Record(Schema.String, Schema.Json)
+})
 const Operation = Schema.Struct({
   operationId: Schema.String,
   parameters: Schema.Array(Parameter),
@@ -100,6 +106,11 @@ describe("the OpenAPI document", () => {
       )
     })
   }
+
+  it("describes every parameter", () => {
+    for (const { parameters, path } of operations)
+      for (const { description, name } of parameters) assert.isAbove(description?.length ?? 0, 5, `${path} ${name}`)
+  })
 
   it("describes integer parameters as integers", () => {
     for (const operation of operations) {

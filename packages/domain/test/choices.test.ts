@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { choicesOf, type ServingSettings } from "../src/index.ts"
+import { choicesOf, type ServingRequest, type ServingSettings } from "../src/index.ts"
 
 const settings: ServingSettings = {
   runtime: "vllm",
@@ -41,5 +41,21 @@ describe("the source of a revision's settings", () => {
     assert.strictEqual(sampling_defaults, "repository")
     assert.notProperty(choicesOf({}, settings, { files: [] }, engine), "sampling_defaults")
     assert.notProperty(choicesOf({}, { ...settings, engine_flags: { generation_config: "vllm" } }, { files }, engine), "sampling_defaults")
+  })
+
+  it("is known for each field of a request", () => {
+    const everyField: Required<ServingRequest> = {
+      runtime: "vllm",
+      host_class: "h100",
+      max_context: 8_192,
+      kv_cache_dtype: "fp8",
+      yarn: { factor: 2 },
+      hold_seconds: 60,
+      engine_flags: { max_num_seqs: 64 }
+    }
+    const { engine_flags, ...fields } = everyField
+    const choices = choicesOf(everyField, { ...settings, ...everyField, host_class: "h100" }, { files: [] }, engine)
+    for (const field of [...Object.keys(fields), ...Object.keys(engine_flags).map((flag) => `engine_flags.${flag}`)])
+      assert.strictEqual(choices[field], "request", field)
   })
 })
