@@ -6,7 +6,7 @@ import { chat, makeStage, send, soon } from "../../packages/gateway/test/stage.t
 /** Milliseconds that a caller may take nothing. */
 const stall = 1_500
 
-it.live("that reads a large answer slowly but steadily gets all of it, however long that takes", () =>
+it.live("a caller that reads a large answer slowly but steadily gets all of it, however long that takes", () =>
   Effect.gen(function* () {
     const body = wholeAnswer("a word ".repeat(1_500_000))
     const engine = yield* makeEngine(answers(body))

@@ -1,3 +1,4 @@
+import type { Usage } from "@seatrial/domain"
 import { Effect } from "effect"
 import { countPrompt } from "./countPrompt.ts"
 import type { EngineClient } from "./EngineClient.ts"
@@ -18,6 +19,16 @@ const estimateOutput = ({ admitted: { checked, routedRequest } }: Work, millis: 
   return checked.choices * Math.min(routedRequest.estimateTokens(millis, promptTokens), checked.outputLimit ?? room, room)
 }
 
+/** Whether the engine computed tokens that it did not report. */
+const mustEstimate = (work: Work, hasWorked: boolean): boolean =>
+  (hasWorked || work.progress.contentFrames > 0) && !isMetered(work) && work.admitted.checked.endpoint !== "/v1/messages/count_tokens"
+
+/** The usage with at least this many tokens of input. */
+const withInput = (usage: Usage, tokens: number): Usage => {
+  const known = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
+  return known >= tokens ? usage : { ...usage, input_tokens: usage.input_tokens + tokens - known }
+}
+
 /**
  * Determines the outcome of a request whose answer is incomplete. If the engine reported no usage, the computed tokens
  * are counted here. `what` is the reason, without a period. `workedUntil` is the `performance.now()` at which the engine
@@ -28,20 +39,14 @@ export const makeIncompleteOutcome = (engine: EngineClient["Service"]) =>
     const { admitted, progress, sentAt } = work
     const { checked, id, routedRequest } = admitted
     if (sentAt === null) return failed(error, `${what}. No engine got the request.`, progress)
-    const hasWorked = workedUntil >= sentAt || progress.contentFrames > 0
-    if (!hasWorked || isMetered(work) || checked.endpoint === "/v1/messages/count_tokens") return failed(error, `${what}.`, progress)
+    if (!mustEstimate(work, workedUntil >= sentAt)) return failed(error, `${what}.`, progress)
     const sample = work.sample ?? samplePrompt(checked)
     const most = routedRequest.route.maxModelLen * checked.prompts
     const counted = yield* countPrompt(engine, { url: routedRequest.url, requestId: id, sample, most })
     const output = checked.stream ? "counts the received tokens" : "is an estimate from the time that the engine worked"
     const note = `${what} before the engine reported its usage: ${counted.byTokenizer ? byTokenizer : byLength}, the output ${output}.`
     const usage = checked.stream ? progress.usage : { ...progress.usage, output_tokens: estimateOutput(work, workedUntil - sentAt, counted.tokens) }
-    const known = usage.input_tokens + (usage.cache_read_tokens ?? 0) + (usage.cache_write_tokens ?? 0)
-    return {
-      ...failed(error, "", progress),
-      usage: known >= counted.tokens ? usage : { ...usage, input_tokens: usage.input_tokens + counted.tokens - known },
-      note
-    }
+    return { ...failed(error, "", progress), usage: withInput(usage, counted.tokens), note }
   })
 
 export type IncompleteOutcome = ReturnType<typeof makeIncompleteOutcome>

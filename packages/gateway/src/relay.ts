@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { StreamReader } from "./dialects/Dialect.ts"
+import type { Frame, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
@@ -49,110 +49,164 @@ export interface RelayOptions {
   readonly signal: Signal
 }
 
-/** Relays an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({
-  answered,
-  begun,
-  requestAbort,
-  firstFrameMillis,
-  isMetered,
-  progress,
-  pulse,
-  reader,
-  rename,
-  signal,
-  silenceMillis,
-  stream,
-  upstream,
-  streamMillis
-}: RelayOptions): Effect.Effect<Relayed> =>
-  Effect.callback((resume) => {
-    const { response } = stream
-    const splitter = new FrameSplitter()
-    const startedAt = performance.now()
-    let lastFrameAt = startedAt
-    let first = true
-    let waiting = false
+/** One stream of an engine on its way to the caller. */
+class StreamRelay {
+  readonly #options: RelayOptions
+  readonly #settled: (end: Relayed) => void
+  readonly #splitter = new FrameSplitter()
+  readonly #startedAt = performance.now()
+  readonly #timer: NodeJS.Timeout
+  #lastFrameAt = this.#startedAt
+  /** Whether no frame has come yet. */
+  #isFirst = true
+  /** Whether the caller must read before more is sent. */
+  #isWaiting = false
+  /** The frames of the current chunk for the caller. */
+  #out = ""
+  #hasContent = false
 
-    const settle = (end: Relayed) => {
-      clearInterval(timer)
-      upstream.off("data", onData).off("end", onEnd).off("close", onEnd)
-      response.off("drain", onDrain)
-      signal.removeEventListener("abort", onAbort)
-      requestAbort.removeEventListener("abort", onRequestAbort)
-      // Bytes after `[DONE]` are read so that the connection can be reused.
-      if (end._tag === "Done") {
-        upstream.resume()
-        if (progress.firstContentAt === null) answered()
-      } else upstream.destroy()
-      resume(Effect.succeed(end))
-    }
-    /** Sends frames to the caller. Returns how the stream ended, or null if it continues. */
-    const take = (frames: ReadonlyArray<string>): Relayed | null => {
-      let out = ""
-      let end: Relayed | null = null
-      let hasContent = false
-      for (const text of frames) {
-        const frame = reader.read(text)
-        if (frame._tag === "Comment") continue
-        if (frame._tag === "Done") end = { _tag: "Done" }
-        else if (frame._tag === "Failed") end = { _tag: "Failed", payload: frame.payload, first }
-        else if (frame._tag === "Broken") end = { _tag: "Broken", first }
-        if (frame._tag !== "Chunk" && frame._tag !== "Done") break
-        if (frame.usage !== null) progress.storeUsage(frame.usage)
-        if (first) begun()
-        first = false
-        progress.finishReason = frame.finishReason ?? progress.finishReason
-        if (frame._tag === "Done") break
-        if (frame.text !== null && !requestAbort.aborted) out += rename(frame.text)
-        if (frame.hasContent) {
-          hasContent = true
-          progress.contentFrames++
-        }
-      }
-      if (out !== "" && !stream.write(out)) {
-        waiting = true
-        upstream.pause()
-      }
-      if (hasContent) {
-        if (progress.firstContentAt === null) answered()
-        if (!requestAbort.aborted) progress.recordContent(performance.now())
-      }
-      return end
-    }
-    const onDrain = () => {
-      waiting = false
-      lastFrameAt = performance.now()
-      upstream.resume()
-    }
-    const onData = (chunk: Buffer) => {
-      const frames = splitter.push(chunk)
-      if (frames === null) return settle({ _tag: "TooLarge" })
-      if (frames.length === 0) return
-      lastFrameAt = performance.now()
-      pulse.at = lastFrameAt
-      const end = take(frames)
-      if (end !== null) settle(end)
-      else if (requestAbort.aborted && isMetered()) onAbort()
-    }
-    const onEnd = () => settle(upstream.complete && reader.finished ? { _tag: "Done" } : { _tag: "Broken", first })
-    const onAbort = () => settle({ _tag: "Aborted" })
-    const onRequestAbort = () => {
-      if (isMetered()) onAbort()
-      else if (waiting) onDrain()
-    }
-    const checkSilence = () => {
-      const now = performance.now()
-      if (now - startedAt > streamMillis || (!waiting && now - lastFrameAt > (first ? firstFrameMillis : silenceMillis))) settle({ _tag: "Silent", first })
-    }
-    const timer = setInterval(checkSilence, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrameMillis, silenceMillis, streamMillis) / 4))))
+  constructor(options: RelayOptions, settled: (end: Relayed) => void) {
+    const { firstFrameMillis, silenceMillis, streamMillis } = options
+    this.#options = options
+    this.#settled = settled
+    this.#timer = setInterval(this.#checkTimes, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrameMillis, silenceMillis, streamMillis) / 4))))
+  }
 
-    if (signal.aborted) return onAbort()
+  start(): void {
+    if (this.#options.signal.aborted) this.abort()
     // The stream may have broken off while the row was committed; then no more events follow.
-    if (upstream.destroyed) return onEnd()
-    signal.addEventListener("abort", onAbort)
-    requestAbort.addEventListener("abort", onRequestAbort)
-    response.on("drain", onDrain)
-    upstream.on("data", onData).on("end", onEnd).on("close", onEnd).resume()
-    return Effect.sync(onAbort)
+    else if (this.#options.upstream.destroyed) this.#onEnd()
+    else this.#listen()
+  }
+
+  #listen(): void {
+    const { requestAbort, signal, stream, upstream } = this.#options
+    signal.addEventListener("abort", this.abort)
+    requestAbort.addEventListener("abort", this.#onRequestAbort)
+    stream.response.on("drain", this.#onDrain)
+    upstream.on("data", this.#onData).on("end", this.#onEnd).on("close", this.#onEnd).resume()
+  }
+
+  readonly abort = (): void => this.#settle({ _tag: "Aborted" })
+
+  #settle(end: Relayed): void {
+    const { answered, progress, requestAbort, signal, stream, upstream } = this.#options
+    clearInterval(this.#timer)
+    upstream.off("data", this.#onData).off("end", this.#onEnd).off("close", this.#onEnd)
+    stream.response.off("drain", this.#onDrain)
+    signal.removeEventListener("abort", this.abort)
+    requestAbort.removeEventListener("abort", this.#onRequestAbort)
+    // Bytes after `[DONE]` are read so that the connection can be reused.
+    if (end._tag === "Done") {
+      upstream.resume()
+      if (progress.firstContentAt === null) answered()
+    } else upstream.destroy()
+    this.#settled(end)
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    const frames = this.#splitter.push(chunk)
+    if (frames === null) this.#settle({ _tag: "TooLarge" })
+    else if (frames.length > 0) this.#onFrames(frames)
+  }
+
+  #onFrames(frames: ReadonlyArray<string>): void {
+    const { isMetered, pulse, requestAbort } = this.#options
+    this.#lastFrameAt = performance.now()
+    pulse.at = this.#lastFrameAt
+    const end = this.#take(frames)
+    if (end !== null) this.#settle(end)
+    else if (requestAbort.aborted && isMetered()) this.abort()
+  }
+
+  /** Sends frames to the caller. Returns how the stream ended, or null if it continues. */
+  #take(frames: ReadonlyArray<string>): Relayed | null {
+    let end: Relayed | null = null
+    for (const text of frames) {
+      end = this.#takeFrame(this.#options.reader.read(text))
+      if (end !== null) break
+    }
+    this.#send()
+    return end
+  }
+
+  #takeFrame(frame: Frame): Relayed | null {
+    switch (frame._tag) {
+      case "Comment":
+        return null
+      case "Failed":
+        return { _tag: "Failed", payload: frame.payload, first: this.#isFirst }
+      case "Broken":
+        return { _tag: "Broken", first: this.#isFirst }
+      case "Done":
+        this.#record(frame)
+        return { _tag: "Done" }
+      case "Chunk":
+        this.#record(frame)
+        this.#takeChunk(frame)
+        return null
+    }
+  }
+
+  /** Records the usage and the finish reason of a frame. */
+  #record({ finishReason, usage }: Extract<Frame, { readonly _tag: "Chunk" | "Done" }>): void {
+    const { begun, progress } = this.#options
+    if (usage !== null) progress.storeUsage(usage)
+    if (this.#isFirst) begun()
+    this.#isFirst = false
+    progress.finishReason = finishReason ?? progress.finishReason
+  }
+
+  #takeChunk({ hasContent, text }: Extract<Frame, { readonly _tag: "Chunk" }>): void {
+    const { progress, rename, requestAbort } = this.#options
+    if (text !== null && !requestAbort.aborted) this.#out += rename(text)
+    if (!hasContent) return
+    this.#hasContent = true
+    progress.contentFrames++
+  }
+
+  /** Sends what the frames of one chunk have for the caller. */
+  #send(): void {
+    const { answered, progress, requestAbort, stream, upstream } = this.#options
+    if (this.#out !== "" && !stream.write(this.#out)) {
+      this.#isWaiting = true
+      upstream.pause()
+    }
+    this.#out = ""
+    if (!this.#hasContent) return
+    this.#hasContent = false
+    if (progress.firstContentAt === null) answered()
+    if (!requestAbort.aborted) progress.recordContent(performance.now())
+  }
+
+  readonly #onDrain = (): void => {
+    this.#isWaiting = false
+    this.#lastFrameAt = performance.now()
+    this.#options.upstream.resume()
+  }
+
+  readonly #onEnd = (): void => {
+    const { reader, upstream } = this.#options
+    this.#settle(upstream.complete && reader.finished ? { _tag: "Done" } : { _tag: "Broken", first: this.#isFirst })
+  }
+
+  readonly #onRequestAbort = (): void => {
+    if (this.#options.isMetered()) this.abort()
+    else if (this.#isWaiting) this.#onDrain()
+  }
+
+  readonly #checkTimes = (): void => {
+    const { firstFrameMillis, silenceMillis, streamMillis } = this.#options
+    const now = performance.now()
+    const isSilent = !this.#isWaiting && now - this.#lastFrameAt > (this.#isFirst ? firstFrameMillis : silenceMillis)
+    if (isSilent || now - this.#startedAt > streamMillis) this.#settle({ _tag: "Silent", first: this.#isFirst })
+  }
+}
+
+/** Relays an engine's event stream to the caller frame by frame, no faster than the caller reads. */
+export const relay = (options: RelayOptions): Effect.Effect<Relayed> =>
+  Effect.callback((resume) => {
+    const streamRelay = new StreamRelay(options, (end) => resume(Effect.succeed(end)))
+    streamRelay.start()
+    return Effect.sync(streamRelay.abort)
   })

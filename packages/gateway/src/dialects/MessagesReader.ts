@@ -1,4 +1,4 @@
-import { MessageUsage, optionalNullable } from "@seatrial/domain"
+import { MessageUsage, optionalNullable, streamEnd } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, eventOf, type Frame, fromLatin1, namedEvent, type StreamReader } from "./Dialect.ts"
@@ -12,6 +12,7 @@ const Event = Schema.fromJsonString(
     delta: optionalNullable(Schema.Struct({ stop_reason: optionalNullable(Schema.String) }))
   })
 )
+type Event = typeof Event.Type
 const decodeEvent = Schema.decodeUnknownOption(Event)
 
 const stop = namedEvent("message_stop", '{"type":"message_stop"}')
@@ -42,30 +43,42 @@ export class MessagesReader implements StreamReader {
       return { _tag: "Chunk", text: frame, usage: null, hasContent: content.test(frame), finishReason: null }
     }
     const data = dataOf(frame)
-    if (data === null) return comment
+    return data === null ? comment : this.#readData(data, frame)
+  }
+
+  #readData(data: string, frame: string): Frame {
     const payload = fromLatin1(data)
-    if (payload.trim() === "[DONE]") return this.finished ? done : broken
-    const decoded = decodeEvent(payload)
-    if (Option.isNone(decoded)) return payload.includes('"error"') ? { _tag: "Failed", payload } : broken
-    const { type } = decoded.value
-    const eventName = eventOf(frame)
-    if (type === "error" || eventName === "error") return { _tag: "Failed", payload }
-    const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
-    if (type === "message_stop") return this.finished ? done : broken
-    if (type === "message_start") {
-      return { _tag: "Chunk", text, usage: this.#mergeUsage(decoded.value.message?.usage), hasContent: false, finishReason: null }
+    if (payload.trim() === streamEnd) return this.finished ? done : broken
+    const event = Option.getOrNull(decodeEvent(payload))
+    if (event === null) return payload.includes('"error"') ? { _tag: "Failed", payload } : broken
+    if (event.type === "error" || eventOf(frame) === "error") return { _tag: "Failed", payload }
+    return this.#readEvent(event, `event: ${event.type}\ndata: ${data.replaceAll("\n", " ")}\n\n`)
+  }
+
+  #readEvent(event: Event, text: string): Frame {
+    switch (event.type) {
+      case "message_start":
+        return { _tag: "Chunk", text, usage: this.#mergeUsage(event.message?.usage), hasContent: false, finishReason: null }
+      case "content_block_start":
+      case "content_block_delta":
+      case "content_block_stop":
+        return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"tool_use"'), finishReason: null }
+      case "message_delta":
+        return this.#readEnd(event, text)
+      case "message_stop":
+        return this.finished ? done : broken
+      default:
+        return comment
     }
-    if (type === "message_delta") {
-      const reason = decoded.value.delta?.stop_reason ?? null
-      if (reason === null) return { _tag: "Failed", payload: "" }
-      this.#finishReason = finishOfStop(reason)
-      if (this.#finishReason === null) return { _tag: "Failed", payload: "" }
-      return { _tag: "Chunk", text, usage: this.#mergeUsage(decoded.value.usage), hasContent: false, finishReason: this.#finishReason }
-    }
-    if (type === "content_block_start" || type === "content_block_delta" || type === "content_block_stop") {
-      return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"tool_use"'), finishReason: null }
-    }
-    return comment
+  }
+
+  /** Reads the event that has the stop reason and the last counts. */
+  #readEnd(event: Event, text: string): Frame {
+    const reason = event.delta?.stop_reason ?? null
+    const finishReason = reason === null ? null : finishOfStop(reason)
+    if (reason !== null) this.#finishReason = finishReason
+    if (finishReason === null) return { _tag: "Failed", payload: "" }
+    return { _tag: "Chunk", text, usage: this.#mergeUsage(event.usage), hasContent: false, finishReason }
   }
 
   /**

@@ -1,3 +1,4 @@
+import { dataFrame, streamEnd } from "@seatrial/domain"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, type Frame, fromLatin1, type StreamOptions, type StreamReader, toLatin1 } from "./Dialect.ts"
 import { finishReasonOf } from "./finishReason.ts"
@@ -5,7 +6,7 @@ import { isObject, parseJson } from "./json.ts"
 import { openAiError } from "./openAiError.ts"
 import { withBothNames } from "./reasoningNames.ts"
 
-const marker = "data: [DONE]\n\n"
+const marker = dataFrame(streamEnd)
 const done: Frame = { _tag: "Done", usage: null, finishReason: null }
 
 /** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
@@ -38,6 +39,20 @@ const readCompact = (text: string): Frame | undefined => {
 
 const details = /,?"prompt_tokens_details":\{[^{}]*\}/
 const withoutDetails = (frame: Frame): Frame => (frame._tag === "Chunk" && frame.usage !== null ? { ...frame, usage: frame.usage.replace(details, "") } : frame)
+
+type JsonObject = Readonly<Record<string, unknown>>
+
+const areObjects = (value: unknown): value is ReadonlyArray<JsonObject> => Array.isArray(value) && value.every(isObject)
+
+/** What the choices of one chunk contain. */
+interface ChunkContents {
+  reason: string | null
+  /** Whether a finish reason has another public name. */
+  isRenamed: boolean
+  hasContent: boolean
+  /** The choices whose first delta has no role; null if there are none. */
+  roleless: Set<number> | null
+}
 
 const aborted: Frame = { _tag: "Failed", payload: "" }
 
@@ -78,7 +93,7 @@ export class OpenAiReader implements StreamReader {
     }
     const data = dataOf(frame)
     if (data === null) return comment
-    if (data.trim() === "[DONE]") return this.finished ? done : broken
+    if (data.trim() === streamEnd) return this.finished ? done : broken
     // A frame of several data lines is joined into one line.
     return this.#readParsed(fromLatin1(data), `data: ${data.replaceAll("\n", " ")}\n\n`)
   }
@@ -87,35 +102,58 @@ export class OpenAiReader implements StreamReader {
     const object = parseJson(payload)
     if (!isObject(object)) return broken
     const { choices, usage } = object
-    if (!Array.isArray(choices) || !choices.every(isObject) || object.error != null) {
-      return "error" in object || object.object === "error" ? { _tag: "Failed", payload } : broken
-    }
-    let reason: string | null = null
-    let changed = usage !== undefined
-    let hasContent = false
-    const roleless = new Set<number>()
-    for (const { delta, finish_reason, index: givenIndex, text } of choices) {
-      const index = typeof givenIndex === "number" ? givenIndex : 0
-      const part = isObject(delta) ? delta : undefined
-      if (!this.#begun.has(index)) {
-        this.#begun.add(index)
-        if (this.#roles && typeof part?.role !== "string") roleless.add(index)
-      }
-      const calls = Array.isArray(part?.tool_calls) && part.tool_calls.length > 0
-      hasContent ||= calls || isText(text) || isText(part?.content) || isText(part?.reasoning) || isText(part?.reasoning_content)
-      if (typeof finish_reason !== "string") continue
-      reason = finishReasonOf(finish_reason)
-      if (reason === null) return aborted
-      this.#ended.add(index)
-      changed ||= reason !== finish_reason
-    }
-    const usageJson = usage == null ? null : JSON.stringify(this.#options.cachedUnknown && isObject(usage) ? { ...usage, prompt_tokens_details: null } : usage)
+    if (!areObjects(choices) || object.error != null) return readFailure(object, payload)
+    const found: ChunkContents = { reason: null, isRenamed: false, hasContent: false, roleless: null }
+    for (const choice of choices) if (!this.#readChoice(choice, found)) return aborted
+    const { hasContent, reason, roleless } = found
+    const usageJson = this.#usageOf(usage)
     if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: usageJson, hasContent: false, finishReason: reason }
-    if (!changed && roleless.size === 0) return { _tag: "Chunk", text: withBothNames(frame), usage: null, hasContent, finishReason: reason }
-    const { usage: _, ...rest } = { usage: null, ...object }
-    const rewritten = JSON.stringify(roleless.size === 0 ? rest : withRoles(rest, roleless), closed)
-    return { _tag: "Chunk", text: `data: ${withBothNames(toLatin1(rewritten))}\n\n`, usage: usageJson, hasContent, finishReason: reason }
+    if (usage === undefined && !found.isRenamed && roleless === null) {
+      return { _tag: "Chunk", text: withBothNames(frame), usage: null, hasContent, finishReason: reason }
+    }
+    return { _tag: "Chunk", text: rewrite(object, roleless), usage: usageJson, hasContent, finishReason: reason }
   }
+
+  /** Adds a choice to what its chunk contains. False if the engine aborted the answer. */
+  #readChoice({ delta, finish_reason, index: givenIndex, text }: JsonObject, found: ChunkContents): boolean {
+    const index = typeof givenIndex === "number" ? givenIndex : 0
+    const part = isObject(delta) ? delta : undefined
+    if (!this.#begun.has(index)) {
+      this.#begun.add(index)
+      if (this.#roles && typeof part?.role !== "string") found.roleless = (found.roleless ?? new Set()).add(index)
+    }
+    found.hasContent ||= isText(text) || hasContentIn(part)
+    return typeof finish_reason !== "string" || this.#end(index, finish_reason, found)
+  }
+
+  /** Ends a choice. False if its finish reason is not a valid one. */
+  #end(index: number, engineReason: string, found: ChunkContents): boolean {
+    found.reason = finishReasonOf(engineReason)
+    if (found.reason === null) return false
+    this.#ended.add(index)
+    found.isRenamed ||= found.reason !== engineReason
+    return true
+  }
+
+  #usageOf(usage: unknown): string | null {
+    if (usage == null) return null
+    return JSON.stringify(this.#options.cachedUnknown && isObject(usage) ? { ...usage, prompt_tokens_details: null } : usage)
+  }
+}
+
+/** Reads a frame without chunks. */
+const readFailure = (object: JsonObject, payload: string): Frame => ("error" in object || object.object === "error" ? { _tag: "Failed", payload } : broken)
+
+/** Whether a delta has content, reasoning or a part of a tool call. */
+const hasContentIn = (part: JsonObject | undefined): boolean =>
+  part !== undefined &&
+  ((Array.isArray(part.tool_calls) && part.tool_calls.length > 0) || isText(part.content) || isText(part.reasoning) || isText(part.reasoning_content))
+
+/** The frame of a chunk without its usage, with valid finish reasons and with the roles that the engine omitted. */
+const rewrite = (chunk: JsonObject, roleless: ReadonlySet<number> | null): string => {
+  const { usage: _, ...rest } = { usage: null, ...chunk }
+  const rewritten = JSON.stringify(roleless === null ? rest : withRoles(rest, roleless), closed)
+  return `data: ${withBothNames(toLatin1(rewritten))}\n\n`
 }
 
 const closed = (name: string, value: unknown) => (name === "finish_reason" && typeof value === "string" ? finishReasonOf(value) : value)

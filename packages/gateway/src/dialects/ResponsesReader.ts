@@ -1,13 +1,15 @@
-import { finishOfResponse, ResponseEnd } from "@seatrial/domain"
+import { finishOfResponse, ResponseEnd, streamEnd } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, type Frame, fromLatin1, namedEvent, type StreamOptions, type StreamReader } from "./Dialect.ts"
 
 const Members = Schema.Record(Schema.String, Schema.Unknown)
+type Members = typeof Members.Type
 const decodeEvent = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ type: Schema.String, response: Schema.optionalKey(Members), sequence_number: Schema.optionalKey(Schema.Finite) }))
 )
 const decodeAnswer = Schema.decodeUnknownOption(ResponseEnd)
+const done: Frame = { _tag: "Done", usage: null, finishReason: null }
 
 /** Quotation marks inside JSON strings are escaped, so a match is always a member and never generated text. */
 const content = /"delta":"[^"]/
@@ -76,33 +78,45 @@ export class ResponsesReader implements StreamReader {
       return { _tag: "Chunk", text: frame, usage: null, hasContent: content.test(frame), finishReason: null }
     }
     const data = dataOf(frame)
-    if (data === null) return comment
+    return data === null ? comment : this.#readData(data)
+  }
+
+  #readData(data: string): Frame {
     const payload = fromLatin1(data)
-    if (payload.trim() === "[DONE]") return this.finished ? { _tag: "Done", usage: null, finishReason: null } : broken
+    if (payload.trim() === streamEnd) return this.finished ? done : broken
     const event = Option.getOrNull(decodeEvent(payload))
     if (event === null) return payload.includes('"error"') ? { _tag: "Failed", payload } : broken
     const { response, type } = event
     if (type === "error" || type === "response.failed") return { _tag: "Failed", payload: errorOf(response) ?? payload }
     if (!type.startsWith("response.")) return comment
     this.#last = data
-    if (response === undefined) {
-      const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
-      return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"function_call"'), finishReason: null }
-    }
+    return response === undefined ? readPiece(type, data) : this.#readResponse(type, response, payload)
+  }
+
+  /** Reads an event that contains the response: its beginning, its progress or its end. */
+  #readResponse(type: string, response: Members, payload: string): Frame {
     const publicResponse = { ...response, model: this.#options.model, store: false }
-    if (type === "response.completed" || type === "response.incomplete") {
-      const answer = Option.getOrNull(decodeAnswer(response))
-      const finishReason = answer === null ? null : finishOfResponse(answer)
-      if (answer === null || finishReason === null) return { _tag: "Failed", payload: errorOf(response) ?? "" }
-      // One engine sends `response.completed` for a truncated answer.
-      const name = `response.${answer.status}`
-      this.#ending = namedEvent(name, JSON.stringify({ ...parsed(payload), type: name, response: publicResponse }))
-      return { _tag: "Done", usage: answer.usage == null ? null : JSON.stringify(answer.usage), finishReason }
-    }
+    if (type === "response.completed" || type === "response.incomplete") return this.#readEnd(response, publicResponse, payload)
     this.#begun ??= publicResponse
     const text = namedEvent(type, JSON.stringify({ ...parsed(payload), response: publicResponse }))
     return { _tag: "Chunk", text, usage: null, hasContent: false, finishReason: null }
   }
+
+  #readEnd(response: Members, publicResponse: Members, payload: string): Frame {
+    const answer = Option.getOrNull(decodeAnswer(response))
+    const finishReason = answer === null ? null : finishOfResponse(answer)
+    if (answer === null || finishReason === null) return { _tag: "Failed", payload: errorOf(response) ?? "" }
+    // One engine sends `response.completed` for a truncated answer.
+    const type = `response.${answer.status}`
+    this.#ending = namedEvent(type, JSON.stringify({ ...parsed(payload), type, response: publicResponse }))
+    return { _tag: "Done", usage: answer.usage == null ? null : JSON.stringify(answer.usage), finishReason }
+  }
+}
+
+/** Reads an event without the response. */
+const readPiece = (type: string, data: string): Frame => {
+  const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
+  return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"function_call"'), finishReason: null }
 }
 
 const decodeMembers = Schema.decodeUnknownOption(Schema.fromJsonString(Members))
