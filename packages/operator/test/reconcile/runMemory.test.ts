@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { DeploymentId } from "@seatrial/domain"
+import { KubeClient, KubeError } from "@seatrial/kube"
 import { Duration, Effect, Option } from "effect"
 import { TestClock } from "effect/testing"
 import { watchCluster } from "../../src/gather/Cluster.ts"
@@ -115,6 +116,23 @@ describe("a pass", () => {
       yield* pass
       assert.deepStrictEqual(storesOf(memory, deploymentId), [])
     }).pipe(Effect.scoped, Effect.provide(stage.services))
+  })
+
+  it.effect("does not count a run as released while the cluster refuses the deletion of its Secret", () => {
+    const stage = makeStage()
+    stage.change((row) => ({ ...row, phase: "cancelled", endedAt: 0, applied: { namespace: "seatrial", name: "tiny", current: null } }))
+    let isRefused = true
+    const { service } = stage.kube
+    const remove: typeof service.remove = (...request) =>
+      isRefused ? Effect.fail(new KubeError({ reason: "Denied", message: "No permission.", status: 403 })) : service.remove(...request)
+    return Effect.gen(function* () {
+      const { memory, pass } = yield* makeOperator(stage)
+      assert.deepStrictEqual(yield* pass, Option.some(Duration.seconds(10)))
+      assert.deepStrictEqual([stage.released(), memory.released.remembers(deploymentId)], [0, false])
+      isRefused = false
+      assert.deepStrictEqual(yield* pass, Option.none())
+      assert.deepStrictEqual([stage.released(), storesOf(memory, deploymentId)], [1, ["released"]])
+    }).pipe(Effect.scoped, Effect.provideService(KubeClient, { ...service, remove }), Effect.provide(stage.services))
   })
 
   it.effect("releases a run once more if another run had created its engine again", () => {
