@@ -167,47 +167,74 @@ export class Llama {
    * kvHeads)).
    */
   private attend(count: number) {
-    const { attended, keys, mixed, query, scores, values } = this
-    const { headDim, heads, kvHeads } = this.config
-    const width = kvHeads * headDim
-    const scale = this.attentionScale
+    const { attended, mixed } = this
+    const { headDim, heads } = this.config
     const from = Math.max(0, count - this.window)
     for (let head = 0; head < heads; head++) {
       const queryBase = head * headDim
       const kvBase = (this.kvHeadOf[head] ?? 0) * headDim
-      let highest = Number.NEGATIVE_INFINITY
-      for (let p = from; p < count; p++) {
-        const base = p * width + kvBase
-        let even = 0
-        let odd = 0
-        for (let i = 0; i < headDim; i += 2) {
-          even += (query[queryBase + i] ?? 0) * (keys[base + i] ?? 0)
-          odd += (query[queryBase + i + 1] ?? 0) * (keys[base + i + 1] ?? 0)
-        }
-        const score = (even + odd) * scale
-        scores[p] = score
-        if (score > highest) highest = score
-      }
-      let total = 0
-      for (let p = from; p < count; p++) {
-        const weight = Math.exp((scores[p] ?? 0) - highest)
-        scores[p] = weight
-        total += weight
-      }
-      mixed.fill(0)
-      const paired = count - ((count - from) & 1)
-      for (let p = from; p < paired; p += 2) {
-        const first = p * width + kvBase
-        const second = first + width
-        const firstWeight = scores[p] ?? 0
-        const secondWeight = scores[p + 1] ?? 0
-        for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + firstWeight * (values[first + i] ?? 0) + secondWeight * (values[second + i] ?? 0)
-      }
-      if (paired < count) {
-        const weight = scores[paired] ?? 0
-        for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + weight * (values[paired * width + kvBase + i] ?? 0)
-      }
+      const highest = this.score(queryBase, kvBase, from, count)
+      const total = this.weigh(highest, from, count)
+      this.mix(kvBase, from, count)
       for (let i = 0; i < headDim; i++) attended[queryBase + i] = (mixed[i] ?? 0) / total
     }
+  }
+
+  /** Writes the score of each position for one query head. Returns the highest score. */
+  private score(queryBase: number, kvBase: number, from: number, count: number): number {
+    const { keys, query, scores } = this
+    const { headDim, kvHeads } = this.config
+    const width = kvHeads * headDim
+    const scale = this.attentionScale
+    let highest = Number.NEGATIVE_INFINITY
+    for (let p = from; p < count; p++) {
+      const base = p * width + kvBase
+      let even = 0
+      let odd = 0
+      for (let i = 0; i < headDim; i += 2) {
+        even += (query[queryBase + i] ?? 0) * (keys[base + i] ?? 0)
+        odd += (query[queryBase + i + 1] ?? 0) * (keys[base + i + 1] ?? 0)
+      }
+      const score = (even + odd) * scale
+      scores[p] = score
+      if (score > highest) highest = score
+    }
+    return highest
+  }
+
+  /** Replaces the scores by their weights. Returns the sum of the weights. */
+  private weigh(highest: number, from: number, count: number): number {
+    const { scores } = this
+    let total = 0
+    for (let p = from; p < count; p++) {
+      const weight = Math.exp((scores[p] ?? 0) - highest)
+      scores[p] = weight
+      total += weight
+    }
+    return total
+  }
+
+  /** Writes the weighted sum of the values, two positions at a time. */
+  private mix(kvBase: number, from: number, count: number) {
+    const { mixed, scores, values } = this
+    const { headDim, kvHeads } = this.config
+    const width = kvHeads * headDim
+    mixed.fill(0)
+    const paired = count - ((count - from) & 1)
+    for (let p = from; p < paired; p += 2) {
+      const first = p * width + kvBase
+      const second = first + width
+      const firstWeight = scores[p] ?? 0
+      const secondWeight = scores[p + 1] ?? 0
+      for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + firstWeight * (values[first + i] ?? 0) + secondWeight * (values[second + i] ?? 0)
+    }
+    if (paired < count) this.mixOne(paired, paired * width + kvBase)
+  }
+
+  /** Adds the value of one position. `base`: its place in the values. */
+  private mixOne(position: number, base: number) {
+    const { mixed, scores, values } = this
+    const weight = scores[position] ?? 0
+    for (let i = 0; i < mixed.length; i++) mixed[i] = (mixed[i] ?? 0) + weight * (values[base + i] ?? 0)
   }
 }
