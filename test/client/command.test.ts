@@ -1,4 +1,3 @@
-import { spawn } from "node:child_process"
 import { createHmac } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -24,40 +23,19 @@ import { Deferred, Effect, Fiber, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { seatrial } from "../../packages/cli/test/runCommand.ts"
 import { layerStage, makeTenant, Stage } from "../../packages/server/test/stage.ts"
+import { type RunOptions, runProcess } from "../process/runProcess.ts"
 
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts")
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main" } as const
 const decode = <A>(schema: Schema.Codec<A, unknown>, text: string) =>
   Schema.decodeUnknownSync(Schema.fromJsonString(schema), { onExcessProperty: "error" })(text)
 
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
 /** Runs the command as a process. `onError` gets its standard error so far and can interrupt it. */
-const seatrialProcess = (
-  args: ReadonlyArray<string>,
-  env: Readonly<Record<string, string>>,
-  onError: (err: string, interrupt: () => void) => void = () => {}
-) =>
-  Effect.callback<Ran>((resume) => {
-    const child = spawn(process.execPath, [main, ...args], {
-      cwd: tmpdir(),
-      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let [out, err] = ["", ""]
-    child.stdout.on("data", (chunk: Buffer) => {
-      out += chunk.toString()
-    })
-    child.stderr.on("data", (chunk: Buffer) => {
-      err += chunk.toString()
-      onError(err, () => child.kill("SIGINT"))
-    })
-    child.once("close", (code) => resume(Effect.succeed({ code, out, err })))
-    return Effect.sync(() => child.kill("SIGKILL"))
+const seatrialProcess = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, onError?: RunOptions["onError"]) =>
+  runProcess([process.execPath, main, ...args], {
+    cwd: tmpdir(),
+    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+    ...(onError === undefined ? {} : { onError })
   })
 
 const tenant = Effect.gen(function* () {

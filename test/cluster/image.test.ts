@@ -1,24 +1,16 @@
 import { execFile, spawn } from "node:child_process"
 import { readdir, readFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { delimiter, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { makeEmptyDatabase } from "@seatrial/store/testing"
 import { Effect, Redacted } from "effect"
 import { inject } from "vitest"
 import { eventually } from "../e2e/eventually.ts"
+import { freePort } from "../process/freePort.ts"
 import { builtImage } from "./buildImage.ts"
 
 /** The image's own account, where we may become it. */
 const account = process.getuid?.() === 0 ? { uid: 2000, gid: 2000 } : {}
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 interface Ran {
   readonly code: number

@@ -1,7 +1,7 @@
-import { spawn } from "node:child_process"
 import { readFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { Data, Effect, Schedule, type Scope } from "effect"
+import { freePort } from "../process/freePort.ts"
+import { startProcess } from "../process/startProcess.ts"
 
 /** A step of a benchmark failed. The message says which step and why. */
 export class BenchError extends Data.TaggedError("BenchError")<{ readonly message: string }> {}
@@ -30,14 +30,6 @@ export interface ProgramOptions {
 
 const host = "127.0.0.1"
 
-const freePort = Effect.callback<number, BenchError>((resume) => {
-  const server = createServer().once("error", (error) => resume(Effect.fail(new BenchError({ message: `No free port: ${error.message}` }))))
-  server.listen(0, host, () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
-  })
-})
-
 /** `BENCH_PROFILE`: a folder for a CPU profile of each program, for the developer tools of a browser. */
 const profile = process.env.BENCH_PROFILE
 export const profiling = profile === undefined ? "" : `--cpu-prof --cpu-prof-dir=${profile}`
@@ -63,36 +55,12 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
     ...(yield* onCore(options.core)),
     ...(typeof options.file === "string" ? [process.execPath, options.file] : options.file(port))
   ]
-  let words = ""
-  const child = yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const started = spawn(command, rest, {
-        env: { PATH: process.env.PATH ?? "", NODE_OPTIONS: profiling, ...options.environment(port) },
-        stdio: ["ignore", "pipe", "pipe"]
-      })
-      const keep = (chunk: Buffer) => {
-        words = (words + chunk.toString("utf8")).slice(-2_000)
-      }
-      started.stdout.on("data", keep)
-      started.stderr.on("data", keep)
-      return started
-    }),
-    (running) =>
-      Effect.callback<void>((resume) => {
-        if (running.exitCode !== null || running.signalCode !== null) return resume(Effect.void)
-        const cut = setTimeout(() => running.kill("SIGKILL"), 5_000)
-        running.once("exit", () => {
-          clearTimeout(cut)
-          resume(Effect.void)
-        })
-        running.kill("SIGTERM")
-      })
-  )
-  const failed = (why: string) => new BenchError({ message: `${options.name} did not start (${why}): ${words.trim()}` })
-  const ended = Effect.callback<never, BenchError>((resume) => {
-    child.once("error", (error) => resume(Effect.fail(failed(error.message))))
-    child.once("exit", (code, signal) => resume(Effect.fail(failed(`it ended with ${signal ?? code}`))))
+  const program = yield* startProcess([command, ...rest], {
+    env: { PATH: process.env.PATH ?? "", NODE_OPTIONS: profiling, ...options.environment(port) },
+    graceSeconds: 5
   })
+  const failed = (why: string) => new BenchError({ message: `${options.name} did not start (${why}): ${program.output().slice(-2_000)}` })
+  const ended = Effect.flatMap(program.exited, (code) => Effect.fail(failed(`it ended with ${code}`)))
   const { startSeconds = 20 } = options
   const ready = Effect.tryPromise(async () => {
     const answer = await fetch(`http://${host}:${port}${options.readyPath}`)
@@ -104,8 +72,7 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
     Effect.catchTag("UnknownError", (error) => Effect.fail(failed(String(error.cause))))
   )
   yield* Effect.raceFirst(ready, ended)
-  if (child.pid === undefined) return yield* failed("it has no process id")
-  return { name: options.name, pid: child.pid, host, port }
+  return { name: options.name, pid: program.pid, host, port }
 })
 
 /** Resident memory of a process in MB. Null if the system does not report it. */

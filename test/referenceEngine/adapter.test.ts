@@ -1,6 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process"
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -9,6 +7,8 @@ import { Effect, Schedule } from "effect"
 import { reference } from "../../packages/engines/src/reference/adapter.ts"
 import { tinyConfig } from "../../packages/engines/test/anyModel.ts"
 import { saysWhatToDo } from "../../packages/engines/test/saysWhatToDo.ts"
+import { freePort } from "../process/freePort.ts"
+import { startProcess } from "../process/startProcess.ts"
 
 const main = join(import.meta.dirname, "../../packages/reference-engine/src/main.ts")
 
@@ -20,20 +20,6 @@ const model = Effect.acquireRelease(
   }),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
 )
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
-  })
-})
-
-const exit = (child: ChildProcess) =>
-  Effect.callback<number | null>((resume) => {
-    if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.succeed(child.exitCode))
-    child.once("close", (code) => resume(Effect.succeed(code)))
-  })
 
 /** Starts the engine with the adapter's arguments on a chosen port. */
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
@@ -47,20 +33,7 @@ const start = Effect.fnUntraced(function* (directory: string, port: number, gpuM
     cachePath: "/tmp"
   })
   const own = args.map((argument) => argument.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, `--port=${port}`))
-  const output = { log: "" }
-  const child = yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const started = spawn(process.execPath, [main, ...own], { stdio: ["ignore", "pipe", "pipe"] })
-      for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (output.log += chunk.toString()))
-      return started
-    }),
-    (started) =>
-      Effect.suspend(() => {
-        started.kill("SIGTERM")
-        return exit(started)
-      })
-  )
-  return { child, output }
+  return yield* startProcess([process.execPath, main, ...own], { env: process.env, graceSeconds: 20 })
 })
 
 const get = (port: number, path: string) =>
@@ -80,7 +53,7 @@ describe("the adapter of the reference engine", () => {
   it.live("starts the engine with its arguments, and the reported figures are complete and within the estimate of the fit", () =>
     Effect.gen(function* () {
       const [directory, port] = [yield* model, yield* freePort]
-      const { output } = yield* start(directory, port)
+      const engine = yield* start(directory, port)
       yield* get(port, "/health").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
       // A published model keeps its engine and is called by another name.
       for (const name of ["org/tiny", "tiny", "other"]) {
@@ -88,7 +61,7 @@ describe("the adapter of the reference engine", () => {
         assert.deepStrictEqual([answered.status, answered.text.includes(`"model":"${name}"`)], name === "other" ? [404, false] : [200, true], answered.text)
       }
       const metrics = yield* get(port, "/metrics")
-      const measured = reference.measured({ metrics: metrics.text, log: output.log })
+      const measured = reference.measured({ metrics: metrics.text, log: engine.output() })
       for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
       const card = { gpu_pool: "Simulated-GPU", gpu_count: 1, gpu_memory_bytes: 2 ** 28 }
       const overhead = reference.memory.overhead({ config: tinyConfig, flags: {}, card, maxContext: 1_024 }).activation
@@ -110,10 +83,10 @@ describe("the adapter of the reference engine", () => {
       Effect.gen(function* () {
         const [directory, port] = [yield* model, yield* freePort]
         spoil(directory)
-        const { child, output } = yield* start(directory, port, gpuMemory)
-        assert.strictEqual(yield* exit(child), 1)
-        const failure = reference.bootFailure(output.log)
-        assert.strictEqual(failure.code, code, output.log)
+        const engine = yield* start(directory, port, gpuMemory)
+        assert.strictEqual(yield* engine.exited, 1)
+        const failure = reference.bootFailure(engine.output())
+        assert.strictEqual(failure.code, code, engine.output())
         assert.match(failure.text, saysWhatToDo)
       }).pipe(Effect.scoped)
     )

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 
 const root = join(import.meta.dirname, "../..")
-const packages = ["api", "domain", "engines", "hub", "server", "store"]
+const packages = ["api", "domain", "engines", "http", "hub", "server", "store"]
 
 /**
  * Creates a later version of the server in a new folder: the packages of this version and one more migration with these statements. The path of

@@ -1,8 +1,6 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { mkdtemp } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Readable } from "node:stream"
 import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
@@ -10,54 +8,26 @@ import { ApiKeys, Database, Deployments, Organizations } from "@seatrial/store"
 import { makeCaller, makeEmptyDatabase, newModel } from "@seatrial/store/testing"
 import { Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
+import { type RunningProcess, startProcess } from "../process/startProcess.ts"
 import { nextVersion } from "./nextVersion.ts"
 import { makeReleaseDatabase, releaseRows } from "./releaseDatabase.ts"
 
 const ourServer = join(import.meta.dirname, "../../packages/server/src/main.ts")
 
-/** A server process and its log. */
-class Server {
-  #log = ""
-  readonly #process: ChildProcessByStdio<null, Readable, Readable>
-  constructor(program: string, env: Readonly<Record<string, string>>) {
-    this.#process = spawn(process.execPath, [program], {
-      env: {
-        ...process.env,
-        SERVER_PORT: "0",
-        SEATRIAL_CURSOR_KEY: "0123456789abcdef",
-        SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
-        SERVER_REQUIRE_FIRST_PURCHASE: "false",
-        ...env
-      },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    for (const stream of [this.#process.stdout, this.#process.stderr]) stream.on("data", (chunk) => (this.#log += String(chunk)))
-  }
-  static readonly start = (program: string, env: Readonly<Record<string, string>>) =>
-    Effect.acquireRelease(
-      Effect.sync(() => new Server(program, env)),
-      (server) => Effect.sync(() => server.#process.kill("SIGKILL"))
-    )
-  /** Waits until the log contains the pattern, or the process has ended. */
-  readonly logged = (pattern: RegExp) =>
-    Effect.callback<RegExpExecArray>((resume) => {
-      const read = () => {
-        const match = pattern.exec(this.#log)
-        if (match !== null) resume(Effect.succeed(match))
-      }
-      for (const stream of [this.#process.stdout, this.#process.stderr]) stream.on("data", read)
-      this.#process.once("close", () => {
-        read()
-        resume(Effect.die(new Error(`the server ended: ${this.#log}`)))
-      })
-      read()
-    })
-  readonly port = Effect.map(this.logged(/Listening on [^"]*:(\d+)/), (match) => Number(match[1]))
-  readonly exit = Effect.callback<number | null>((resume) => {
-    if (this.#process.exitCode !== null) resume(Effect.succeed(this.#process.exitCode))
-    this.#process.once("close", (code) => resume(Effect.succeed(code)))
+/** Runs a server until the scope closes. */
+const startServer = (program: string, env: Readonly<Record<string, string>>) =>
+  startProcess([process.execPath, program], {
+    env: {
+      ...process.env,
+      SERVER_PORT: "0",
+      SEATRIAL_CURSOR_KEY: "0123456789abcdef",
+      SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+      SERVER_REQUIRE_FIRST_PURCHASE: "false",
+      ...env
+    }
   })
-}
+
+const portOf = ({ logged }: RunningProcess) => Effect.map(logged(/Listening on [^"]*:(\d+)/), (match) => Number(match[1]))
 
 const get = (port: number, path: string, secret = "") =>
   Effect.promise(async () => {
@@ -82,22 +52,22 @@ it.live("this version and the next one share a database during an upgrade; after
       "UPDATE schema_requirements SET minimum_program_schema = 9000"
     ])
 
-    const ours = yield* Server.start(ourServer, env)
-    const ourPort = yield* ours.port
+    const ours = yield* startServer(ourServer, env)
+    const ourPort = yield* portOf(ours)
     assert.isTrue(yield* isReady(ourPort))
 
     yield* Effect.gen(function* () {
       const { caller, secret } = yield* makeCaller("upgrade")
       const key = Redacted.value(secret)
       const deployments = yield* Deployments
-      const next = yield* Server.start(expanding, env)
-      const nextPort = yield* next.port
+      const next = yield* startServer(expanding, env)
+      const nextPort = yield* portOf(next)
       assert.isTrue(yield* isReady(nextPort))
       assert.isTrue(yield* isReady(ourPort))
       const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
       // Both versions return what was written while both run, and this version can still start.
-      const again = yield* Server.start(ourServer, env)
-      for (const port of [ourPort, nextPort, yield* again.port]) {
+      const again = yield* startServer(ourServer, env)
+      for (const port of [ourPort, nextPort, yield* portOf(again)]) {
         const answer = yield* get(port, `/v1/deployments/${id}`, key)
         assert.strictEqual(answer.status, 200, answer.text)
         assert.isTrue(yield* isReady(port))
@@ -111,15 +81,15 @@ it.live("this version and the next one share a database during an upgrade; after
       )
     )
 
-    const later = yield* Server.start(contracting, env)
-    assert.isTrue(yield* isReady(yield* later.port))
+    const later = yield* startServer(contracting, env)
+    assert.isTrue(yield* isReady(yield* portOf(later)))
     const { status, text } = yield* get(ourPort, "/readyz")
     assert.strictEqual(status, 503)
     assert.match(text, /knows the database schema up to 0\d{3}, and the database requires programs that know 9000\. Start a later version/)
     // It stays alive, because a restart would not help.
     assert.strictEqual((yield* get(ourPort, "/healthz")).status, 200)
-    const refused = yield* Server.start(ourServer, env)
-    assert.strictEqual(yield* refused.exit, 1)
+    const refused = yield* startServer(ourServer, env)
+    assert.strictEqual(yield* refused.exited, 1)
     yield* refused.logged(/seatrial server cannot start: This version knows the database schema up to 0\d{3}/)
   }).pipe(Effect.scoped)
 )
@@ -127,14 +97,14 @@ it.live("this version and the next one share a database during an upgrade; after
 it.live("a program that may not migrate waits for `seatrial migrate` and then serves", () =>
   Effect.gen(function* () {
     const url = yield* makeEmptyDatabase(inject("postgres"))
-    const waiting = yield* Server.start(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
+    const waiting = yield* startServer(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
     yield* waiting.logged(/Waiting for the database: The database is empty\. Run `seatrial migrate`/)
     yield* Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       assert.lengthOf(yield* sql`SELECT FROM pg_class WHERE relname = 'organizations'`, 0)
       yield* Database.migrate
     }).pipe(Effect.provide(PgClient.layer({ url, maxConnections: 1 })))
-    assert.isTrue(yield* isReady(yield* waiting.port))
+    assert.isTrue(yield* isReady(yield* portOf(waiting)))
   }).pipe(Effect.scoped)
 )
 
@@ -149,8 +119,8 @@ it.live("a database of version 0.1.0 is upgraded, and its key, deployments, requ
         [58, "spend_sum_order"]
       ]
     )
-    const server = yield* Server.start(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
-    const port = yield* server.port
+    const server = yield* startServer(ourServer, { DATABASE_URL: Redacted.value(url), DATABASE_MIGRATE: "false" })
+    const port = yield* portOf(server)
     assert.isTrue(yield* isReady(port))
     const read = Effect.fnUntraced(function* (path: string) {
       const { status, text } = yield* get(port, path, releaseRows.secret)

@@ -1,38 +1,24 @@
-import { spawn } from "node:child_process"
-import { createServer, type RequestListener } from "node:http"
-import { tmpdir } from "node:os"
+import { createServer, type RequestListener, type Server } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { dataFrame, streamEnd } from "@seatrial/domain"
 import { Effect } from "effect"
 import { inColor } from "../src/color.ts"
 import { parseRepository } from "../src/references.ts"
-import { main } from "./runCommand.ts"
+import { seatrialProcess } from "./runCommand.ts"
 
 /** Runs the command as a process against a gateway with that behavior, because streamed output bypasses the console of the test. */
 const chat = (handler: RequestListener) =>
-  Effect.callback<{ readonly code: number | null; readonly out: string; readonly err: string }>((resume) => {
-    const server = createServer(handler).listen(0, "127.0.0.1", () => {
-      const bound = server.address()
-      const address = `http://127.0.0.1:${typeof bound === "object" && bound !== null ? bound.port : 0}`
-      const child = spawn(process.execPath, [main, "chat", "acme/tiny", "--message", "Hello"], {
-        cwd: tmpdir(),
-        env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: "k" },
-        stdio: ["ignore", "pipe", "pipe"]
-      })
-      let [out, err] = ["", ""]
-      child.stdout.on("data", (chunk: Buffer) => {
-        out += chunk.toString()
-      })
-      child.stderr.on("data", (chunk: Buffer) => {
-        err += chunk.toString()
-      })
-      child.once("close", (code) => {
-        server.close()
-        resume(Effect.succeed({ code, out, err }))
-      })
-    })
-    return Effect.sync(() => server.close())
-  })
+  Effect.gen(function* () {
+    const server = yield* Effect.acquireRelease(
+      Effect.callback<Server>((resume) => {
+        const opened = createServer(handler).listen(0, "127.0.0.1", () => resume(Effect.succeed(opened)))
+      }),
+      (opened) => Effect.sync(() => opened.close())
+    )
+    const bound = server.address()
+    const address = `http://127.0.0.1:${typeof bound === "object" && bound !== null ? bound.port : 0}`
+    return yield* seatrialProcess(["chat", "acme/tiny", "--message", "Hello"], { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: "k" })
+  }).pipe(Effect.scoped)
 
 const frame = (content: string) => dataFrame({ choices: [{ delta: { content } }] })
 

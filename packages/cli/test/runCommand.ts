@@ -1,41 +1,23 @@
-import { spawn } from "node:child_process"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { makeTestDatabase } from "@seatrial/store/testing"
 import { Cause, ConfigProvider, Console, Context, Effect, Exit, Layer, Redacted, Runtime } from "effect"
 import { inject } from "vitest"
+import { type EndedProcess, runProcess } from "../../../test/process/runProcess.ts"
 import { runCommand } from "../src/runCommand.ts"
 
 export const main = join(import.meta.dirname, "../src/main.ts")
 
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
 /** Runs the command as a process in a folder without a system. A process takes a second to start, so prefer `seatrial`. */
 export const seatrialProcess = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
-  Effect.callback<Ran>((resume) => {
-    const child = spawn(process.execPath, [main, ...args], {
-      cwd: tmpdir(),
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let [out, err] = ["", ""]
-    child.stdout.on("data", (chunk: Buffer) => {
-      out += chunk.toString()
-    })
-    child.stderr.on("data", (chunk: Buffer) => {
-      err += chunk.toString()
-    })
-    child.once("close", (code) => resume(Effect.succeed({ code, out, err })))
-    return Effect.sync(() => child.kill("SIGKILL"))
+  runProcess([process.execPath, main, ...args], {
+    cwd: tmpdir(),
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env }
   })
 
 /** Runs the command within this process, without its environment and any system in this folder. Returns its output and exit code. */
-export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Effect.Effect<Ran> => {
+export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Effect.Effect<EndedProcess> => {
   const [out, err]: [Array<string>, Array<string>] = [[], []]
   const recording: Console.Console = { ...globalThis.console, log: (...said) => out.push(said.join(" ")), error: (...said) => err.push(said.join(" ")) }
   const program = runCommand(args).pipe(
@@ -56,7 +38,7 @@ export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<strin
   )
 }
 
-export const noTrace = (ran: Ran) => assert.notMatch(ran.out + ran.err, /\n\s+at .+:\d+/)
+export const noTrace = (ran: EndedProcess) => assert.notMatch(ran.out + ran.err, /\n\s+at .+:\d+/)
 
 export class Env extends Context.Service<Env, Readonly<Record<string, string>>>()("test/Env") {
   static readonly layer = Layer.effect(

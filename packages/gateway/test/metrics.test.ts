@@ -1,19 +1,11 @@
-import { createServer } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import type { MetricFamily } from "@seatrial/domain"
 import { storeMetrics } from "@seatrial/store"
 import { Effect } from "effect"
+import { freePort } from "../../../test/process/freePort.ts"
 import { gatewayMetrics } from "../src/index.ts"
 import { startGateway } from "./gatewayProcess.ts"
 import { Url } from "./serving.ts"
-
-/** An unused port below the range from which the system assigns free ports. */
-const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) => {
-  const port = 20_000 + Math.floor(Math.random() * 10_000)
-  const server = createServer()
-  server.once("error", () => resume(Effect.succeed(null)))
-  server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
-}).pipe(Effect.flatMap((port) => (port === null ? Effect.suspend(() => freePort) : Effect.succeed(port))))
 
 const get = (url: string) => Effect.promise(async () => (await fetch(url)).text())
 

@@ -1,42 +1,17 @@
-import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { connect } from "node:net"
-import type { Readable } from "node:stream"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { makeApiKey } from "@seatrial/domain"
 import { Database } from "@seatrial/store"
 import { makeTestDatabase } from "@seatrial/store/testing"
-import { Context, Effect, Fiber, Layer, Redacted, Schema } from "effect"
+import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
+import { startProcess } from "../../../test/process/startProcess.ts"
 
-const Line = Schema.fromJsonString(Schema.Struct({ message: Schema.Json }))
-
-type Program = ChildProcessByStdio<null, Readable, null>
-
-/** Runs the program in a process, and kills it when the scope closes. */
+/** Runs the program in a process until the scope closes. */
 const start = (env: Readonly<Record<string, string>>) =>
-  Effect.acquireRelease(
-    Effect.sync(
-      (): Program =>
-        spawn(process.execPath, [new URL("../src/main.ts", import.meta.url).pathname], {
-          env: { ...process.env, ...env },
-          stdio: ["ignore", "pipe", "inherit"]
-        })
-    ),
-    (program) => Effect.sync(() => program.kill("SIGKILL"))
-  )
-
-const portOf = (program: Program) =>
-  Effect.callback<number>((resume) => {
-    let text = ""
-    program.stdout.on("data", (chunk) => {
-      text += String(chunk)
-      const line = text.split("\n").find((candidate) => candidate.includes("Listening on"))
-      const port = line === undefined ? null : /:(\d+)/.exec(String(Schema.decodeUnknownSync(Line)(line).message))
-      if (port !== null) resume(Effect.succeed(Number(port[1])))
-    })
-    program.once("exit", () => resume(Effect.die(new Error("the program ended before it listened"))))
-  })
+  startProcess([process.execPath, join(import.meta.dirname, "../src/main.ts")], { env: { ...process.env, ...env } })
 
 /** The address of the database that the program and the test share. */
 class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {
@@ -65,12 +40,7 @@ it.live("the program serves, and on SIGTERM it finishes requests in flight, acce
       SEATRIAL_CURSOR_KEY: "0123456789abcdef",
       SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
     })
-    const exited = yield* Effect.forkChild(
-      Effect.callback<number | null>((resume) => {
-        program.once("exit", (code) => resume(Effect.succeed(code)))
-      })
-    )
-    const port = yield* portOf(program)
+    const port = Number((yield* program.logged(/Listening on [^"]*:(\d+)/))[1])
     assert.match(yield* exchange(port, ""), /^HTTP\/1.1 401 /)
 
     const sql = yield* SqlClient.SqlClient
@@ -85,6 +55,6 @@ it.live("the program serves, and on SIGTERM it finishes requests in flight, acce
       return answer
     }).pipe(sql.withTransaction)
     assert.match(yield* Fiber.join(begun), /^HTTP\/1.1 401 [\s\S]*invalid_api_key/)
-    assert.strictEqual(yield* Fiber.join(exited), 0)
+    assert.strictEqual(yield* program.exited, 0)
   }).pipe(Effect.provide(layerDatabase), Effect.scoped)
 )

@@ -1,5 +1,5 @@
-import { spawn } from "node:child_process"
 import { createServer } from "node:http"
+import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Ids, type MetricFamily } from "@seatrial/domain"
 import { ApiKeys, Database, Deployments, Organizations, storeMetrics } from "@seatrial/store"
@@ -7,6 +7,8 @@ import { makeCaller, makeTestDatabase } from "@seatrial/store/testing"
 import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
+import { freePort } from "../../../test/process/freePort.ts"
+import { startProcess } from "../../../test/process/startProcess.ts"
 import { serverMetrics } from "../src/index.ts"
 
 /** A listener on a free port: what it received, and its port. */
@@ -30,14 +32,6 @@ const listener = Effect.acquireRelease(
   }),
   ({ close }) => Effect.sync(close)
 )
-/** An unused port below the ephemeral range, so that the system does not assign it to another test. */
-const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) => {
-  const port = 20_000 + Math.floor(Math.random() * 10_000)
-  const server = createServer()
-  server.once("error", () => resume(Effect.succeed(null)))
-  server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
-}).pipe(Effect.flatMap((port) => (port === null ? Effect.suspend(() => freePort) : Effect.succeed(port))))
-
 const get = (url: string) => Effect.tryPromise(async () => (await fetch(url)).text())
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -47,29 +41,18 @@ it.live("the program exports its spans, stores the trace with the deployment, an
     const url = yield* makeTestDatabase(inject("postgres"))
     const collector = yield* listener
     const [port, metrics] = yield* Effect.all([freePort, freePort])
-    let output = ""
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        const program = spawn(process.execPath, [new URL("../src/main.ts", import.meta.url).pathname], {
-          env: {
-            ...process.env,
-            DATABASE_URL: Redacted.value(url),
-            SERVER_PORT: String(port),
-            SERVER_METRICS_PORT: String(metrics),
-            SEATRIAL_CURSOR_KEY: "0123456789abcdef",
-            SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
-            OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collector.port}`,
-            OTEL_BSP_SCHEDULE_DELAY: "50"
-          },
-          stdio: ["ignore", "pipe", "inherit"]
-        })
-        program.stdout.on("data", (chunk) => {
-          output += String(chunk)
-        })
-        return program
-      }),
-      (program) => Effect.sync(() => program.kill("SIGKILL"))
-    )
+    const program = yield* startProcess([process.execPath, join(import.meta.dirname, "../src/main.ts")], {
+      env: {
+        ...process.env,
+        DATABASE_URL: Redacted.value(url),
+        SERVER_PORT: String(port),
+        SERVER_METRICS_PORT: String(metrics),
+        SEATRIAL_CURSOR_KEY: "0123456789abcdef",
+        SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
+        OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collector.port}`,
+        OTEL_BSP_SCHEDULE_DELAY: "50"
+      }
+    })
     yield* get(`http://127.0.0.1:${port}/healthz`).pipe(Effect.retry(Schedule.spaced("100 millis")))
 
     yield* Effect.gen(function* () {
@@ -105,7 +88,7 @@ it.live("the program exports its spans, stores the trace with the deployment, an
       assert.match(yield* get(`http://127.0.0.1:${port}/metrics`), /"code":"not_found"/)
       assert.strictEqual(yield* get(`http://127.0.0.1:${metrics}/v1/catalog/models`), "Not found. This port serves only GET /metrics.\n")
 
-      for (const text of [shown, output, exported()]) assert.notInclude(text, Redacted.value(secret))
+      for (const text of [shown, program.output(), exported()]) assert.notInclude(text, Redacted.value(secret))
     }).pipe(
       Effect.provide(
         Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql).pipe(Layer.provideMerge([Database.layerUrl(url), Ids.layer]))

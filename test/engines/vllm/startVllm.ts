@@ -1,6 +1,5 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable } from "node:stream"
@@ -9,15 +8,8 @@ import { type TrainedName, trainedFiles, writeTrained } from "@seatrial/referenc
 import { Effect, Schedule } from "effect"
 import { factsOf } from "../../mutants/sampleFacts.ts"
 import type { Files, Served } from "../../mutants/serveSample.ts"
+import { freePort } from "../../process/freePort.ts"
 import { installVllm, version } from "./installVllm.ts"
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
-  })
-})
 
 /** As large as the largest GPU. The cache size of the engine is set by its number of blocks. */
 const card = { gpu_pool: "H100-80GB", gpu_count: 1, gpu_memory_bytes: 80 * 2 ** 30 }
