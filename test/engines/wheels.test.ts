@@ -13,6 +13,7 @@ import { reasoningParsers as vllmReasoning, toolCallParsers as vllmTools } from 
 import { registeredQuantizations as vllmQuantizations } from "../../packages/engines/src/vllm/generated/quantizations.ts"
 import { values } from "../../packages/engines/test/flagTables.ts"
 import { adaptableOf, commandLineOf, missingIn, quantizationsOf, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
+import { qwen3Config } from "../models/modelConfigs.ts"
 
 /** Folder of the wheels: 400 MB that survive a checkout. */
 const folder = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
@@ -140,22 +141,6 @@ const refusals = {
   }
 }
 
-const config = {
-  architecture: "Qwen3ForCausalLM",
-  model_type: "qwen3",
-  num_layers: 28,
-  hidden_size: 1024,
-  num_attention_heads: 16,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 151_936,
-  native_context: 40_960,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  rope: { parameters: { rope_theta: 1_000_000 }, nested: false, max_positions: 40_960 }
-}
-
 for (const runtime of ["vllm", "sglang"] as const) {
   const engine = engineFor(runtime)
   if (engine === undefined) throw new Error(`there is no ${runtime}`)
@@ -172,7 +157,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
         engine_flags: JSON.parse(JSON.stringify(flags)),
         yarn: { factor: 2 }
       },
-      config,
+      config: qwen3Config,
       servedNames: ["org/model", "model"],
       modelPath: "/models/m",
       hostClass: { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 2, gpu_memory_bytes: 80 * 2 ** 30 },

@@ -1,6 +1,7 @@
 import { Commit, type RepositoryFacts } from "@seatrial/domain"
 import type { TrainedName } from "@seatrial/reference-engine/sample"
 import { Schema } from "effect"
+import { tinyConfig } from "../models/modelConfigs.ts"
 import type { Files } from "./serveSample.ts"
 
 const TokenizerConfig = Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String }))
@@ -14,20 +15,7 @@ export const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
   license: "apache-2.0",
   gated: false,
   files: [...pinned].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "", sha256: null })),
-  config: {
-    architecture: "LlamaForCausalLM",
-    model_type: "llama",
-    num_layers: 4,
-    hidden_size: 128,
-    num_attention_heads: 4,
-    num_kv_heads: 2,
-    head_dim: 32,
-    vocab_size: 512,
-    native_context: 1_024,
-    sliding_window: null,
-    dtype: "bfloat16",
-    quantization: "none"
-  },
+  config: tinyConfig,
   weights_bytes: 1_444_096,
   parameters: 722_048,
   chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template

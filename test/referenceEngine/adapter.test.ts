@@ -5,8 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { writeTinyChat } from "@seatrial/reference-engine/sample"
 import { Effect, Schedule } from "effect"
 import { reference } from "../../packages/engines/src/reference/adapter.ts"
-import { tinyConfig } from "../../packages/engines/test/anyModel.ts"
 import { saysWhatToDo } from "../../packages/engines/test/saysWhatToDo.ts"
+import { tinyRopeConfig } from "../models/modelConfigs.ts"
 import { freePort } from "../process/freePort.ts"
 import { startProcess } from "../process/startProcess.ts"
 
@@ -25,7 +25,7 @@ const model = Effect.acquireRelease(
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
   const { args } = reference.container({
     settings: { runtime: "reference", host_class: "small", max_context: 2_048, kv_cache_dtype: "auto", yarn: { factor: 2 }, engine_flags: { max_num_seqs: 4 } },
-    config: tinyConfig,
+    config: tinyRopeConfig,
     servedNames: ["org/tiny", "tiny"],
     modelPath: directory,
     hostClass: { gpu_pool: "sim", gpu_count: 1, gpu_memory_bytes: gpuMemory },
@@ -64,7 +64,7 @@ describe("the adapter of the reference engine", () => {
       const measured = reference.measured({ metrics: metrics.text, log: engine.output() })
       for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
       const card = { gpu_pool: "Simulated-GPU", gpu_count: 1, gpu_memory_bytes: 2 ** 28 }
-      const overhead = reference.memory.overhead({ config: tinyConfig, flags: {}, card, maxContext: 1_024 }).activation
+      const overhead = reference.memory.overhead({ config: tinyRopeConfig, flags: {}, card, maxContext: 1_024 }).activation
       assert.isAtLeast(measured.overhead_bytes ?? 0, overhead.low)
       assert.isAtMost(measured.overhead_bytes ?? 0, overhead.high)
       const perToken = (measured.kv_cache_bytes ?? 0) / (measured.kv_cache_tokens ?? 1)

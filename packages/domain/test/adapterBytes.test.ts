@@ -1,32 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
+import { llama8bConfig, llama8bShape } from "../../../test/models/modelConfigs.ts"
 import { adapterBytes } from "../src/adapterBytes.ts"
 import type { AdapterBuffers } from "../src/engineContract.ts"
-import type { ModelConfig, ModelShape } from "../src/repository.ts"
+import type { ModelConfig } from "../src/repository.ts"
 
-const shape: ModelShape = {
-  layers: [{ kind: "full", layers: 32, kv_heads: 8, head_size: 128, head_size_v: 128 }],
-  intermediate_size: 14_336,
-  experts: null,
-  vision: null,
-  tied_embeddings: false,
-  softcapped_logits: false
-}
-/** Llama 3.1 8B. */
-const config: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 32,
-  hidden_size: 4_096,
-  num_attention_heads: 32,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 128_256,
-  native_context: 131_072,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  shape
-}
+const config: ModelConfig = { ...llama8bConfig, shape: llama8bShape }
 const all: AdapterBuffers = { slots: 1, rank: 16, modules: "all", embeddings: false, graphs: 0 }
 const bytesOf = (buffers: AdapterBuffers | undefined, gpus = 1, model: ModelConfig = config) =>
   adapterBytes({ config: model, buffers, gpus, stepTokens: 8_192, graphs: { low: 0, high: 1_000_000 } })
@@ -51,7 +29,7 @@ describe("the memory of LoRA adapters", () => {
 
   it("holds every expert of a mixture, and includes embeddings, kernels and graphs in the upper bound", () => {
     const experts = { count: 64, active: 6, intermediate_size: 1_408 }
-    const mixture = { ...config, shape: { ...shape, experts } }
+    const mixture = { ...config, shape: { ...llama8bShape, experts } }
     const each = 2 * 4_096 + 2 * 1_408 + 1_408 + 4_096
     assert.strictEqual(bytesOf(all, 1, mixture).low - bytesOf({ ...all, modules: ["q_proj", "o_proj"] }, 1, mixture).low, 2 * 16 * 32 * 64 * each)
     const [plain, more] = [bytesOf(all), bytesOf({ ...all, embeddings: true, graphs: 1 })]

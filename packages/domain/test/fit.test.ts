@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { llama8bConfig } from "../../../test/models/modelConfigs.ts"
 import {
   derivePreview,
   type EngineContract,
@@ -15,20 +16,7 @@ import {
 } from "../src/index.ts"
 
 const gib = 2 ** 30
-const llama8b: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 32,
-  hidden_size: 4096,
-  num_attention_heads: 32,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 128_256,
-  native_context: 131_072,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none"
-}
+const llama8b: ModelConfig = llama8bConfig
 const none = { low: 0, high: 0 }
 const memory: EngineMemory = {
   budget: ({ card }) => card.gpu_memory_bytes * 0.9,

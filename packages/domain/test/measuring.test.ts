@@ -1,22 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
+import { llama8bConfig } from "../../../test/models/modelConfigs.ts"
 import { type Benchmark, type BenchmarkStep, benchmarkFault, fitErrorOf, kvLayoutOf, type ModelConfig, slowness } from "../src/index.ts"
 
 const gib = 2 ** 30
 
-const config: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 32,
-  hidden_size: 4096,
-  num_attention_heads: 32,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 128_256,
-  native_context: 131_072,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none"
-}
+const config: ModelConfig = llama8bConfig
 const full = { kind: "full", layers: 16, kv_heads: 8, head_size: 128, head_size_v: 128 } as const
 const windowed: ModelConfig = {
   ...config,

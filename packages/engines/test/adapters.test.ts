@@ -10,31 +10,11 @@ import {
   type ServingRequest
 } from "@seatrial/domain"
 import { describe, expect, it } from "vitest"
+import { llama8bConfig, llama8bShape } from "../../../test/models/modelConfigs.ts"
 import { commandLines, engineFor, engines, parseCommandLine } from "../src/index.ts"
 
-const shape: ModelShape = {
-  layers: [{ kind: "full", layers: 32, kv_heads: 8, head_size: 128, head_size_v: 128 }],
-  intermediate_size: 14_336,
-  experts: null,
-  vision: null,
-  tied_embeddings: false,
-  softcapped_logits: false
-}
-const config: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 32,
-  hidden_size: 4_096,
-  num_attention_heads: 32,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 128_256,
-  native_context: 8_192,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  shape
-}
+const shape: ModelShape = llama8bShape
+const config: ModelConfig = { ...llama8bConfig, native_context: 8_192, shape }
 const targets = ["k_proj", "o_proj", "q_proj", "v_proj"]
 const adapter: AdapterFacts = {
   base: { repo: "meta/base", commit: Commit.make("b".repeat(40)), files: [] },

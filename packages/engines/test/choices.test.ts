@@ -1,10 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import { Commit, revisionCapabilities } from "@seatrial/domain"
 import { Schema } from "effect"
-import { factsOf, tinyConfig } from "./anyModel.ts"
+import { tinyRopeConfig } from "../../../test/models/modelConfigs.ts"
+import { factsOf } from "./anyModel.ts"
 import { realEngine } from "./realEngine.ts"
 
-const facts = { ...factsOf({ ...tinyConfig }), chat_template: "{{ messages }}", commit: Schema.decodeSync(Commit)("c".repeat(40)) }
+const facts = { ...factsOf({ ...tinyRopeConfig }), chat_template: "{{ messages }}", commit: Schema.decodeSync(Commit)("c".repeat(40)) }
 
 const both = ["/v1/chat/completions", "/v1/completions"]
 const servedOn = (field: string, runtime: "sglang" | "vllm", engine_flags: Readonly<Record<string, boolean>> = {}) =>

@@ -10,8 +10,9 @@ import {
   servingProblem,
   shapeOf
 } from "@seatrial/domain"
+import { llama8bConfig } from "../../../test/models/modelConfigs.ts"
 import { engines } from "../src/index.ts"
-import { factsOf, largeConfig } from "./anyModel.ts"
+import { factsOf } from "./anyModel.ts"
 
 const hostClass = (name: string, runtimes: readonly [Runtime, ...ReadonlyArray<Runtime>], gpu_pool: string, gib: number, price: string): HostClass => {
   const [first, ...others] = runtimes.map((runtime) => ({ runtime, image: "i" }))
@@ -22,7 +23,7 @@ const h100 = hostClass("h100", ["vllm"], "NVIDIA-H100-80GB-HBM3", 79, "9")
 const small = hostClass("small", ["reference"], "any", 4, "1")
 
 const llama: ModelConfig = {
-  ...largeConfig,
+  ...llama8bConfig,
   rope: {
     parameters: { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8_192, rope_theta: 500_000 },
     nested: false,

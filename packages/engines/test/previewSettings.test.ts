@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { choicesOf, derivePreview, type HostClass, longestCheckedAnswer, type Runtime, type ServingRequest } from "@seatrial/domain"
+import { llama8bConfig } from "../../../test/models/modelConfigs.ts"
 import { renderFlags } from "../src/EngineFlag.ts"
 import { engineFor, engines, engineWire } from "../src/index.ts"
 import { vllmFlags } from "../src/vllm/flags.ts"
-import { factsOf, largeConfig } from "./anyModel.ts"
+import { factsOf } from "./anyModel.ts"
 
 const hostClass = (name: string, runtime: Runtime, price: string): HostClass => ({
   name,
@@ -17,7 +18,7 @@ const hostClass = (name: string, runtime: Runtime, price: string): HostClass => 
 const hostClasses = [hostClass("cheap", "vllm", "1"), hostClass("other", "sglang", "2")]
 
 const preview = (architecture: string, request: ServingRequest) =>
-  derivePreview({ facts: factsOf({ ...largeConfig, architecture }), ref: null, request, hostClasses, engines })
+  derivePreview({ facts: factsOf({ ...llama8bConfig, architecture }), ref: null, request, hostClasses, engines })
 
 /** An architecture that only one of the two engines registers. */
 const ofOne = (runtime: Runtime, other: Runtime): string => {
@@ -46,7 +47,7 @@ describe("settings that only an engine accepts which does not support the model"
   })
 
   it("make engines ignore invalid sampling defaults of the repository unless the caller decides otherwise", () => {
-    const facts = { ...factsOf(largeConfig), refused_sampling: true } as const
+    const facts = { ...factsOf(llama8bConfig), refused_sampling: true } as const
     const flags = (request: ServingRequest) => {
       const answer = derivePreview({ facts, ref: null, request, hostClasses, engines })
       return answer.kind === "derived" ? answer.serving : assert.fail(answer.reason.message)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ModelConfig, ServingSettings } from "@seatrial/domain"
+import { qwen3Config } from "../../../test/models/modelConfigs.ts"
 import { commandLines, type EngineAdapter, engineReadings, parseCommandLine, versionOn } from "../src/index.ts"
 import { denied, values } from "./flagTables.ts"
 import { realEngine } from "./realEngine.ts"
@@ -10,19 +11,8 @@ const both = [
 ] as const
 
 const config: ModelConfig = {
-  architecture: "Qwen3ForCausalLM",
-  model_type: "qwen3",
-  num_layers: 28,
-  hidden_size: 1024,
-  num_attention_heads: 16,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 151_936,
-  native_context: 40_960,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  rope: { parameters: { rope_theta: 1_000_000, rope_type: "default" }, nested: false, max_positions: 40_960 }
+  ...qwen3Config,
+  rope: { ...qwen3Config.rope, parameters: { rope_theta: 1_000_000, rope_type: "default" } }
 }
 const card = { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 2, gpu_memory_bytes: 80 * 2 ** 30 }
 const loadOf = (flags: Readonly<Record<string, unknown>>, more: Partial<ModelConfig> = {}) => ({

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { derivePreview, type HostClass } from "@seatrial/domain"
+import { llama8bConfig } from "../../../test/models/modelConfigs.ts"
 import { engines } from "../src/index.ts"
-import { factsOf, largeConfig } from "./anyModel.ts"
+import { factsOf } from "./anyModel.ts"
 
 const hostClass = (simulated: boolean): HostClass => ({
   name: "h100",
@@ -19,7 +20,7 @@ const preview = (repo: string, options: { readonly chat_template?: string | null
   const { chat_template = "{{ messages }}", model_type = "llama", simulated = false } = options
   const rope = { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 131_072 }
   const computation = { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } as const
-  const facts = { ...factsOf({ ...largeConfig, model_type, rope, computation }), repo, chat_template }
+  const facts = { ...factsOf({ ...llama8bConfig, model_type, rope, computation }), repo, chat_template }
   return derivePreview({ facts, ref: null, request: { runtime: "sglang" }, hostClasses: [hostClass(simulated)], engines })
 }
 

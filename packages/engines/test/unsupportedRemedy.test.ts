@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { derivePreview, type HostClass, type ModelConfig, type RepositoryFacts, type Runtime, type ServingRequest } from "@seatrial/domain"
+import { tinyRopeConfig } from "../../../test/models/modelConfigs.ts"
 import { engines } from "../src/index.ts"
-import { factsOf, tinyConfig } from "./anyModel.ts"
+import { factsOf } from "./anyModel.ts"
 
 const hostClass = (name: string, runtime: Runtime, gpu_pool: string, simulated: boolean, gib: number): HostClass => ({
   name,
@@ -17,7 +18,7 @@ const standIn = hostClass("stand-in", "vllm", "sim", true, 8)
 const t4 = hostClass("t4", "vllm", "Tesla-T4", false, 15)
 const h100 = hostClass("h100", "vllm", "NVIDIA-H100-80GB-HBM3", false, 80)
 
-const llama: ModelConfig = { ...tinyConfig, computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } }
+const llama: ModelConfig = { ...tinyRopeConfig, computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } }
 const facts = (config: Partial<ModelConfig>, weights_bytes = 1_444_096) => factsOf({ ...llama, ...config }, weights_bytes, 700_000)
 const gelu: Partial<ModelConfig> = { computation: { activation: "gelu", attention_bias: false, mlp_bias: false, rope: "default" } }
 const dynamic: Partial<ModelConfig> = {

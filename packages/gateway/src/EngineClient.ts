@@ -1,5 +1,5 @@
 import { Readable } from "node:stream"
-import type { InferencePath } from "@seatrial/domain"
+import type { EngineWire, InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
 import { type Dispatcher, errors } from "undici"
 import { EngineAnswer } from "./engine/EngineAnswer.ts"
@@ -17,7 +17,7 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 export interface EngineCall {
   /** `http://address:port`. */
   readonly url: string
-  readonly path: InferencePath | "/health" | "/metrics" | "/ready" | "/tokenize"
+  readonly path: InferencePath | EngineWire["livenessPath"] | "/metrics" | "/tokenize"
   readonly method: "GET" | "POST"
   /** Called when the request is sent; the client does not keep the result. */
   readonly body: (() => string) | null

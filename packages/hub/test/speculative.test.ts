@@ -1,22 +1,10 @@
 import type { ModelConfig } from "@seatrial/domain"
 import { describe, expect, it } from "vitest"
+import { tinyConfig } from "../../../test/models/modelConfigs.ts"
 import { draftHead } from "../src/draftHead.ts"
 import { weightParts } from "../src/weightParts.ts"
 
-const config = (num_layers: number): ModelConfig => ({
-  architecture: "X",
-  model_type: "x",
-  num_layers,
-  hidden_size: 64,
-  num_attention_heads: 4,
-  num_kv_heads: 2,
-  head_dim: 16,
-  vocab_size: 512,
-  native_context: 512,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none"
-})
+const config = (num_layers: number): ModelConfig => ({ ...tinyConfig, architecture: "X", model_type: "x", num_layers })
 
 // As each engine skips them while speculative decoding is off: vLLM's `get_spec_layer_idx_from_weight_name` and
 // `skip_prefixes`, SGLang's `num_nextn_predict_layers`.

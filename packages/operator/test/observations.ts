@@ -2,6 +2,7 @@ import { type CheckReport, Commit, DeploymentId, type HostClass, ModelId, OrgId,
 import { engineFor } from "@seatrial/engines"
 import type { Run, RunRevision } from "@seatrial/store"
 import { Schema } from "effect"
+import { tinyConfig } from "../../../test/models/modelConfigs.ts"
 import type { Observation } from "../src/observation/Observation.ts"
 import { ObservedFetch } from "../src/observation/ObservedFetch.ts"
 import type { ObservedPod } from "../src/observation/ObservedPod.ts"
@@ -93,20 +94,7 @@ export const revision: RunRevision = {
     license: null,
     gated: false,
     files: [{ path: "model.safetensors", size: 2 ** 20, blob_id: "b".repeat(40), sha256: "a".repeat(64) }],
-    config: {
-      architecture: "LlamaForCausalLM",
-      model_type: "llama",
-      num_layers: 2,
-      hidden_size: 64,
-      num_attention_heads: 4,
-      num_kv_heads: 2,
-      head_dim: 16,
-      vocab_size: 256,
-      native_context: 1024,
-      sliding_window: null,
-      dtype: "bfloat16",
-      quantization: "none"
-    },
+    config: { ...tinyConfig, num_layers: 2, hidden_size: 64, head_dim: 16, vocab_size: 256 },
     weights_bytes: 2 ** 20,
     parameters: 500_000,
     chat_template: null

@@ -3,6 +3,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { engineFor } from "@seatrial/engines"
 import { afterEach, describe, expect, it } from "vitest"
+import { tinyRopeConfig } from "../../../test/models/modelConfigs.ts"
 import { Safetensors } from "../src/Safetensors.ts"
 import { writeTinyChat, writeTrained } from "../src/sample/index.ts"
 import { toFloat32 } from "../src/Tensor.ts"
@@ -32,21 +33,7 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { con
       yarn: { factor: 2 },
       engine_flags: { [runtime === "vllm" ? "max_num_seqs" : "max_running_requests"]: 4 }
     },
-    config: {
-      architecture: "LlamaForCausalLM",
-      model_type: "llama",
-      num_layers: 4,
-      hidden_size: 128,
-      num_attention_heads: 4,
-      num_kv_heads: 2,
-      head_dim: 32,
-      vocab_size: 512,
-      native_context: 1_024,
-      sliding_window: null,
-      dtype: "bfloat16",
-      quantization: "none",
-      rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
-    },
+    config: tinyRopeConfig,
     servedNames: ["org/tiny", "tiny"],
     modelPath: model,
     hostClass: { gpu_pool: "Sim", gpu_count: 1, gpu_memory_bytes: memory },

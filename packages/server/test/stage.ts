@@ -21,6 +21,7 @@ import { layerTestDatabase } from "@seatrial/store/testing"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Option, Redacted, Ref, References, Schema } from "effect"
 import { HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { inject } from "vitest"
+import { tinyConfig } from "../../../test/models/modelConfigs.ts"
 import { listening, makeApp, makeNodeServer, ServerSettings } from "../src/index.ts"
 import { assertConforms } from "./conformance.ts"
 
@@ -216,20 +217,7 @@ export const tinyFacts: RepositoryFacts = {
   license: "apache-2.0",
   gated: false,
   files: [],
-  config: {
-    architecture: "LlamaForCausalLM",
-    model_type: "llama",
-    num_layers: 4,
-    hidden_size: 64,
-    num_attention_heads: 4,
-    num_kv_heads: 2,
-    head_dim: 16,
-    vocab_size: 512,
-    native_context: 1024,
-    sliding_window: null,
-    dtype: "bfloat16",
-    quantization: "none"
-  },
+  config: { ...tinyConfig, hidden_size: 64, head_dim: 16 },
   weights_bytes: 1_000_000,
   parameters: 500_000,
   chat_template: null

@@ -1,4 +1,4 @@
-import type { ModelId } from "@seatrial/domain"
+import type { EngineWire, ModelId } from "@seatrial/domain"
 import { engineWire } from "@seatrial/engines"
 import type { PlacedEngine, Route } from "@seatrial/store"
 import { Clock, Effect, Schedule, type Scope } from "effect"
@@ -33,7 +33,7 @@ const maxConcurrent = 16
 const largest = 4 * 1024 * 1024
 
 /** Gets a page of an engine; null if it did not answer with status 200. */
-const makeGet = (engine: EngineClient["Service"]) => (url: string, path: "/metrics" | "/health" | "/ready") =>
+const makeGet = (engine: EngineClient["Service"]) => (url: string, path: "/metrics" | EngineWire["livenessPath"]) =>
   Effect.suspend(() => {
     const { signal } = new AbortController()
     return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout: timeoutMillis, signal }), (answer) =>
